@@ -48,7 +48,7 @@ func picture(command, output string) string {
 	return svg.String() + "</g>\n</svg>\n"
 }
 
-// colorOf returns the color of a line: that of its state if it begins with one.
+// colorOf returns the color of a line, by the state or heading at its beginning.
 func colorOf(line string) string {
 	first, _, _ := strings.Cut(line, " ")
 	switch {

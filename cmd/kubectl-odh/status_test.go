@@ -23,7 +23,7 @@ func TestStatusGolden(t *testing.T) {
 		if name == "text" {
 			page, err := os.ReadFile("../../docs/kubectl-odh.md")
 			if err != nil || !strings.Contains(string(page), got.stdout) {
-				t.Errorf("docs/kubectl-odh.md shows other output: %v", err)
+				t.Errorf("docs/kubectl-odh.md does not show this output: %v", err)
 			}
 		}
 	}
@@ -67,16 +67,16 @@ func TestStatusJSON(t *testing.T) {
 		}
 	}
 	if first := report.Resources[0]; first.Kind != "AppWrapper" || first.State != "Failed" {
-		t.Errorf("the first resource is %+v", first)
+		t.Errorf("the first resource is %+v, want the failed AppWrapper", first)
 	}
 	for _, r := range report.Resources {
 		if r.Paused != (r.Kind == "ModelRegistry") {
-			t.Errorf("paused: %+v", r)
+			t.Errorf("want Paused only for the ModelRegistry: %+v", r)
 		}
 	}
 }
 
-func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
+func TestStatusReadsNoSecretsOrPods(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Page(1)
 	run(t, cluster, "status").expect(t, 1, "AppWrapper/train", "RayCluster/demo", "Predictor/digits")
@@ -86,7 +86,7 @@ func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
 		}
 	}
 	if most := cluster.MaxConcurrentRequests(); most > 12 {
-		t.Errorf("%d requests at once", most)
+		t.Errorf("got %d concurrent requests, want at most 12", most)
 	}
 }
 
@@ -96,8 +96,8 @@ func TestStatusOfANamespace(t *testing.T) {
 	got.expectNot(t, "AppWrapper/", "Predictor/")
 }
 
-// TestStatusOfHealth has only healthy resources.
-func TestStatusOfHealth(t *testing.T) {
+// TestStatusOfHealthyManager has a healthy manager and no resources.
+func TestStatusOfHealthyManager(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), fakecluster.Objects(t, "testdata/manager.yaml"))
 	got := run(t, cluster, "status")
 	got.expect(t, 0, "MANAGER  Healthy", "1/1 ready", "image ghcr.io/odh-platform/odh-platform-operator:v0.1.0", "Lease renewed 3s ago by odh-platform-operator-controller-manager-7d9f6c5b8-x2x4z", "There are no resources yet.")
@@ -112,8 +112,8 @@ func TestStatusWithoutAPIs(t *testing.T) {
 		"modelcatalog off 0")
 }
 
-// lessThan returns a cluster without some objects of the manager.
-func lessThan(all []unstructured.Unstructured, kinds ...string) []unstructured.Unstructured {
+// withoutKinds returns the objects of all other kinds.
+func withoutKinds(all []unstructured.Unstructured, kinds ...string) []unstructured.Unstructured {
 	var out []unstructured.Unstructured
 	for _, u := range all {
 		if !strings.Contains(strings.Join(kinds, " "), u.GetKind()) {
@@ -126,7 +126,7 @@ func lessThan(all []unstructured.Unstructured, kinds ...string) []unstructured.U
 func TestStatusOfTheManager(t *testing.T) {
 	kinds := append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...)
 	manager := fakecluster.Objects(t, "testdata/manager.yaml")
-	changed := func(kind string, change func(u *unstructured.Unstructured)) []unstructured.Unstructured {
+	withChange := func(kind string, change func(u *unstructured.Unstructured)) []unstructured.Unstructured {
 		var out []unstructured.Unstructured
 		for _, u := range manager {
 			u := *u.DeepCopy()
@@ -144,7 +144,7 @@ func TestStatusOfTheManager(t *testing.T) {
 			}
 		}
 	}
-	twice := func(u *unstructured.Unstructured) {
+	addSecondManager := func(u *unstructured.Unstructured) {
 		other := *u.DeepCopy()
 		other.SetNamespace("old")
 		other.SetUID("old")
@@ -157,39 +157,39 @@ func TestStatusOfTheManager(t *testing.T) {
 		parts   []string
 	}{
 		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "no Deployment odh-platform-operator-controller-manager and no leading replica were found", "mlflow unknown 0"}},
-		"no Deployment": {lessThan(manager, "Deployment"), 0, []string{
+		"no Deployment": {withoutKinds(manager, "Deployment"), 0, []string{
 			"MANAGER  Healthy", "running, but its Deployment was not found", "Lease renewed 3s ago",
 			"The enabled components are unknown: the Deployment of the manager could not be read.",
 		}},
-		"no Lease":         {lessThan(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
-		"an old Lease":     {changed("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"no replica leads: odh-platform", "renewed the Lease 60m ago"}},
-		"a released Lease": {changed("Lease", set("", "spec", "holderIdentity")), 1, []string{"no replica leads: the Lease in opendatahub was released"}},
-		"not ready":        {changed("Deployment", set(int64(0), "status", "availableReplicas")), 1, []string{"MANAGER  Progressing"}},
-		"scaled to zero": {changed("Deployment", func(u *unstructured.Unstructured) {
+		"no Lease":       {withoutKinds(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
+		"expired Lease":  {withChange("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"no replica leads: odh-platform", "renewed the Lease 60m ago"}},
+		"released Lease": {withChange("Lease", set("", "spec", "holderIdentity")), 1, []string{"no replica leads: the Lease in opendatahub was released"}},
+		"not ready":      {withChange("Deployment", set(int64(0), "status", "availableReplicas")), 1, []string{"MANAGER  Progressing"}},
+		"scaled to zero": {withChange("Deployment", func(u *unstructured.Unstructured) {
 			set(int64(0), "spec", "replicas")(u)
 			set(map[string]any{"observedGeneration": int64(1)}, "status")(u)
 		}), 1, []string{"MANAGER  Failed", "scaled to zero replicas, so nothing is reconciled"}},
-		"a wrong setting": {changed("ConfigMap", set("perhaps", "data", "platform")), 0, []string{
+		"invalid setting": {withChange("ConfigMap", set("perhaps", "data", "platform")), 0, []string{
 			"mlflow         unknown", "The enabled components are unknown: environment variable ENABLE_PLATFORM",
 		}},
-		"a digest": {changed("Deployment", func(u *unstructured.Unstructured) {
+		"image with a digest": {withChange("Deployment", func(u *unstructured.Unstructured) {
 			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 			containers[0].(map[string]any)["image"] = "quay.io/o/p@sha256:0123456789abcdef0123456789abcdef"
 			set(containers, "spec", "template", "spec", "containers")(u)
 		}), 0, []string{"image quay.io/o/p@sha256:0123456789abcdef"}},
-		"without the ConfigMap": {lessThan(manager, "ConfigMap"), 0, []string{"platform       off"}},
+		"no ConfigMap": {withoutKinds(manager, "ConfigMap"), 0, []string{"platform       off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, fakecluster.Start(t, kinds, c.objects), "status").expect(t, c.code, c.parts...)
 		})
 	}
-	twice(&manager[0])
+	addSecondManager(&manager[0])
 	run(t, fakecluster.Start(t, kinds, manager), "status").expect(t, 0, "in opendatahub: 1/1 ready", "another manager runs in old, and both write the same objects: remove one of them")
 	run(t, fakecluster.Start(t, kinds, manager), "status --manager-namespace old").expect(t, 1, "in old: 0/1 ready")
 }
 
-// TestStatusWithFewRights can list one namespace only.
-func TestStatusWithFewRights(t *testing.T) {
+// TestStatusWithoutPermissions may list objects only in one namespace.
+func TestStatusWithoutPermissions(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
 	got := run(t, cluster, "status")
@@ -208,8 +208,8 @@ func TestStatusWithFewRights(t *testing.T) {
 	run(t, cluster, "status").expect(t, 1, "MANAGER  Healthy", "odh-platform-operator-controller-manager in opendatahub: 1/1 ready", "Lease renewed")
 }
 
-// TestStatusWithSettingsThatMayNotBeRead lists the settings that have defaults.
-func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
+// TestStatusWithUnreadableSettings expects a note with the settings whose defaults are assumed.
+func TestStatusWithUnreadableSettings(t *testing.T) {
 	cluster := fullCluster(t)
 	const note = "the defaults are assumed for settings of the manager that could not be read: ENABLE_PLATFORM in ConfigMap opendatahub/"
 	run(t, cluster, "status").expectNot(t, note)
@@ -218,7 +218,7 @@ func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
 	run(t, cluster, "status -o json").expect(t, 1, note)
 }
 
-func TestStatusOfABrokenCluster(t *testing.T) {
+func TestStatusReportsFailedRequests(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "predictors" || r.Resource == "ray.io/v1" })
 	got := run(t, cluster, "status")
@@ -228,7 +228,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 	run(t, cluster, "status").expect(t, 3, "MANAGER Unknown", "Note: mlflows.mlflow.opendatahub.io could not be read:")
 }
 
-func TestStatusFails(t *testing.T) {
+func TestStatusReturnsErrors(t *testing.T) {
 	cluster := fullCluster(t)
 	run(t, cluster, "status mlflow").expect(t, 2, `unknown command "mlflow" for "kubectl odh status"`)
 	run(t, cluster, "status --context none").expect(t, 2, `context "none" does not exist`)
@@ -255,13 +255,13 @@ func TestStatusOfSelectedResources(t *testing.T) {
 	}
 }
 
-// The verdict of TestMLflowConfigWithoutItsSecret is that of its status, and unknown without one.
-func TestMLflowConfigWithoutItsSecret(t *testing.T) {
+// TestStatusOfMLflowConfig expects the verdict of its Ready condition, and Unknown without a status.
+func TestStatusOfMLflowConfig(t *testing.T) {
 	for name, c := range map[string]struct {
 		conditions []any
 		parts      []string
 	}{
-		"missing": {[]any{map[string]any{"type": "Ready", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
+		"Secret does not exist": {[]any{map[string]any{"type": "Ready", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
 			[]string{"Failed", "ReferencesMissing", "Secret x does not exist; create it"}},
 		"no status": {nil, []string{"Unknown", "waiting for its controller to report"}},
 	} {

@@ -24,7 +24,6 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
-// appWrapperSpec returns the component AppWrapper.
 func appWrapperSpec(env *Env) componentSpec {
 	source := &appWrapperConfig{config: env.Config}
 	return componentSpec{
@@ -35,7 +34,7 @@ func appWrapperSpec(env *Env) componentSpec {
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(ctx context.Context) (webhook.Settings, error) {
 					c, err := source.get(ctx, mgr.GetAPIReader(), mgr.GetLogger())
-					if err != nil && !enabled { // its role may be away with it
+					if err != nil && !enabled { // the role for its ConfigMaps may be missing
 						return webhook.Settings{ReviewAccess: true}, nil
 					}
 					return webhook.Settings{DefaultQueueName: c.DefaultQueueName, ReviewAccess: c.UserRBACAdmissionCheck}, err
@@ -66,16 +65,16 @@ func appWrapperSpec(env *Env) componentSpec {
 type appWrapperConfig struct {
 	config config.Config
 
-	mu   sync.Mutex
-	read *config.AppWrapper
+	mu     sync.Mutex
+	loaded *config.AppWrapper
 }
 
 // get returns the validated configuration.
 func (a *appWrapperConfig) get(ctx context.Context, reader client.Reader, log logr.Logger) (config.AppWrapper, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.read != nil {
-		return *a.read, nil
+	if a.loaded != nil {
+		return *a.loaded, nil
 	}
 	var legacyConfigs []config.LegacyConfig
 	for _, o := range kinds.LegacyConfigs {
@@ -101,6 +100,6 @@ func (a *appWrapperConfig) get(ctx context.Context, reader client.Reader, log lo
 	for _, warning := range warnings {
 		log.Info("A key of the configuration has no effect", "reason", warning)
 	}
-	a.read = &appWrapper
+	a.loaded = &appWrapper
 	return appWrapper, nil
 }

@@ -20,8 +20,8 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
-// manifest decodes the documents of a file below config into objects of one type.
-func manifest[T any](t *testing.T, path string) []T {
+// readManifests decodes the documents of a file below config into objects of one type.
+func readManifests[T any](t *testing.T, path string) []T {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", path))
 	if err != nil {
@@ -40,14 +40,14 @@ func manifest[T any](t *testing.T, path string) []T {
 	}
 }
 
-// The manifests call what the program serves, by the names that clients know, before Kueue does.
+// The webhook configurations match the served paths, have the names that clients expect, and precede those of Kueue.
 func TestWebhookManifestsOfAppWrapper(t *testing.T) {
-	mutating := manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[0]
-	validating := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[1]
-	trusts := appWrapperSpec(&Env{}).CABundleTargets
+	mutating := readManifests[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[0]
+	validating := readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[1]
+	targets := appWrapperSpec(&Env{}).CABundleTargets
 	if mutating.Name != webhook.MutatingConfiguration || validating.Name != webhook.ValidatingConfiguration ||
-		trusts[0].Name != mutating.Name || trusts[1].Name != validating.Name {
-		t.Errorf("configurations %s and %s, trusted %v", mutating.Name, validating.Name, trusts)
+		targets[0].Name != mutating.Name || targets[1].Name != validating.Name {
+		t.Errorf("configurations %s and %s do not match the CA bundle targets %v", mutating.Name, validating.Name, targets)
 	}
 	for _, name := range []string{mutating.Name, validating.Name} {
 		if name >= "kueue-" {
@@ -65,17 +65,17 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	}
 	if len(m.Rules[0].Operations) != 1 || m.Rules[0].Operations[0] != "CREATE" ||
 		!slices.Equal(v.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}) {
-		t.Errorf("operations %v and %v", m.Rules[0].Operations, v.Rules[0].Operations)
+		t.Errorf("unexpected operations %v and %v", m.Rules[0].Operations, v.Rules[0].Operations)
 	}
-	if service := manifest[corev1.Service](t, "manager/webhook_service.yaml")[0]; service.Name != webhookService || service.Spec.Ports[0].Port != 443 {
+	if service := readManifests[corev1.Service](t, "manager/webhook_service.yaml")[0]; service.Name != webhookService || service.Spec.Ports[0].Port != 443 {
 		t.Errorf("unexpected service: %+v", service)
 	}
 }
 
-// [D33] Names that the legacy operator misspelt.
+// [D33] The manifests have the correct names that the legacy operator misspelled.
 func TestManifestsOfAppWrapper(t *testing.T) {
 	roles := map[string][]rbacv1.PolicyRule{}
-	for _, role := range manifest[rbacv1.ClusterRole](t, "rbac/appwrapper/user_roles.yaml") {
+	for _, role := range readManifests[rbacv1.ClusterRole](t, "rbac/appwrapper/user_roles.yaml") {
 		roles[role.Name] = role.Rules
 	}
 	var resources []string
@@ -83,12 +83,12 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 		resources = append(resources, rule.Resources...)
 	}
 	if !slices.Equal(resources, []string{"appwrappers", "appwrappers/status", "appwrappers/finalizers"}) {
-		t.Errorf("the role of users has %v, want %v", resources, []string{"appwrappers", "appwrappers/status", "appwrappers/finalizers"})
+		t.Errorf("the user role has resources %v, want %v", resources, []string{"appwrappers", "appwrappers/status", "appwrappers/finalizers"})
 	}
 	if len(roles["codeflare-operator-appwrapper-editor-role"]) != 2 || len(roles["codeflare-operator-viewer-role"]) != 2 {
-		t.Errorf("roles %v", roles)
+		t.Errorf("got roles %v, want two rules for the editor and viewer roles of CodeFlare", roles)
 	}
-	sample := manifest[corev1.ConfigMap](t, "samples/kube-state-metrics/appwrapper.yaml")[0].Data["appwrapper-ksm.yaml"]
+	sample := readManifests[corev1.ConfigMap](t, "samples/kube-state-metrics/appwrapper.yaml")[0].Data["appwrapper-ksm.yaml"]
 	var metrics map[string]any
 	if err := yaml.Unmarshal([]byte(sample), &metrics); err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 	if !strings.Contains(sample, "path: [status, resettingCount]") {
 		t.Error("the configuration of kube-state-metrics does not read status.resettingCount")
 	}
-	// The program may read no other ConfigMap than those it looks for.
-	rule := manifest[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]
+	// The manager may read only the ConfigMaps of legacy operators.
+	rule := readManifests[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]
 	var names []string
 	for _, o := range kinds.LegacyConfigs {
 		names = append(names, o.Name)
@@ -105,7 +105,7 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 	if !slices.Equal(rule.ResourceNames, names) || !slices.Equal(rule.Verbs, []string{"get"}) {
 		t.Errorf("unexpected rule: %+v", rule)
 	}
-	secret := manifest[rbacv1.Role](t, "rbac/manager/webhook_certificate.yaml")[0].Rules[1]
+	secret := readManifests[rbacv1.Role](t, "rbac/manager/webhook_certificate.yaml")[0].Rules[1]
 	if !slices.Equal(secret.ResourceNames, []string{webhookSecret}) {
 		t.Errorf("unexpected secret: %+v", secret)
 	}

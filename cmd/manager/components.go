@@ -37,14 +37,14 @@ type componentSpec struct {
 	component.Component
 	// FieldOwner is the field manager of the component, whose managed fields the cache keeps.
 	FieldOwner string
-	// Essential kinds, besides the required ones, must be readable; see permissionMonitor.
+	// Essential are kinds that must be readable in addition to the required kinds, see permissionMonitor.
 	Essential []schema.GroupVersionKind
 	// CABundleTargets are the webhook configurations and CRDs that receive the CA bundle of a self-signed certificate.
 	CABundleTargets []certs.Target
 }
 
-// Env holds the dependencies of components. Config is set when the registry is read, except the TLS profile; this and the other fields are set
-// before Controllers and Webhooks are called. An empty Env suffices to list the component names.
+// Env holds the dependencies of components. Config is set when the registry is read, except the TLS profile. The TLS profile and the
+// other fields are set before Controllers and Webhooks are called. An empty Env suffices to list the component names.
 type Env struct {
 	Config       config.Config
 	Clock        clock.Clock
@@ -95,7 +95,7 @@ func componentSpecs(env *Env) []componentSpec {
 	}, platformSpecs(env), []componentSpec{olmSpec(env)})
 }
 
-// newScheme returns the types of Kubernetes and of all components, also of disabled ones.
+// newScheme returns the types of Kubernetes and of all components, including disabled ones.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	types := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, awv1beta2.AddToScheme,
@@ -108,13 +108,12 @@ func newScheme() *runtime.Scheme {
 // componentsOf returns the components of the specs.
 func componentsOf(specs []componentSpec) []component.Component {
 	out := make([]component.Component, 0, len(specs))
-	for _, r := range specs {
-		out = append(out, r.Component)
+	for _, spec := range specs {
+		out = append(out, spec.Component)
 	}
 	return out
 }
 
-// enabledSpecs returns the specs of the enabled components.
 func enabledSpecs(specs []componentSpec, enabled func(string) bool) []componentSpec {
-	return slices.DeleteFunc(slices.Clone(specs), func(r componentSpec) bool { return !enabled(r.Name) })
+	return slices.DeleteFunc(slices.Clone(specs), func(spec componentSpec) bool { return !enabled(spec.Name) })
 }

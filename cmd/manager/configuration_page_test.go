@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page of settings names every flag, variable and key that --help names: its generator lists the components by itself.
+// The page of settings contains every flag, variable and key of --help, although its generator has its own list of components.
 func TestConfigurationPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
@@ -15,13 +15,13 @@ func TestConfigurationPage(t *testing.T) {
 	}
 	names := regexp.MustCompile(`(?m)^  (--|\$|file ).*$`).FindAllString(usage(process{registry: componentSpecs}), -1)
 	if len(names) < 60 {
-		t.Fatalf("--help has %d settings: the test reads it wrongly", len(names))
+		t.Fatalf("found %d settings in --help, want at least 60", len(names))
 	}
 	for _, line := range names {
-		for place := range strings.SplitSeq(strings.TrimSpace(line), ", ") {
-			name := strings.TrimPrefix(strings.TrimPrefix(place, "file "), "$")
+		for source := range strings.SplitSeq(strings.TrimSpace(line), ", ") {
+			name := strings.TrimPrefix(strings.TrimPrefix(source, "file "), "$")
 			if !strings.Contains(string(text), "`"+name+"`") {
-				t.Errorf("docs/configuration.md lacks %s: run make generate", name)
+				t.Errorf("docs/configuration.md does not contain %s: run make generate", name)
 			}
 		}
 	}

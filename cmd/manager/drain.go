@@ -28,42 +28,42 @@ type drainingServer struct {
 }
 
 // Register implements webhook.Server.
-func (p *drainingServer) Register(path string, hook http.Handler) {
-	p.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.touch()
-		defer p.touch()
-		if p.draining.Load() {
+func (s *drainingServer) Register(path string, hook http.Handler) {
+	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.touch()
+		defer s.touch()
+		if s.draining.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		hook.ServeHTTP(w, r)
 	}))
 }
 
-func (p *drainingServer) touch() { p.lastRequest.Store(new(p.clock.Now())) }
+func (s *drainingServer) touch() { s.lastRequest.Store(new(s.clock.Now())) }
 
 // Start implements manager.Runnable.
-func (p *drainingServer) Start(ctx context.Context) error {
+func (s *drainingServer) Start(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		defer stop()
-		p.draining.Store(true)
-		p.waitIdle()
+		s.draining.Store(true)
+		s.waitIdle()
 	})()
-	return p.Server.Start(serving)
+	return s.Server.Start(serving)
 }
 
 // waitIdle waits until no request arrived for drainIdle. It returns immediately if all connections must be closed already.
-func (p *drainingServer) waitIdle() {
-	started, timeout := p.clock.Now(), p.clock.After(maxDrain)
-	if last := p.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {
+func (s *drainingServer) waitIdle() {
+	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
+	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {
 		return
 	}
-	for idle := time.Duration(0); idle < drainIdle; idle = min(p.clock.Since(started), p.clock.Since(*p.lastRequest.Load())) {
+	for idle := time.Duration(0); idle < drainIdle; idle = min(s.clock.Since(started), s.clock.Since(*s.lastRequest.Load())) {
 		select {
 		case <-timeout:
 			return
-		case <-p.clock.After(drainIdle - idle):
+		case <-s.clock.After(drainIdle - idle):
 		}
 	}
 }

@@ -13,72 +13,72 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// fakeServer answers what is registered, and listens nowhere.
+// fakeServer serves the registered webhooks without a listener.
 type fakeServer struct {
 	webhook.Server
-	ended bool
+	stopped bool
 }
 
 func (s *fakeServer) Start(ctx context.Context) error {
 	<-ctx.Done()
-	s.ended = true
+	s.stopped = true
 	return nil
 }
 
 func (s *fakeServer) connection() string {
 	recorder := httptest.NewRecorder()
-	s.WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/convert-parting", http.NoBody))
+	s.WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/convert-drain", http.NoBody))
 	return recorder.Header().Get("Connection")
 }
 
-// Answers ask clients to close their connections while requests come, within bounds; without requests nothing is waited for.
+// A draining server asks clients to close their connections, and stops after an idle period or a timeout. Without requests it stops immediately.
 func TestServerDrainsBeforeStop(t *testing.T) {
 	for name, tc := range map[string]struct {
-		before, after int // requests; those after the signal come a little more often than the quiet period allows
+		before, after int // requests before and after the stop signal; those after it arrive at intervals just below drainIdle
 		pause         time.Duration
 		want          time.Duration
 	}{
-		"no request at all":           {},
-		"the connection is closed":    {before: 1, pause: idleConnectionTimeout + time.Second},
+		"no request":                  {},
+		"idle connection is closed":   {before: 1, pause: idleConnectionTimeout + time.Second},
 		"idle connection may be open": {before: 1, pause: idleConnectionTimeout - time.Second, want: drainIdle},
 		"a few requests":              {before: 1, after: 2, want: 3*drainIdle - 2*time.Millisecond},
-		"requests without end":        {before: 1, after: 8, want: maxDrain},
+		"continuous requests":         {before: 1, after: 8, want: maxDrain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
 				server := &drainingServer{Server: inner, clock: clock.RealClock{}}
-				server.Register("/convert-parting", http.NotFoundHandler())
+				server.Register("/convert-drain", http.NotFoundHandler())
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- server.Start(ctx) }()
 				for range tc.before {
 					if got := inner.connection(); got != "" {
-						t.Errorf("Connection: %s while it serves", got)
+						t.Errorf("got header Connection: %s before the stop, want none", got)
 					}
 				}
 				time.Sleep(tc.pause)
 				synctest.Wait()
-				if inner.ended {
-					t.Fatal("the server ended before its context")
+				if inner.stopped {
+					t.Fatal("the server stopped before its context ended")
 				}
 				start := time.Now()
 				cancel()
-				var asking sync.WaitGroup
-				asking.Go(func() {
+				var requests sync.WaitGroup
+				requests.Go(func() {
 					for range tc.after {
 						time.Sleep(drainIdle - time.Millisecond)
 						if got := inner.connection(); got != "close" {
-							t.Errorf("Connection: %q while it ends", got)
+							t.Errorf("got header Connection: %q while draining, want close", got)
 						}
 					}
 				})
-				defer asking.Wait()
+				defer requests.Wait()
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(start); took != tc.want {
-					t.Errorf("ended after %s, want %s", took, tc.want)
+					t.Errorf("stopped after %s, want %s", took, tc.want)
 				}
 			})
 		})

@@ -39,7 +39,7 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(lock.Identity(), tc.want) || lock.Describe() != "ns/odh-platform-operator" {
-			t.Errorf("%s: lock %s of %s", name, lock.Describe(), lock.Identity())
+			t.Errorf("%s: unexpected lock %s or identity %s", name, lock.Describe(), lock.Identity())
 		}
 	}
 	if lock, err := leaderLock(config.LeaderElection{Namespace: "ns"}, &rest.Config{}, clock.RealClock{}); lock != nil || err != nil {
@@ -47,17 +47,17 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 	}
 }
 
-// The durations of OpenShift's convention.
-var convention = config.LeaderElection{LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second}
+// openShiftElection has the durations that OpenShift recommends.
+var openShiftElection = config.LeaderElection{LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second}
 
-// candidate is a replica in an election. It runs in a bubble of synctest, where the time advances when all replicas wait.
+// candidate is a replica in an election. It runs in a synctest bubble, where time advances when all goroutines wait.
 type candidate struct {
 	leads   chan struct{}
 	release context.CancelFunc
 	lost    chan struct{}
 }
 
-// newLeaseAPI returns an API that, unlike the plain fake, refuses an update of an outdated Lease.
+// newLeaseAPI returns a fake clientset that, unlike the default, rejects an update with an outdated resourceVersion.
 func newLeaseAPI() *fake.Clientset {
 	api := fake.NewClientset()
 	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
@@ -100,13 +100,13 @@ func elect(t *testing.T, api *fake.Clientset, identity string, le config.LeaderE
 	return c
 }
 
-// waits fails the test unless the candidate starts to lead within the bounds.
-func (c *candidate) waits(t *testing.T, atLeast, atMost time.Duration) {
+// expectLeading fails the test unless the candidate becomes leader within the bounds.
+func (c *candidate) expectLeading(t *testing.T, atLeast, atMost time.Duration) {
 	t.Helper()
-	started := time.Now()
+	start := time.Now()
 	<-c.leads
-	if took := time.Since(started); took < atLeast || took > atMost {
-		t.Errorf("leads after %s, want %s to %s", took, atLeast, atMost)
+	if took := time.Since(start); took < atLeast || took > atMost {
+		t.Errorf("became leader after %s, want %s to %s", took, atLeast, atMost)
 	}
 }
 
@@ -119,46 +119,46 @@ func getLease(t *testing.T, api *fake.Clientset) *coordinationv1.Lease {
 	return lease
 }
 
-// A release is noticed immediately, however long the retry period is, and by each of several replicas in turn.
+// A released Lease is acquired immediately, however long the retry period is, and by one replica at a time.
 func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
-		first := elect(t, api, "first", convention)
-		first.waits(t, 0, 0)
-		second, third := elect(t, api, "second", convention), elect(t, api, "third", convention)
+		first := elect(t, api, "first", openShiftElection)
+		first.expectLeading(t, 0, 0)
+		second, third := elect(t, api, "second", openShiftElection), elect(t, api, "third", openShiftElection)
 		time.Sleep(time.Hour)
 		if got := *getLease(t, api).Spec.HolderIdentity; got != "first" {
 			t.Fatalf("%s holds the Lease, want first", got)
 		}
 		first.release()
-		started := time.Now()
+		start := time.Now()
 		select {
 		case <-second.leads:
 		case <-third.leads:
 			second, third = third, second
 		}
-		if took := time.Since(started); took != 0 {
-			t.Errorf("the next one leads after %s", took)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the next replica became leader after %s, want immediately", took)
 		}
 		synctest.Wait()
 		lease := getLease(t, api)
-		if !lease.Spec.AcquireTime.Time.Equal(started) || !lease.Spec.RenewTime.Time.Equal(started) || *lease.Spec.LeaseTransitions != 1 || *lease.Spec.LeaseDurationSeconds != 137 {
-			t.Errorf("acquired %v at %s", lease.Spec, started)
+		if !lease.Spec.AcquireTime.Time.Equal(start) || !lease.Spec.RenewTime.Time.Equal(start) || *lease.Spec.LeaseTransitions != 1 || *lease.Spec.LeaseDurationSeconds != 137 {
+			t.Errorf("got Lease %v, want it acquired at %s", lease.Spec, start)
 		}
 		second.release() // before the retry period of the third ended
-		third.waits(t, 0, 0)
+		third.expectLeading(t, 0, 0)
 		third.release()
 		<-third.lost
 		if got := *getLease(t, api).Spec.HolderIdentity; got != "" {
-			t.Errorf("%q holds the Lease that was released", got)
+			t.Errorf("%q holds the released Lease, want no holder", got)
 		}
 	})
 }
 
-// A Lease that is not released expires after its duration: not earlier, since the leader may only be slow, and not an attempt later.
-func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
+// A Lease that is not released is acquired exactly when it expires. An earlier acquisition could interrupt a slow leader.
+func TestLeaseIsAcquiredWhenItExpires(t *testing.T) {
 	for name, le := range map[string]config.LeaderElection{
-		"on OpenShift":     convention,
+		"on OpenShift":     openShiftElection,
 		"outside of a pod": {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,13 +174,13 @@ func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
 				next := elect(t, api, "next", le)
 				time.Sleep(le.LeaseDuration / 2)
 				lease := getLease(t, api)
-				lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()} // its last sign of life
+				lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()} // the last renewal
 				if _, err := api.CoordinationV1().Leases("ns").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				next.waits(t, le.LeaseDuration, le.LeaseDuration)
+				next.expectLeading(t, le.LeaseDuration, le.LeaseDuration)
 				if got := *getLease(t, api).Spec.LeaseTransitions; got != 5 {
-					t.Errorf("%d transitions", got)
+					t.Errorf("got %d transitions, want 5", got)
 				}
 				next.release()
 				<-next.lost
@@ -189,19 +189,19 @@ func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
 	}
 }
 
-// A deleted Lease is created again, and one whose holder is this process is renewed.
-func TestLeaseThatIsFree(t *testing.T) {
+// A deleted Lease is created again, and a Lease with the identity of this process is renewed.
+func TestDeletedOrOwnLeaseIsAcquired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
-		first := elect(t, api, "first", convention)
-		first.waits(t, 0, 0)
-		restarted, other := elect(t, api, "first", convention), elect(t, api, "other", convention)
-		restarted.waits(t, 0, 0)
+		first := elect(t, api, "first", openShiftElection)
+		first.expectLeading(t, 0, 0)
+		restarted, other := elect(t, api, "first", openShiftElection), elect(t, api, "other", openShiftElection)
+		restarted.expectLeading(t, 0, 0)
 		synctest.Wait()
 		if err := api.CoordinationV1().Leases("ns").Delete(t.Context(), names.OperatorName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		other.waits(t, 0, 0)
+		other.expectLeading(t, 0, 0)
 		other.release()
 		for _, c := range []*candidate{first, restarted, other} {
 			c.release()
@@ -210,8 +210,8 @@ func TestLeaseThatIsFree(t *testing.T) {
 	})
 }
 
-// Without the permission to watch, as with a Role of an earlier version, the Lease is read again and again.
-func TestLeaseThatCannotBeWatched(t *testing.T) {
+// Without the permission to watch, as with a Role of an earlier version, the Lease is polled.
+func TestUnwatchableLeaseIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
 		var reads atomic.Int32
@@ -221,42 +221,42 @@ func TestLeaseThatCannotBeWatched(t *testing.T) {
 			reads.Add(1)
 			return !responding.Load(), nil, errors.New("unreachable")
 		})
-		first := elect(t, api, "first", convention)
+		first := elect(t, api, "first", openShiftElection)
 		time.Sleep(time.Minute)
 		if got := reads.Load(); got < 25 || got > 35 {
-			t.Errorf("%d reads in a minute", got)
+			t.Errorf("got %d reads in a minute, want 25 to 35", got)
 		}
 		responding.Store(true)
-		first.waits(t, 0, lockRetryPeriod)
-		second := elect(t, api, "second", convention)
+		first.expectLeading(t, 0, lockRetryPeriod)
+		second := elect(t, api, "second", openShiftElection)
 		time.Sleep(time.Minute)
 		first.release()
-		second.waits(t, 0, lockRetryPeriod)
+		second.expectLeading(t, 0, lockRetryPeriod)
 		second.release()
 		<-second.lost
 	})
 }
 
-// A leader whose Lease was taken gives up, instead of waiting for its release.
-func TestLeaseTakenByAnotherIsLost(t *testing.T) {
+// A leader stops leading when another process has acquired its Lease. It does not wait for the release.
+func TestLeaderStopsWhenLeaseIsAcquiredByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
 		var acquired atomic.Bool
 		api.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return acquired.Load(), nil, errors.New("conflict")
 		})
-		first := elect(t, api, "first", convention)
-		first.waits(t, 0, 0)
+		first := elect(t, api, "first", openShiftElection)
+		first.expectLeading(t, 0, 0)
 		lease := getLease(t, api)
-		lease.Spec.HolderIdentity = new("stranger")
+		lease.Spec.HolderIdentity = new("other")
 		if _, err := api.CoordinationV1().Leases("ns").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		acquired.Store(true)
-		started := time.Now()
+		start := time.Now()
 		<-first.lost
-		if took := time.Since(started); took > convention.RenewDeadline+2*convention.RetryPeriod {
-			t.Errorf("gave up after %s", took)
+		if took := time.Since(start); took > openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod {
+			t.Errorf("stopped leading after %s", took)
 		}
 	})
 }

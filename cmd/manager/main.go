@@ -62,8 +62,8 @@ func commands() []command {
 // legacyDefaults are the flag defaults of the legacy sub-commands that differ from those of run.
 var legacyDefaults = map[string]string{"metrics-bind-address": ":8443"}
 
-// legacyCommand returns a sub-command of the legacy operator of model registries: run with other defaults. Its aihub started the other two
-// as separate programs; here they are components, which run unless --components, --enable-<name> or the like disable them.
+// legacyCommand returns a sub-command of the legacy operator of model registries: run with other defaults. The legacy aihub started the other
+// two as separate programs. Here they are components, which settings such as --components can disable.
 func legacyCommand(components ...string) func(context.Context, process) error {
 	return func(ctx context.Context, p process) error {
 		p.selection, p.defaults = components, legacyDefaults

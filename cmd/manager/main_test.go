@@ -24,7 +24,7 @@ import (
 )
 
 // Start errors are reported in one line with exit code 1.
-func TestStartRefusals(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -40,20 +40,20 @@ func TestStartRefusals(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown sub-command":        {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
-		"unknown flag":               {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
-		"unknown component":          {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
-		"unknown switch":             {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
-		"unreadable file":            {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
-		"broken file":                {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
-		"metrics port":               {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
-		"health port":                {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
-		"no cluster":                 {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
-		"kubeconfig that is missing": {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
-		"version with arguments":     {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
+		"unknown sub-command":    {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
+		"unknown flag":           {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
+		"unknown component":      {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"unknown enable flag":    {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"unreadable file":        {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
+		"broken file":            {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
+		"metrics port":           {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
+		"health port":            {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
+		"no cluster":             {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
+		"missing kubeconfig":     {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
+		"version with arguments": {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := given{}.run(t.Context(), tc.args...)
+			s := testProcess{}.run(t.Context(), tc.args...)
 			text := s.stderr.String()
 			lines := strings.Split(strings.TrimSpace(text), "\n")
 			last := lines[len(lines)-1]
@@ -62,12 +62,12 @@ func TestStartRefusals(t *testing.T) {
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(last, part) {
-					t.Errorf("%q lacks %q", last, part)
+					t.Errorf("%q does not contain %q", last, part)
 				}
 			}
 			for _, line := range lines[:len(lines)-1] {
 				if !strings.HasPrefix(line, "{") {
-					t.Errorf("lines that are no log entries: %q, want one", line)
+					t.Errorf("got line %q, want only log entries before the error", line)
 				}
 			}
 		})
@@ -76,31 +76,31 @@ func TestStartRefusals(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"run", "-h"}, {"render", "--help"}} {
-		s := given{}.run(t.Context(), args...)
+		s := testProcess{}.run(t.Context(), args...)
 		if s.code != 0 || !strings.Contains(s.stdout.String(), "Sub-commands") || !strings.Contains(s.stdout.String(), "--enable-widgets") {
 			t.Errorf("%v: exit code %d, output %q", args, s.code, s.stdout)
 		}
 	}
-	s := given{}.run(t.Context(), "version")
+	s := testProcess{}.run(t.Context(), "version")
 	for _, part := range []string{"version:  " + programVersion(), "go:       go1", "platform: ", "mlflow:   3.14.0", "revision: "} {
 		if s.code != 0 || !strings.Contains(s.stdout.String(), part) {
-			t.Errorf("exit code %d, %q lacks %q", s.code, s.stdout, part)
+			t.Errorf("got exit code %d and output %q, want it to contain %q", s.code, s.stdout, part)
 		}
 	}
 }
 
-// With an empty table and no API server the program starts, answers probes, and stops when its context ends.
-func TestRunsWithoutAnAPIServer(t *testing.T) {
-	kubeconfig(t, "http://"+freeAddress(t))
+// Without components and without an API server, the program starts, serves probes and stops when its context ends.
+func TestRunsWithoutAPIServer(t *testing.T) {
+	setKubeconfig(t, "http://"+freeAddress(t))
 	health, metrics := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := started{stdout: &output{}, stderr: &output{}}
+	s := result{stdout: &syncBuffer{}, stderr: &syncBuffer{}}
 	done := make(chan int, 1)
-	g := given{table: emptyTable}
+	g := testProcess{registry: emptyRegistry}
 	go func() {
 		done <- run(ctx, g.process([]string{"-metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health}, s))
 	}()
-	eventually(t, "it is alive", responds("http://"+health+"/healthz", http.StatusOK))
+	eventually(t, "the manager is live", responds("http://"+health+"/healthz", http.StatusOK))
 	eventually(t, "metrics are served", responds("http://"+metrics+"/metrics", http.StatusOK))
 	if responds("http://"+health+"/readyz", http.StatusOK)() {
 		t.Error("the manager is ready without an API server")
@@ -138,7 +138,7 @@ func TestMissingRBACStopsManager(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(rbac("list", "widgets")))
+		_, _ = w.Write([]byte(forbiddenStatus("list", "widgets")))
 	}))
 	defer api.Close()
 	s := startWithWidgets(t, api.URL, func(ctx context.Context, mgr ctrl.Manager) error {
@@ -151,12 +151,12 @@ func TestMissingRBACStopsManager(t *testing.T) {
 	last := lines[len(lines)-1]
 	for _, part := range []string{"manager: missing permission: widgets.test.io is forbidden", `cannot list resource "widgets"`, "apply the roles"} {
 		if s.code != 1 || !strings.Contains(last, part) {
-			t.Errorf("exit code %d, last line %q lacks %q", s.code, last, part)
+			t.Errorf("got exit code %d and last line %q, want it to contain %q", s.code, last, part)
 		}
 	}
 }
 
-// A write to the object of one tenant that a policy refuses leaves the program, and so all the others, alone.
+// A write that an admission policy denies does not stop the manager, because a single tenant can cause it.
 func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 	api := httptest.NewServer(withoutOpenShift(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -165,7 +165,7 @@ func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 			`"message":"admission webhook \"validation.gatekeeper.sh\" denied the request: you must provide labels"}`))
 	}))
 	defer api.Close()
-	refused := make(chan error, 1)
+	patchErr := make(chan error, 1)
 	s := startWithWidgets(t, api.URL, func(ctx context.Context, mgr ctrl.Manager) error {
 		client, err := dynamic.NewForConfig(mgr.GetConfig())
 		if err != nil {
@@ -173,18 +173,18 @@ func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 		}
 		widgets := client.Resource(schema.GroupVersionResource{Group: widget.Group, Version: widget.Version, Resource: "widgets"})
 		_, err = widgets.Patch(ctx, "old", types.MergePatchType, []byte(`{"metadata":{"finalizers":["x"]}}`), metav1.PatchOptions{})
-		refused <- err
+		patchErr <- err
 		return nil
 	})
-	if err := <-refused; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "gatekeeper") {
-		t.Errorf("the write: %v", err)
+	if err := <-patchErr; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "gatekeeper") {
+		t.Errorf("got error %v from the patch, want the denial of the policy", err)
 	}
 	if s.code != 0 || strings.Contains(s.stderr.String(), "missing permission") {
 		t.Errorf("exit code %d: %s", s.code, s.stderr)
 	}
 }
 
-// withoutOpenShift answers for a cluster that has no TLS profile, which the manager asks for first.
+// withoutOpenShift returns a handler that serves no TLS profile, which the manager reads first.
 func withoutOpenShift(next http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
@@ -193,26 +193,26 @@ func withoutOpenShift(next http.HandlerFunc) http.Handler {
 }
 
 // startWithWidgets runs a manager with one component, whose controllers the caller provides, until ctx ends.
-func startWithWidgets(t *testing.T, server string, do func(context.Context, ctrl.Manager) error) started {
+func startWithWidgets(t *testing.T, server string, runnable func(context.Context, ctrl.Manager) error) result {
 	t.Helper()
-	kubeconfig(t, server)
+	setKubeconfig(t, server)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	table := func(e *Env) []componentSpec {
-		rows := testSpecs(e)
-		rows[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
+	registry := func(e *Env) []componentSpec {
+		specs := testSpecs(e)
+		specs[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				defer cancel()
-				return do(ctx, mgr)
+				return runnable(ctx, mgr)
 			}))
 		}
-		return rows
+		return specs
 	}
-	return given{table: table}.run(ctx, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--leader-elect=false", "--namespace=here")
+	return testProcess{registry: registry}.run(ctx, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--leader-elect=false", "--namespace=here")
 }
 
-// The shipped binary does not contain templates (they switch off the linker's dead-code removal), no Helm, no
-// KServe types, no Kueue, no API server library, and nothing of the plugin of kubectl.
+// The shipped binary contains no templates, because they disable the linker's dead code elimination. It also contains no Helm, KServe types,
+// Kueue, API server library or code of the kubectl plugin.
 func TestImportGraph(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", ".").Output()
 	if err != nil {
@@ -227,6 +227,6 @@ func TestImportGraph(t *testing.T) {
 		}
 	}
 	if count < 100 {
-		t.Errorf("only %d packages listed", count)
+		t.Errorf("got %d packages, want at least 100", count)
 	}
 }

@@ -13,24 +13,24 @@ import (
 // garbage keeps the last allocation of a test.
 var garbage []byte
 
-// collections returns the numbers of garbage collections that the heap caused, and that were forced.
-func collections() (automatic, forced uint32) {
+// countCollections returns the numbers of automatic and forced garbage collections.
+func countCollections() (automatic, forced uint32) {
 	stats := &runtime.MemStats{}
 	runtime.ReadMemStats(stats)
 	return stats.NumGC - stats.NumForcedGC, stats.NumForcedGC
 }
 
-// Memory is returned once after each burst of work, and not while garbage is collected.
+// Memory is returned once after each burst of work, and only when no garbage is collected any more.
 func TestReturnMemory(t *testing.T) {
 	burst := func() {
 		debug.SetGCPercent(10)
-		before, _ := collections()
-		for now := before; now == before; now, _ = collections() {
+		before, _ := countCollections()
+		for now := before; now == before; now, _ = countCollections() {
 			garbage = make([]byte, 1<<20)
 		}
 		debug.SetGCPercent(-1) // no collection happens until the next burst
 	}
-	t.Cleanup(func() { debug.SetGCPercent(defaultHeapGrowth) })
+	t.Cleanup(func() { debug.SetGCPercent(defaultHeapGrowthPercent) })
 	burst()
 	ctx, stop := context.WithCancel(t.Context())
 	clk, ended := clocktesting.NewFakeClock(time.Time{}), make(chan struct{})
@@ -38,26 +38,26 @@ func TestReturnMemory(t *testing.T) {
 		defer close(ended)
 		returnMemory(ctx, clk)
 	}()
-	await := func() {
+	waitForTimer := func() {
 		for !clk.HasWaiters() {
 			runtime.Gosched()
 		}
 	}
-	period := func(name string, want uint32) {
+	expectReturned := func(name string, want uint32) {
 		t.Helper()
-		await()
-		_, before := collections()
+		waitForTimer()
+		_, before := countCollections()
 		clk.Step(idlePeriod)
-		await()
-		if _, now := collections(); now-before != want {
+		waitForTimer()
+		if _, now := countCollections(); now-before != want {
 			t.Errorf("%s: memory was returned %d times, want %d", name, now-before, want)
 		}
 	}
-	period("idle since the first burst", 1)
-	period("still idle", 0)
+	expectReturned("idle since the first burst", 1)
+	expectReturned("still idle", 0)
 	burst()
-	period("garbage was collected again", 0)
-	period("idle since then", 1)
+	expectReturned("garbage was collected again", 0)
+	expectReturned("idle since then", 1)
 	stop()
 	<-ended
 }

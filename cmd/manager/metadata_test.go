@@ -34,6 +34,6 @@ func TestComponentMetadataNamesSupportedReleases(t *testing.T) {
 		delete(want, release.Name)
 	}
 	if len(want) > 0 {
-		t.Errorf("releases without an entry: %v", want)
+		t.Errorf("missing releases: %v", want)
 	}
 }

@@ -38,14 +38,14 @@ func recordBuildInfo() {
 type instrumentedServer struct{ webhook.Server }
 
 // Register implements webhook.Server.
-func (j instrumentedServer) Register(path string, hook http.Handler) {
+func (s instrumentedServer) Register(path string, hook http.Handler) {
 	if a, ok := hook.(*admission.Webhook); ok && a.Handler != nil {
 		a.Handler = countDecisions(path, a.Handler)
 		for _, decision := range []string{decisionAllowed, decisionRefused, decisionFailed} {
 			decisionsCounter.WithLabelValues(path, decision)
 		}
 	}
-	j.Server.Register(path, hook)
+	s.Server.Register(path, hook)
 }
 
 // countDecisions wraps a handler to count its decisions.

@@ -51,26 +51,26 @@ func TestBuildInfo(t *testing.T) {
 		t.Fatalf("no build info of %s", programVersion())
 	}
 	if goVersion := series(t, "odh_platform_build_info", "goversion"); goVersion[runtime.Version()] == nil {
-		t.Errorf("versions of Go: %v", goVersion)
+		t.Errorf("got Go versions %v, want %s", goVersion, runtime.Version())
 	}
 }
 
-// The library counts every answer as 200, refusals too.
+// The metrics of controller-runtime count every response as 200, even a rejection.
 func TestDecisionsAreCounted(t *testing.T) {
 	responses := map[string]admission.Response{
 		decisionAllowed: admission.Allowed(""),
 		decisionRefused: admission.Denied("no"),
-		decisionFailed:  admission.Errored(http.StatusInternalServerError, errors.New("the API server is away")),
+		decisionFailed:  admission.Errored(http.StatusInternalServerError, errors.New("the API server is unreachable")),
 	}
 	for decision, response := range responses {
-		path := "/judged-" + decision
+		path := "/counted-" + decision
 		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return response })}
 		server := instrumentedServer{webhook.NewServer(webhook.Options{})}
 		decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 		server.Register(path, hook)
 		for range 2 {
 			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != response.Allowed {
-				t.Errorf("%s: another answer: %+v", decision, got)
+				t.Errorf("%s: the response was changed: %+v", decision, got)
 			}
 		}
 		counts := map[string]float64{}
@@ -83,18 +83,18 @@ func TestDecisionsAreCounted(t *testing.T) {
 		}
 		for other, count := range counts {
 			if want := map[bool]float64{true: 2}[other == decision]; count != want {
-				t.Errorf("%s: %v were %s, want %v", decision, count, other, want)
+				t.Errorf("%s: counted %v as %s, want %v", decision, count, other, want)
 			}
 		}
 	}
 	if got := decisionOf(admission.Errored(http.StatusBadRequest, errors.New("not JSON"))); got != decisionRefused {
-		t.Errorf("malformed request: %s, want %s", got, decisionRefused)
+		t.Errorf("malformed request: got %s, want %s", got, decisionRefused)
 	}
 }
 
-// A panic counts as failed.
+// A panic is counted as failed.
 func TestPanicsOfWebhooksAreFailures(t *testing.T) {
-	const path = "/judged-panic"
+	const path = "/counted-panic"
 	decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 	hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("oh") })}
 	instrumentedServer{webhook.NewServer(webhook.Options{})}.Register(path, hook)
@@ -106,30 +106,30 @@ func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := m.GetCounter().GetValue(); got != 1 {
-		t.Errorf("%v failures, want 1", got)
+		t.Errorf("got %v failures, want 1", got)
 	}
 }
 
 // A handler that is not an admission webhook, such as the conversion, is registered unchanged.
 func TestOtherHooksAreNotWrapped(t *testing.T) {
 	server := instrumentedServer{webhook.NewServer(webhook.Options{})}
-	server.Register("/convert-judged", http.NotFoundHandler())
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/convert-judged", http.NoBody)
+	server.Register("/convert-counted", http.NotFoundHandler())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/convert-counted", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, pattern := server.WebhookMux().Handler(request); pattern != "/convert-judged" {
-		t.Errorf("pattern of the handler %q, want %q", pattern, "/convert-judged")
+	if _, pattern := server.WebhookMux().Handler(request); pattern != "/convert-counted" {
+		t.Errorf("pattern of the handler %q, want %q", pattern, "/convert-counted")
 	}
-	if series(t, "odh_platform_webhook_decisions_total", "webhook")["/convert-judged"] != nil {
-		t.Error("the conversion webhook has a metric of decisions")
+	if series(t, "odh_platform_webhook_decisions_total", "webhook")["/convert-counted"] != nil {
+		t.Error("the conversion webhook has a decision metric")
 	}
 }
 
-// Our own certificate is served to scrapers, unless another one is given or nothing is encrypted.
-func TestMetricsAreServedWithOurCertificate(t *testing.T) {
+// The metrics server uses the self-signed certificate, unless another one is configured or TLS is disabled.
+func TestMetricsServerUsesSelfSignedCertificate(t *testing.T) {
 	env := &Env{Config: load(t, "--namespace=here", "--webhook-cert-mode=self"), Clock: clock.RealClock{}}
-	hooks, err := newWebhooks(env, withHooks(env), &rest.Config{Host: "http://127.0.0.1:1"}, apiruntime.NewScheme(), tlsprofile.NewListener())
+	hooks, err := newWebhooks(env, specsWithWebhooks(env), &rest.Config{Host: "http://127.0.0.1:1"}, apiruntime.NewScheme(), tlsprofile.NewListener())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +147,9 @@ func TestMetricsAreServedWithOurCertificate(t *testing.T) {
 		options metricsserver.Options
 		want    bool
 	}{
-		"self-issued":         {hooks, metricsserver.Options{SecureServing: true}, true},
+		"self-signed":         {hooks, metricsserver.Options{SecureServing: true}, true},
 		"another certificate": {hooks, metricsserver.Options{SecureServing: true, CertDir: "/etc/metrics-certs"}, false},
-		"plain":               {hooks, metricsserver.Options{}, false},
+		"without TLS":         {hooks, metricsserver.Options{}, false},
 		"mounted":             {webhooks{certificate: &certwatcher.CertWatcher{}}, metricsserver.Options{SecureServing: true}, false},
 		"no webhooks":         {webhooks{}, metricsserver.Options{SecureServing: true}, false},
 	} {
@@ -159,7 +159,7 @@ func TestMetricsAreServedWithOurCertificate(t *testing.T) {
 			apply(config)
 		}
 		if got := config.GetCertificate != nil; got != tc.want {
-			t.Errorf("%s: our certificate %v, want %v", name, got, tc.want)
+			t.Errorf("%s: uses the self-signed certificate: %v, want %v", name, got, tc.want)
 		}
 	}
 }

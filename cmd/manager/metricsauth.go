@@ -71,8 +71,8 @@ func pprofHandlers() map[string]http.Handler {
 
 func (s metricsAuth) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connection, limit := http.NewResponseController(w), clock.RealClock{}.Now().Add(sendTimeout)
-		_, _ = connection.SetReadDeadline(limit), connection.SetWriteDeadline(limit) // the library's server has no limit for them
+		connection, deadline := http.NewResponseController(w), clock.RealClock{}.Now().Add(sendTimeout)
+		_, _ = connection.SetReadDeadline(deadline), connection.SetWriteDeadline(deadline) // controller-runtime sets neither
 		status, err := s.authorize(r)
 		if err != nil {
 			status = http.StatusInternalServerError

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// reviewer is an API server that knows the tokens "reader" and "stranger".
-func reviewer(t *testing.T, requests *atomic.Int32, broken *atomic.Bool) *httptest.Server {
+// newReviewServer returns an API server that accepts the tokens "reader" and "stranger", and authorizes only "reader".
+func newReviewServer(t *testing.T, requests *atomic.Int32, broken *atomic.Bool) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -49,7 +49,7 @@ func reviewer(t *testing.T, requests *atomic.Int32, broken *atomic.Bool) *httpte
 func TestMetricsRequireAuthorization(t *testing.T) {
 	var requests atomic.Int32
 	var broken atomic.Bool
-	server := reviewer(t, &requests, &broken)
+	server := newReviewServer(t, &requests, &broken)
 	filter, err := metricsAuthFilter(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
 	if err != nil {
 		t.Fatal(err)
@@ -66,42 +66,42 @@ func TestMetricsRequireAuthorization(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, request)
 		if (recorder.Body.String() == "metrics") != (recorder.Code == http.StatusOK) {
-			t.Errorf("status %d with body %q", recorder.Code, recorder.Body)
+			t.Errorf("unexpected status %d with body %q", recorder.Code, recorder.Body)
 		}
 		return recorder.Code
 	}
 	for _, tc := range []struct {
 		name, method, path, authorization string
-		status, questions                 int
+		status, reviews                   int
 	}{
 		{"no token", "GET", "/metrics", "", 401, 0},
 		{"no bearer", "GET", "/metrics", "Basic cmVhZGVyOg==", 401, 0},
 		{"empty token", "GET", "/metrics", "Bearer ", 401, 0},
 		{"unknown token", "GET", "/metrics", "Bearer unknown", 401, 1},
 		{"unknown token again", "GET", "/metrics", "Bearer unknown", 401, 1},
-		{"may not", "GET", "/metrics", "Bearer stranger", 403, 2},
-		{"may", "GET", "/metrics", "Bearer reader", 200, 2},
-		{"may again", "GET", "/metrics", "Bearer reader", 200, 2},
+		{"unauthorized user", "GET", "/metrics", "Bearer stranger", 403, 2},
+		{"authorized user", "GET", "/metrics", "Bearer reader", 200, 2},
+		{"authorized user again", "GET", "/metrics", "Bearer reader", 200, 2},
 		{"other path", "GET", "/debug", "Bearer reader", 403, 2},
 		{"other method", "POST", "/metrics", "Bearer reader", 403, 2},
 	} {
 		requests.Store(0)
-		if got := get(tc.method, tc.path, tc.authorization); got != tc.status || int(requests.Load()) != tc.questions {
-			t.Errorf("%s: status %d after %d questions, want %d after %d", tc.name, got, requests.Load(), tc.status, tc.questions)
+		if got := get(tc.method, tc.path, tc.authorization); got != tc.status || int(requests.Load()) != tc.reviews {
+			t.Errorf("%s: got status %d after %d reviews, want %d after %d", tc.name, got, requests.Load(), tc.status, tc.reviews)
 		}
 	}
 
 	broken.Store(true)
 	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusInternalServerError {
-		t.Errorf("an API server that fails: status %d, want %d", got, http.StatusInternalServerError)
+		t.Errorf("failing API server: got status %d, want %d", got, http.StatusInternalServerError)
 	}
 	broken.Store(false)
 	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusUnauthorized {
-		t.Errorf("repeated request after a failure: status %d, want %d", got, http.StatusUnauthorized)
+		t.Errorf("repeated request after a failure: got status %d, want %d", got, http.StatusUnauthorized)
 	}
 }
 
-// Concurrent reviews are limited; further requests get status 429, and their connection is closed.
+// Requests above the limit of concurrent reviews get status 429, and their connection is closed.
 func TestConcurrentReviewsAreLimited(t *testing.T) {
 	s := metricsAuth{slots: make(chan struct{}, 1)}
 	s.slots <- struct{}{}

@@ -21,7 +21,6 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
-// mlflowSpec returns the component MLflow.
 func mlflowSpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{

@@ -15,7 +15,6 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// modelCatalogSpec returns the component of the model catalog.
 func modelCatalogSpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{

@@ -10,10 +10,9 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// Section 7: the manifest calls what the program serves, by the names that legacy installations have, so that it
-// replaces theirs.
+// Section 7: the webhook configuration matches the served path. It has the name of the legacy configuration, which it replaces.
 func TestWebhookManifestOfModelMesh(t *testing.T) {
-	configuration := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]
+	configuration := readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]
 	if webhook.ValidatingConfiguration != "modelmesh-servingruntime.serving.kserve.io" || configuration.Name != webhook.ValidatingConfiguration || len(configuration.Webhooks) != 1 {
 		t.Fatalf("unexpected configuration: %+v", configuration)
 	}
@@ -23,7 +22,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 	h := configuration.Webhooks[0]
 	if h.Name != "servingruntime.modelmesh-webhook-server.default" || h.ClientConfig.Service.Name != webhookService ||
 		webhook.ValidatePath != "/validate-serving-modelmesh-io-v1alpha1-servingruntime" || *h.ClientConfig.Service.Path != webhook.ValidatePath {
-		t.Errorf("%s calls %+v", h.Name, h.ClientConfig.Service)
+		t.Errorf("unexpected name %s or Service %+v", h.Name, h.ClientConfig.Service)
 	}
 	if *h.FailurePolicy != "Fail" || *h.SideEffects != "None" || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || h.NamespaceSelector != nil || h.ObjectSelector != nil {
 		t.Errorf("got %+v, want failurePolicy Fail, no side effects, AdmissionReview v1 and no selectors", h)
@@ -38,8 +37,8 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 		!slices.Equal(h.Rules[0].APIVersions, want.APIVersions) || !slices.Equal(h.Rules[0].Resources, want.Resources) {
 		t.Errorf("unexpected Rules: %+v", h.Rules)
 	}
-	trusts := modelMeshSpec(&Env{}).CABundleTargets
-	if !slices.Equal(trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {
-		t.Errorf("targets of the CA %v, want %v", trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}})
+	targets := modelMeshSpec(&Env{}).CABundleTargets
+	if !slices.Equal(targets, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {
+		t.Errorf("CA bundle targets %v, want %v", targets, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}})
 	}
 }

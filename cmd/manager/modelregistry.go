@@ -15,7 +15,6 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// modelRegistrySpec returns the component of model registries.
 func modelRegistrySpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{

@@ -17,7 +17,7 @@ import (
 
 const injectedByServiceCA = "service.beta.openshift.io/inject-cabundle"
 
-// hook has the fields that both kinds of configurations share.
+// hook is a webhook, with the fields that mutating and validating webhooks share.
 type hook struct {
 	admissionregistrationv1.ValidatingWebhook
 	configuration string
@@ -26,15 +26,15 @@ type hook struct {
 
 func registryHooks(t *testing.T) map[string]hook {
 	t.Helper()
-	mutating := manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/modelregistry/configurations.yaml")[0]
+	mutating := readManifests[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/modelregistry/configurations.yaml")[0]
 	m := mutating.Webhooks[0]
 	hooks := map[string]hook{"mutating": {admissionregistrationv1.ValidatingWebhook{
 		Name: m.Name, ClientConfig: m.ClientConfig, Rules: m.Rules, FailurePolicy: m.FailurePolicy, MatchPolicy: m.MatchPolicy,
 		SideEffects: m.SideEffects, TimeoutSeconds: m.TimeoutSeconds, AdmissionReviewVersions: m.AdmissionReviewVersions, MatchConditions: m.MatchConditions,
 	}, mutating.Name, mutating.Annotations}}
-	validating := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelregistry/configurations.yaml")[1]
+	validating := readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelregistry/configurations.yaml")[1]
 	hooks["validating"] = hook{validating.Webhooks[0], validating.Name, validating.Annotations}
-	catalog := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelcatalog/configurations.yaml")[0]
+	catalog := readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelcatalog/configurations.yaml")[0]
 	hooks["catalog"] = hook{catalog.Webhooks[0], catalog.Name, catalog.Annotations}
 	return hooks
 }
@@ -68,7 +68,7 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 			t.Errorf("%s: unexpected Rules: %+v", key, h.Rules)
 		}
 		if h.annotations[injectedByServiceCA] != "false" {
-			t.Errorf("%s: the service CA of OpenShift would also write the CA bundle after a take-over", key)
+			t.Errorf("%s: the service CA of OpenShift would also write the CA bundle after an adoption", key)
 		}
 	}
 	// A terminating registry can be updated while the manager is down, D3.
@@ -80,38 +80,38 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 }
 
 func TestConversionManifestOfRegistries(t *testing.T) {
-	crd := manifest[apiextensionsv1.CustomResourceDefinition](t, "crd/conversion.yaml")[0]
+	crd := readManifests[apiextensionsv1.CustomResourceDefinition](t, "crd/conversion.yaml")[0]
 	c := crd.Spec.Conversion
 	if crd.Name != webhook.ConvertedCRD || c.Strategy != apiextensionsv1.WebhookConverter || *c.Webhook.ClientConfig.Service.Path != webhook.ConvertPath ||
 		c.Webhook.ClientConfig.Service.Name != webhookService || !slices.Equal(c.Webhook.ConversionReviewVersions, []string{"v1"}) || crd.Annotations[injectedByServiceCA] != "false" {
 		t.Errorf("got CRD %+v, want conversion by the webhook of the manager", crd)
 	}
-	var trusted []string
+	var targets []string
 	for _, target := range modelRegistrySpec(&Env{}).CABundleTargets {
 		if target.Kind == certs.Conversion {
-			trusted = append(trusted, target.Name)
+			targets = append(targets, target.Name)
 		}
 	}
-	if !slices.Equal(trusted, []string{crd.Name}) {
-		t.Errorf("targets of the CA %v, want %v", trusted, []string{crd.Name})
+	if !slices.Equal(targets, []string{crd.Name}) {
+		t.Errorf("CA bundle targets %v, want %v", targets, []string{crd.Name})
 	}
 }
 
 // The manager may read, watch and patch every object with a CA bundle by name, and no other object of its kind.
 func TestManagerMayPatchCABundles(t *testing.T) {
-	role := manifest[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
+	role := readManifests[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
 	resources := map[string]string{
 		certs.Mutating.Kind: "mutatingwebhookconfigurations", certs.Validating.Kind: "validatingwebhookconfigurations", certs.Conversion.Kind: "customresourcedefinitions",
 	}
-	for _, r := range componentSpecs(&Env{}) {
-		for _, target := range r.CABundleTargets {
+	for _, spec := range componentSpecs(&Env{}) {
+		for _, target := range spec.CABundleTargets {
 			for _, verb := range []string{"get", "list", "patch", "watch"} {
 				granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 					return slices.Contains(rule.Resources, resources[target.Kind.Kind]) && slices.Contains(rule.Verbs, verb) &&
 						(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, target.Name))
 				})
 				if !granted {
-					t.Errorf("component %s: the manager must be allowed to %s %s %s to write its CA bundle", r.Name, verb, target.Kind.Kind, target.Name)
+					t.Errorf("component %s: the manager must be allowed to %s %s %s to write its CA bundle", spec.Name, verb, target.Kind.Kind, target.Name)
 				}
 			}
 		}

@@ -46,8 +46,8 @@ type refusalSeries struct{ first, last time.Time }
 // essentialResources returns the resources without which the manager cannot work.
 func essentialResources(enabled []componentSpec) map[schema.GroupResource]bool {
 	out := map[schema.GroupResource]bool{}
-	for _, r := range enabled {
-		for _, kind := range slices.Concat(r.Requires, r.Essential) {
+	for _, spec := range enabled {
+		for _, kind := range slices.Concat(spec.Requires, spec.Essential) {
 			resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
 			out[resource.GroupResource()] = true
 		}
@@ -61,8 +61,8 @@ func (p *permissionMonitor) handle(ctx context.Context, reflector *toolscache.Re
 	p.check(err, reflector.LastSyncResourceVersion() != "")
 }
 
-// check reports a series of RBAC denials that exceeds the grace period. They are recognized by their message, because the Status has no
-// field for them.
+// check reports a series of RBAC denials that exceeds the grace period. RBAC denials are recognized by their message, because the Status
+// has no field for them.
 func (p *permissionMonitor) check(err error, listed bool) {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// The settings of AIHub name the same kinds and the same switch for each component as the table of components.
+// The settings of AIHub have the kinds and the enabled state of the component specs.
 func TestHubSettingsMatchComponentSpecs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args              []string
 		registry, catalog bool
 	}{
-		"by default":              {nil, true, true},
+		"default":                 {nil, true, true},
 		"without catalog":         {[]string{"--enable-modelcatalog=false"}, true, false},
 		"component platform only": {[]string{"--components=platform"}, false, false},
 	} {
@@ -39,9 +39,9 @@ func TestHubSettingsMatchComponentSpecs(t *testing.T) {
 				t.Errorf("got %+v, want registry %t and catalog %t", got, tc.registry, tc.catalog)
 			}
 			for _, program := range []platform.Program{got.Registry, got.Catalog} {
-				i := slices.IndexFunc(componentSpecs(env), func(r componentSpec) bool { return r.Name == program.Component })
+				i := slices.IndexFunc(componentSpecs(env), func(spec componentSpec) bool { return spec.Name == program.Component })
 				if i < 0 || !slices.Equal(componentSpecs(env)[i].Requires, program.Requires) {
-					t.Errorf("%s requires %v, which the table does not say", program.Component, program.Requires)
+					t.Errorf("%s requires %v, unlike its component spec", program.Component, program.Requires)
 				}
 			}
 		})
@@ -58,7 +58,7 @@ func TestHubSettingsNames(t *testing.T) {
 	for _, r := range got.Releases {
 		names = append(names, r.Name)
 		if r.Version == "" || r.RepoURL == "" {
-			t.Errorf("release %+v", r)
+			t.Errorf("release %+v has no version or repository", r)
 		}
 	}
 	if !slices.Equal(names, []string{"Kubeflow Model Registry", "Open Data Hub Model Registry Operator"}) {
@@ -66,7 +66,7 @@ func TestHubSettingsNames(t *testing.T) {
 	}
 }
 
-// Each resource of the platform has a component of its own: a cluster may serve one without the other.
+// Each resource of the platform has its own component, because a cluster may serve one without the other.
 func TestPlatformSpecs(t *testing.T) {
 	specs := platformSpecs(&Env{})
 	var required []schema.GroupVersionKind
@@ -89,7 +89,7 @@ func TestPlatformSpecs(t *testing.T) {
 func TestEveryComponentWaitsForDiscovery(t *testing.T) {
 	for _, c := range componentsOf(componentSpecs(&Env{})) {
 		if len(c.Requires) == 0 && c.Controllers != nil {
-			t.Errorf("component %s requires no kind: it would take every API for absent while discovery is silent", c.Name)
+			t.Errorf("component %s requires no kind, so it would start before the first discovery", c.Name)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// [R36] The role contains only permissions that are used: no status of RayClusters, no wildcards, and names where only some
-// objects are read.
-func TestRightsOfRay(t *testing.T) {
-	roles := manifest[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
+// [R36] The role contains only permissions that are used: no status of RayClusters, no wildcards, and resource names for kinds of which only
+// some objects are read.
+func TestRayClusterRoleIsMinimal(t *testing.T) {
+	roles := readManifests[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
 	named := map[string][]string{
 		"clusterroles": {"system:auth-delegator"}, "deployments": {"kuberay-operator"}, "dscinitializations": {"default-dsci"},
 	}
@@ -20,46 +20,46 @@ func TestRightsOfRay(t *testing.T) {
 		for _, resource := range rule.Resources {
 			seen[resource] = true
 			if resource == "*" || slices.Contains(rule.Verbs, "*") || resource == "rayclusters/status" {
-				t.Errorf("%v of %s", rule.Verbs, resource)
+				t.Errorf("unexpected verbs %v of %s", rule.Verbs, resource)
 			}
 			if want, limited := named[resource]; limited && !slices.Equal(rule.ResourceNames, want) {
 				t.Errorf("%s is not limited to %v: %v", resource, want, rule.ResourceNames)
 			}
 			if resource == "rayclusters" && (slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "update") || slices.Contains(rule.Verbs, "create")) {
-				t.Errorf("RayClusters are patched only: %v", rule.Verbs)
+				t.Errorf("unexpected verbs of rayclusters: %v", rule.Verbs)
 			}
 			if resource == "pods" && slices.Contains(rule.Verbs, "create") {
-				t.Errorf("pods are not made here: %v", rule.Verbs)
+				t.Errorf("unexpected verbs of pods: %v", rule.Verbs)
 			}
 		}
 	}
 	for resource := range named {
 		if !seen[resource] {
-			t.Errorf("no right to look at %s", resource)
+			t.Errorf("the role does not contain %s", resource)
 		}
 	}
 	if roles[0].Name != "odh-platform-operator-raycluster" {
-		t.Errorf("role %s", roles[0].Name)
+		t.Errorf("got role %s, want odh-platform-operator-raycluster", roles[0].Name)
 	}
-	for _, binding := range manifest[rbacv1.ClusterRoleBinding](t, "rbac/raycluster/binding.yaml")[:1] {
+	for _, binding := range readManifests[rbacv1.ClusterRoleBinding](t, "rbac/raycluster/binding.yaml")[:1] {
 		if binding.RoleRef.Name != roles[0].Name {
-			t.Errorf("the binding is to %s", binding.RoleRef.Name)
+			t.Errorf("the binding is to %s, want %s", binding.RoleRef.Name, roles[0].Name)
 		}
 	}
 }
 
-// The row names the field owner of the CodeFlare operator: fields that only the CodeFlare operator set are removed.
+// The component has the field owner of the CodeFlare operator, so that fields of the CodeFlare operator can be removed.
 func TestRayClusterSpec(t *testing.T) {
-	r := rayClusterSpec(&Env{})
-	if r.Name != "raycluster" || r.FieldOwner != "codeflare-raycluster-controller" {
-		t.Errorf("component %s, field owner %s", r.Name, r.FieldOwner)
+	spec := rayClusterSpec(&Env{})
+	if spec.Name != "raycluster" || spec.FieldOwner != "codeflare-raycluster-controller" {
+		t.Errorf("unexpected component %s or field owner %s", spec.Name, spec.FieldOwner)
 	}
-	if len(r.Requires) != 1 || r.Requires[0].Kind != "RayCluster" {
-		t.Errorf("requires %v", r.Requires)
+	if len(spec.Requires) != 1 || spec.Requires[0].Kind != "RayCluster" {
+		t.Errorf("got required kinds %v, want RayCluster", spec.Requires)
 	}
-	for _, target := range r.CABundleTargets {
+	for _, target := range spec.CABundleTargets {
 		if !strings.HasPrefix(target.Name, "codeflare-operator-") {
-			t.Errorf("trusts %s", target.Name)
+			t.Errorf("unexpected CA bundle target %s", target.Name)
 		}
 	}
 }

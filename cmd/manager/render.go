@@ -38,7 +38,7 @@ func runRender(ctx context.Context, p process) error {
 	return p.kinds.RenderAll(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.Func(ctx)})
 }
 
-// renderArgs returns the arguments of render; the rest are flags of run.
+// renderArgs returns the arguments of render and the remaining arguments, which are flags of run.
 func renderArgs(args []string) (file, platform string, runArgs []string, err error) {
 	platform = render.DefaultPlatform
 	for i := 0; i < len(args); i++ {

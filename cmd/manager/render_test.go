@@ -29,7 +29,7 @@ func TestRenderReadsFileAndInput(t *testing.T) {
 		"config": {"render", "-f", file, "--platform", "bare", "--config", configFile(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := given{stdin: widgets}.run(t.Context(), args...)
+			s := testProcess{stdin: widgets}.run(t.Context(), args...)
 			if s.code != 0 {
 				t.Fatalf("exit code %d: %s", s.code, s.stderr)
 			}
@@ -55,47 +55,47 @@ func TestRenderPlatforms(t *testing.T) {
 	for platform, want := range map[string][]string{
 		"bare": nil, "plain": {"ServiceMonitor", "HTTPRoute"}, "openshift": {"ServiceMonitor", "HTTPRoute", "ConsoleLink", "Route"},
 	} {
-		s := given{stdin: widgets}.run(t.Context(), "render", "-f", "-", "--platform", platform)
+		s := testProcess{stdin: widgets}.run(t.Context(), "render", "-f", "-", "--platform", platform)
 		if s.code != 0 {
 			t.Errorf("%s: unexpected stderr: %s", platform, s.stderr)
 		}
 		for _, kind := range []string{"ServiceMonitor", "HTTPRoute", "ConsoleLink", "Route"} {
-			has := strings.Contains(s.stdout.String(), kind)
-			wanted := strings.Contains(strings.Join(want, " "), kind)
-			if has != wanted {
-				t.Errorf("%s: %s served: %v, want %v", platform, kind, has, wanted)
+			got := strings.Contains(s.stdout.String(), kind)
+			want := strings.Contains(strings.Join(want, " "), kind)
+			if got != want {
+				t.Errorf("%s: %s served: %v, want %v", platform, kind, got, want)
 			}
 		}
 	}
 }
 
-func TestRenderRefusals(t *testing.T) {
+func TestRenderErrors(t *testing.T) {
 	failing := render.Kinds{widget: func(*unstructured.Unstructured, render.Env) (render.Result, error) {
 		return render.Result{}, errors.New("boom")
 	}}
 	stdin := []string{"render", "-f", "-"}
 	for name, tc := range map[string]struct {
-		given given
-		args  []string
-		want  string
+		process testProcess
+		args    []string
+		want    string
 	}{
-		"no file":          {given{}, []string{"render"}, "render -f FILE"},
-		"no value":         {given{}, []string{"render", "-f"}, "-f needs a value"},
-		"missing file":     {given{}, []string{"render", "-f", "gone.yaml"}, "gone.yaml"},
-		"unknown platform": {given{}, []string{"render", "-f", "-", "--platform=mars"}, `"mars"; known platforms: bare, plain, openshift`},
-		"unknown flag":     {given{}, append([]string{"--colour"}, "x"), "unknown flag --colour"},
-		"render flag":      {given{}, append(stdin, "--colour"), "unknown flag --colour"},
-		"unknown kind":     {given{stdin: "apiVersion: v1\nkind: Pod\n"}, stdin, "v1/Pod cannot be rendered; known kinds: test.io/v1/Widget"},
-		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", kinds: render.Kinds{}}, stdin, "v1/Pod cannot be rendered; known kinds:"},
-		"not YAML":         {given{stdin: "a: ["}, stdin, "document 1 is not valid YAML"},
-		"duplicate key":    {given{stdin: "kind: a\nkind: b\n"}, stdin, "kind"},
-		"only comments":    {given{stdin: "# only words\n"}, stdin, "no custom resource"},
-		"failing":          {given{stdin: widgets, kinds: failing}, stdin, "rendering Widget one: boom"},
+		"no file":          {testProcess{}, []string{"render"}, "render -f FILE"},
+		"no value":         {testProcess{}, []string{"render", "-f"}, "-f needs a value"},
+		"missing file":     {testProcess{}, []string{"render", "-f", "gone.yaml"}, "gone.yaml"},
+		"unknown platform": {testProcess{}, []string{"render", "-f", "-", "--platform=mars"}, `"mars"; known platforms: bare, plain, openshift`},
+		"unknown flag":     {testProcess{}, append([]string{"--colour"}, "x"), "unknown flag --colour"},
+		"render flag":      {testProcess{}, append(stdin, "--colour"), "unknown flag --colour"},
+		"unknown kind":     {testProcess{stdin: "apiVersion: v1\nkind: Pod\n"}, stdin, "v1/Pod cannot be rendered; known kinds: test.io/v1/Widget"},
+		"no kinds":         {testProcess{stdin: "apiVersion: v1\nkind: Pod\n", kinds: render.Kinds{}}, stdin, "v1/Pod cannot be rendered; known kinds:"},
+		"not YAML":         {testProcess{stdin: "a: ["}, stdin, "document 1 is not valid YAML"},
+		"duplicate key":    {testProcess{stdin: "kind: a\nkind: b\n"}, stdin, "kind"},
+		"only comments":    {testProcess{stdin: "# only words\n"}, stdin, "no custom resource"},
+		"rendering error":  {testProcess{stdin: widgets, kinds: failing}, stdin, "rendering Widget one: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tc.given.run(t.Context(), tc.args...)
+			s := tc.process.run(t.Context(), tc.args...)
 			if s.code != 1 || !strings.Contains(s.stderr.String(), tc.want) {
-				t.Errorf("exit code %d, %q lacks %q", s.code, s.stderr, tc.want)
+				t.Errorf("got exit code %d and error %q, want it to contain %q", s.code, s.stderr, tc.want)
 			}
 			if strings.Count(strings.TrimSpace(s.stderr.String()), "\n") > 0 {
 				t.Errorf("%q is more than one line", s.stderr)

@@ -59,7 +59,7 @@ const (
 	maxConnectBackoff = 15 * time.Second
 )
 
-// errTLSChanged is the reason to start again if servers in pods require another TLS profile.
+// errTLSChanged is the cause of a restart after a change of the TLS profile for servers in pods.
 var errTLSChanged = errors.New("the TLS profile for servers in pods has changed")
 
 // runManager runs the manager until ctx ends.
@@ -114,11 +114,14 @@ func runManager(ctx context.Context, p process) error {
 	return err
 }
 
-// heapGrowth is the garbage collection target in percent, below the default to save memory: the manager is mostly idle. GOGC overrides it.
-const heapGrowth, defaultHeapGrowth = 50, 100
+const (
+	// heapGrowthPercent is the garbage collection target. It saves memory, because the manager is mostly idle. GOGC overrides it.
+	heapGrowthPercent        = 50
+	defaultHeapGrowthPercent = 100
+)
 
 func limitHeapGrowth() {
-	if percent := debug.SetGCPercent(heapGrowth); percent != defaultHeapGrowth {
+	if percent := debug.SetGCPercent(heapGrowthPercent); percent != defaultHeapGrowthPercent {
 		debug.SetGCPercent(percent)
 	}
 }
@@ -130,21 +133,21 @@ func lowerMemoryLimit() {
 	}
 }
 
-// idlePeriod is how long no garbage must have been collected before memory is returned.
+// idlePeriod is the time without garbage collections after which memory is returned.
 const idlePeriod = 5 * time.Second
 
-// returnMemory returns memory to the operating system after each burst of work. Without it, the memory of the lists of a start stays
-// resident for minutes, because an idle process collects no garbage.
+// returnMemory returns memory to the operating system after each burst of work. Otherwise the memory of the initial
+// lists stays resident for minutes, because an idle process collects no garbage.
 func returnMemory(ctx context.Context, clk clock.Clock) {
-	stats, before, returned := &debug.GCStats{}, int64(0), int64(0)
+	stats, lastGC, returnedGC := &debug.GCStats{}, int64(0), int64(0)
 	for ctx.Err() == nil {
 		debug.ReadGCStats(stats)
-		if stats.NumGC == before && before != returned {
+		if stats.NumGC == lastGC && lastGC != returnedGC {
 			debug.FreeOSMemory()
 			stats.NumGC++
-			returned = stats.NumGC
+			returnedGC = stats.NumGC
 		}
-		before = stats.NumGC
+		lastGC = stats.NumGC
 		select {
 		case <-ctx.Done():
 		case <-clk.After(idlePeriod):

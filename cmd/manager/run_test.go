@@ -44,41 +44,41 @@ func TestManagerOptions(t *testing.T) {
 	cfg := load(t, "-metrics-bind-address=:8443", "--namespace=here")
 	o := managerOptions(cfg, testSpecs(nil), runtime.NewScheme(), tlsprofile.NewListener())
 	if o.LeaderElectionID != "odh-platform-operator" || !o.LeaderElection || o.LeaderElectionNamespace != "here" || !o.LeaderElectionReleaseOnCancel {
-		t.Errorf("leader election %+v", o)
+		t.Errorf("unexpected leader election options: %+v", o)
 	}
 	if *o.LeaseDuration != 15*time.Second || *o.RenewDeadline != 10*time.Second || *o.RetryPeriod != 2*time.Second {
-		t.Errorf("lease %s, deadline %s, retry %s: not those of client-go", o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
+		t.Errorf("got lease %s, deadline %s and retry %s, want the defaults of client-go", o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
 	}
 	if o.Controller.CacheSyncTimeout < 24*time.Hour {
-		t.Errorf("controllers give up after %s", o.Controller.CacheSyncTimeout)
+		t.Errorf("controllers stop waiting for their caches after %s, want at least 24h", o.Controller.CacheSyncTimeout)
 	}
 	if !o.Metrics.SecureServing || o.Metrics.FilterProvider == nil || len(o.Metrics.TLSOpts) != 2 || o.Metrics.BindAddress != ":8443" {
-		t.Errorf("metrics %+v", o.Metrics)
+		t.Errorf("unexpected metrics options: %+v", o.Metrics)
 	}
-	served := &tls.Config{MinVersion: tls.VersionTLS12}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	for _, set := range o.Metrics.TLSOpts {
-		set(served)
+		set(tlsConfig)
 	}
-	if !slices.Equal(served.NextProtos, []string{"http/1.1"}) {
-		t.Errorf("protocols %q", served.NextProtos)
+	if !slices.Equal(tlsConfig.NextProtos, []string{"http/1.1"}) {
+		t.Errorf("got protocols %q, want only HTTP/1.1", tlsConfig.NextProtos)
 	}
 	if o.Metrics.ExtraHandlers != nil || len(managerOptions(load(t, "--pprof"), nil, runtime.NewScheme(), tlsprofile.NewListener()).Metrics.ExtraHandlers) != 3 {
 		t.Error("the profiling handlers are enabled by default, or not enabled by --pprof")
 	}
-	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
-	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
+	insecure := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
+	if insecure.Metrics.SecureServing || insecure.Metrics.FilterProvider != nil {
 		t.Error("metrics without TLS authenticate clients")
 	}
 }
 
 func TestNewRESTConfig(t *testing.T) {
-	kubeconfig(t, "http://127.0.0.1:1")
+	setKubeconfig(t, "http://127.0.0.1:1")
 	restConfig, err := newRESTConfig(load(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(restConfig.UserAgent, "odh-platform-operator/") || restConfig.QPS != -1 {
-		t.Errorf("user agent %q, %v queries per second", restConfig.UserAgent, restConfig.QPS)
+		t.Errorf("unexpected user agent %q or QPS %v", restConfig.UserAgent, restConfig.QPS)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestIsUnreachable(t *testing.T) {
 		"busy":                             {apierrors.NewTooManyRequests("busy", 1), true},
 		"deadline exceeded":                {context.DeadlineExceeded, true},
 		"forbidden":                        {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
-		"not a group":                      {errors.New("no kind is registered"), false},
+		"scheme error":                     {errors.New("no kind is registered"), false},
 	} {
 		if got := isUnreachable(tc.err); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
@@ -102,55 +102,55 @@ func TestIsUnreachable(t *testing.T) {
 	}
 }
 
-// An API server that is away when the program starts is waited for; mistakes are not.
-func TestNewManagerWaits(t *testing.T) {
+// newManager waits for an unreachable API server, and returns other errors.
+func TestNewManagerWaitsForAPIServer(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	options := managerOptions(load(t, "--health-probe-bind-address=0"), nil, runtime.NewScheme(), tlsprofile.NewListener())
-	tries := make(chan struct{}, 10)
+	attempts := make(chan struct{}, 10)
 	options.LeaderElection = false
-	options.MapperProvider = failingMapper(tries, &url.Error{Op: "Get", Err: errors.New("refused")})
+	options.MapperProvider = failingMapper(attempts, &url.Error{Op: "Get", Err: errors.New("refused")})
 	done := make(chan error, 1)
 	go func() {
 		_, err := newManager(ctx, clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
 		done <- err
 	}()
 	for pause := minConnectBackoff; pause < 5*time.Second; pause *= 2 {
-		<-tries
-		eventually(t, "it pauses", clk.HasWaiters)
+		<-attempts
+		eventually(t, "newManager waits", clk.HasWaiters)
 		clk.Step(pause)
 	}
-	<-tries
+	<-attempts
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want context.Canceled", err)
 	}
 
-	// One that refuses everything may have just started, which takes no longer than a while.
-	later := clocktesting.NewFakeClock(time.Unix(0, 0)) // without the waiter that was canceled
-	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
-	options.MapperProvider = failingMapper(tries, refused)
+	// An API server that rejects everything may be starting, so it is retried for startupGracePeriod.
+	newClock := clocktesting.NewFakeClock(time.Unix(0, 0)) // without the canceled waiter
+	forbiddenErr := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	options.MapperProvider = failingMapper(attempts, forbiddenErr)
 	go func() {
-		_, err := newManager(t.Context(), later, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
+		_, err := newManager(t.Context(), newClock, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
 		done <- err
 	}()
 	for pause := minConnectBackoff; pause < startupGracePeriod; pause *= 2 {
-		<-tries
-		eventually(t, "it pauses", later.HasWaiters)
-		later.Step(pause)
+		<-attempts
+		eventually(t, "newManager waits", newClock.HasWaiters)
+		newClock.Step(pause)
 	}
-	<-tries
+	<-attempts
 	if err := <-done; !apierrors.IsForbidden(err) {
 		t.Errorf("got error %v, want Forbidden", err)
 	}
 
-	options.MapperProvider = failingMapper(tries, errors.New("a mistake"))
-	if _, err := newManager(t.Context(), later, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
+	options.MapperProvider = failingMapper(attempts, errors.New("a mistake"))
+	if _, err := newManager(t.Context(), newClock, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
 		t.Errorf("got error %v, want a mistake", err)
 	}
 }
 
-func withHooks(*Env) []componentSpec {
+func specsWithWebhooks(*Env) []componentSpec {
 	return []componentSpec{{
 		Component:       component.Component{Name: "widgets", Webhooks: func(ctrl.Manager, bool) error { return nil }},
 		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: "hooks"}},
@@ -160,7 +160,7 @@ func withHooks(*Env) []componentSpec {
 func TestWebhooksAreServedOnlyIfInstalled(t *testing.T) {
 	none, err := newWebhooks(&Env{Config: load(t)}, testSpecs(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addToManager(nil) != nil {
-		t.Errorf("no component needs a server: %+v, %v", none, err)
+		t.Errorf("got server %+v and error %v, want no server without webhooks", none, err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := load(t, "--webhook-cert-mode="+string(tc.mode), "--webhook-cert-dir="+empty, "--namespace=here")
 			env := &Env{Config: cfg, Clock: clock.RealClock{}}
-			hooks, err := newWebhooks(env, withHooks(env), &rest.Config{Host: api.URL}, runtime.NewScheme(), tlsprofile.NewListener())
+			hooks, err := newWebhooks(env, specsWithWebhooks(env), &rest.Config{Host: api.URL}, runtime.NewScheme(), tlsprofile.NewListener())
 			if tc.wantError != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
 					t.Errorf("got error %v, want %q", err, tc.wantError)
@@ -208,8 +208,8 @@ func TestWebhookCertificateSource(t *testing.T) {
 // The manifests of a disabled component may be absent.
 func TestCABundleTargetsOfDisabledComponentsAreOptional(t *testing.T) {
 	env := &Env{Config: load(t), Clock: clock.RealClock{}}
-	rows := append(withHooks(env), componentSpec{Component: component.Component{Name: "off"}, CABundleTargets: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
-	got := authorityOptions(env, rows, nil).Targets
+	specs := append(specsWithWebhooks(env), componentSpec{Component: component.Component{Name: "disabled"}, CABundleTargets: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
+	got := authorityOptions(env, specs, nil).Targets
 	want := []certs.Target{{Kind: certs.Validating, Name: "hooks", Service: webhookService}, {Kind: certs.Mutating, Name: "other", Optional: true, Service: webhookService}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -220,21 +220,21 @@ func TestCABundleTargetsOfDisabledComponentsAreOptional(t *testing.T) {
 func TestComponentSpecs(t *testing.T) {
 	seen, last := map[string]bool{}, ""
 	owners := map[string]string{}
-	for _, r := range componentSpecs(&Env{}) {
-		if other, taken := owners[r.FieldOwner]; taken && r.FieldOwner != "" {
-			t.Errorf("components %s and %s write as %s: the owner of an object would be ambiguous", other, r.Name, r.FieldOwner)
+	for _, spec := range componentSpecs(&Env{}) {
+		if other, found := owners[spec.FieldOwner]; found && spec.FieldOwner != "" {
+			t.Errorf("components %s and %s write as %s: field owners must be unique", other, spec.Name, spec.FieldOwner)
 		}
-		owners[r.FieldOwner] = r.Name
-		if !names.IsComponent(r.Name) {
-			t.Errorf("component %s is not known to names.IsComponent", r.Name)
+		owners[spec.FieldOwner] = spec.Name
+		if !names.IsComponent(spec.Name) {
+			t.Errorf("component %s is not known to names.IsComponent", spec.Name)
 		}
-		if r.Name == "" || seen[r.Name] && r.Name != last {
-			t.Errorf("component %q: the name is empty, or components of that name are apart", r.Name)
+		if spec.Name == "" || seen[spec.Name] && spec.Name != last {
+			t.Errorf("component %q: the name is empty, or specs of that name are not adjacent", spec.Name)
 		}
-		seen[r.Name], last = true, r.Name
-		makesNothing := r.Name == "platform" // it answers in the status of resources that others made
-		if r.Controllers != nil && (r.FieldOwner == "" && !makesNothing || len(essentialResources([]componentSpec{r})) == 0) {
-			t.Errorf("component %s: a controller needs a field owner, and something essential", r.Name)
+		seen[spec.Name], last = true, spec.Name
+		statusOnly := spec.Name == "platform" // it writes only the status of foreign resources
+		if spec.Controllers != nil && (spec.FieldOwner == "" && !statusOnly || len(essentialResources([]componentSpec{spec})) == 0) {
+			t.Errorf("component %s: a component with controllers needs a field owner and an essential kind", spec.Name)
 		}
 	}
 	if cacheOptions(componentSpecs(&Env{})).DefaultTransform == nil {

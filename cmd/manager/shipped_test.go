@@ -33,7 +33,7 @@ type entry struct {
 	mutating                  bool
 }
 
-// shippedWebhooks are all webhooks below config/webhook.
+// shippedWebhooks returns all webhooks below config/webhook.
 func shippedWebhooks(t *testing.T) []entry {
 	t.Helper()
 	files, err := filepath.Glob("../../config/webhook/*/configurations.yaml")
@@ -43,14 +43,14 @@ func shippedWebhooks(t *testing.T) []entry {
 	var out []entry
 	add := func(configuration, name string, c admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations) *entry {
 		if c.Service == nil || c.Service.Path == nil {
-			t.Fatalf("%s leads nowhere", name)
+			t.Fatalf("webhook %s has no Service with a path", name)
 		}
 		out = append(out, entry{configuration: configuration, name: name, path: *c.Service.Path, service: c.Service, rules: rules})
 		return &out[len(out)-1]
 	}
 	for _, file := range files {
 		path := strings.TrimPrefix(file, "../../config/")
-		for _, c := range manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, path) {
+		for _, c := range readManifests[admissionregistrationv1.MutatingWebhookConfiguration](t, path) {
 			for _, w := range c.Webhooks {
 				if c.Kind == "MutatingWebhookConfiguration" {
 					e := add(c.Name, w.Name, w.ClientConfig, w.Rules)
@@ -58,7 +58,7 @@ func shippedWebhooks(t *testing.T) []entry {
 				}
 			}
 		}
-		for _, c := range manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, path) {
+		for _, c := range readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, path) {
 			for _, w := range c.Webhooks {
 				if c.Kind == "ValidatingWebhookConfiguration" {
 					e := add(c.Name, w.Name, w.ClientConfig, w.Rules)
@@ -70,25 +70,25 @@ func shippedWebhooks(t *testing.T) []entry {
 	return out
 }
 
-// serving is a manager of which only the webhook server is used.
-type serving struct {
+// webhookManager is a manager with only a webhook server.
+type webhookManager struct {
 	ctrl.Manager
 	server webhook.Server
 	scheme *runtime.Scheme
 }
 
-func (s serving) GetWebhookServer() webhook.Server { return s.server }
-func (s serving) GetScheme() *runtime.Scheme       { return s.scheme }
-func (s serving) GetConfig() *rest.Config          { return &rest.Config{Host: "https://127.0.0.1"} }
-func (s serving) GetHTTPClient() *http.Client      { return http.DefaultClient }
-func (s serving) GetRESTMapper() meta.RESTMapper   { return nil }
-func (s serving) GetAPIReader() client.Reader      { return nil }
-func (s serving) GetClient() client.Client         { return nil }
+func (s webhookManager) GetWebhookServer() webhook.Server { return s.server }
+func (s webhookManager) GetScheme() *runtime.Scheme       { return s.scheme }
+func (s webhookManager) GetConfig() *rest.Config          { return &rest.Config{Host: "https://127.0.0.1"} }
+func (s webhookManager) GetHTTPClient() *http.Client      { return http.DefaultClient }
+func (s webhookManager) GetRESTMapper() meta.RESTMapper   { return nil }
+func (s webhookManager) GetAPIReader() client.Reader      { return nil }
+func (s webhookManager) GetClient() client.Client         { return nil }
 
-// Every path that the manifests name is answered, also while its component is disabled: the lists of webhooks in a cluster
-// do not follow the switches, and a path that is not answered refuses every request.
+// Each path of the manifests is served even if its component is disabled: the webhook configurations in a cluster do not change with the
+// settings, and a path that is not served rejects every request.
 func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
-	m := serving{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
+	m := webhookManager{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
 	for _, r := range componentSpecs(&Env{}) {
 		if r.Webhooks == nil {
 			continue
@@ -101,23 +101,23 @@ func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 	for _, e := range shippedWebhooks(t) {
 		request := httptest.NewRequest(http.MethodPost, e.path, nil)
 		if _, pattern := m.server.WebhookMux().Handler(request); pattern == "" {
-			t.Errorf("%s: %s is not answered", e.name, e.path)
+			t.Errorf("%s: path %s is not served", e.name, e.path)
 		}
 		if served[e.path] {
-			t.Errorf("%s: %s is called twice", e.name, e.path)
+			t.Errorf("%s: path %s is used twice", e.name, e.path)
 		}
 		served[e.path] = true
 		if e.service.Name != webhookService || e.service.Namespace != "system" {
-			t.Errorf("%s calls %s in %s", e.name, e.service.Name, e.service.Namespace)
+			t.Errorf("%s: unexpected Service %s in namespace %s", e.name, e.service.Name, e.service.Namespace)
 		}
 		if e.policy == nil || e.effects == nil || *e.effects != admissionregistrationv1.SideEffectClassNone || !slices.Equal(e.versions, []string{"v1"}) {
-			t.Errorf("%s: policy %v, side effects %v, versions %v", e.name, e.policy, e.effects, e.versions)
+			t.Errorf("%s: unexpected policy %v, side effects %v or versions %v", e.name, e.policy, e.effects, e.versions)
 		}
 	}
 }
 
-// Every configuration gets the CA, by its name, and no other is touched; and the manager may do that.
-func TestEveryConfigurationIsTrusted(t *testing.T) {
+// The CA bundle is written into exactly the shipped webhook configurations, and the manager has permission to do so.
+func TestEveryConfigurationGetsCABundle(t *testing.T) {
 	shipped := map[string]bool{}
 	for _, e := range shippedWebhooks(t) {
 		kind := certs.Validating
@@ -126,14 +126,14 @@ func TestEveryConfigurationIsTrusted(t *testing.T) {
 		}
 		shipped[fmt.Sprint(kind, " ", e.configuration)] = true
 	}
-	trusted := map[string]bool{}
-	rules := rulesBelow(t, "manager")
+	targets := map[string]bool{}
+	rules := rulesInFolder(t, "manager")
 	for _, r := range componentSpecs(&Env{}) {
 		for _, target := range r.CABundleTargets {
 			if target.Kind != certs.Mutating && target.Kind != certs.Validating {
 				continue
 			}
-			trusted[fmt.Sprint(target.Kind, " ", target.Name)] = true
+			targets[fmt.Sprint(target.Kind, " ", target.Name)] = true
 			resource := "validatingwebhookconfigurations"
 			if target.Kind == certs.Mutating {
 				resource = "mutatingwebhookconfigurations"
@@ -146,19 +146,19 @@ func TestEveryConfigurationIsTrusted(t *testing.T) {
 		}
 	}
 	for name := range shipped {
-		if !trusted[name] {
-			t.Errorf("nothing writes the CA into %s", name)
+		if !targets[name] {
+			t.Errorf("no component writes the CA bundle into %s", name)
 		}
 	}
-	for name := range trusted {
+	for name := range targets {
 		if !shipped[name] {
-			t.Errorf("%s is no manifest of ours", name)
+			t.Errorf("%s is not a shipped webhook configuration", name)
 		}
 	}
 }
 
-// [R29] The webhooks of ray.io apply to RayClusters only: KubeRay creates the clusters of RayJobs and RayServices, so these pass as RayClusters.
-func TestOnlyRayClustersPassTheirWebhooks(t *testing.T) {
+// [R29] The webhooks of ray.io apply to RayClusters only: KubeRay creates the clusters of RayJobs and RayServices, so their clusters pass the webhooks, too.
+func TestRayWebhooksApplyToRayClustersOnly(t *testing.T) {
 	found := 0
 	for _, e := range shippedWebhooks(t) {
 		for _, rule := range e.rules {
@@ -167,7 +167,7 @@ func TestOnlyRayClustersPassTheirWebhooks(t *testing.T) {
 			}
 			found++
 			if !slices.Equal(rule.APIGroups, []string{"ray.io"}) || !slices.Equal(rule.APIVersions, []string{"v1"}) || !slices.Equal(rule.Resources, []string{"rayclusters"}) {
-				t.Errorf("%s looks at %v %v %v", e.name, rule.APIGroups, rule.APIVersions, rule.Resources)
+				t.Errorf("%s: unexpected rule for %v %v %v", e.name, rule.APIGroups, rule.APIVersions, rule.Resources)
 			}
 			want := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 			if !slices.Equal(rule.Operations, want) || *e.policy != admissionregistrationv1.Fail {
@@ -176,19 +176,19 @@ func TestOnlyRayClustersPassTheirWebhooks(t *testing.T) {
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d rules for RayClusters", found)
+		t.Errorf("got %d rules for RayClusters, want 2", found)
 	}
 }
 
-// rulesBelow are those of all roles below a folder of config/rbac.
-func rulesBelow(t *testing.T, folder string) []rbacv1.PolicyRule {
+// rulesInFolder returns the rules of all roles below a folder of config/rbac.
+func rulesInFolder(t *testing.T, folder string) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
 	err := filepath.WalkDir(filepath.Join("..", "..", "config", "rbac", folder), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		for _, role := range manifest[rbacv1.ClusterRole](t, strings.TrimPrefix(path, "../../config/")) {
+		for _, role := range readManifests[rbacv1.ClusterRole](t, strings.TrimPrefix(path, "../../config/")) {
 			rules = append(rules, role.Rules...)
 		}
 		return nil
@@ -207,48 +207,47 @@ func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool 
 	})
 }
 
-// A component lists and watches each kind that it caches: its own role or the role of the manager allows both. A kind that is
-// cached as a whole is read in all namespaces.
+// A component lists and watches each kind that it caches: its own role or the role of the manager allows both.
 func TestEveryRoleCoversItsWatches(t *testing.T) {
-	always := rulesBelow(t, "manager")
+	managerRules := rulesInFolder(t, "manager")
 	for _, r := range componentSpecs(&Env{}) {
 		if len(r.Caches) == 0 {
 			continue
 		}
-		rules := slices.Concat(always, rulesBelow(t, r.Name))
+		rules := slices.Concat(managerRules, rulesInFolder(t, r.Name))
 		for _, need := range r.Caches {
 			resource, _ := meta.UnsafeGuessKindToResource(need.Kind)
 			for _, verb := range []string{"list", "watch"} {
-				if !granted(rules, need.Kind.Group, resource.Resource, verb) {
-					t.Errorf("%s: nothing allows to %s %s", r.Name, verb, resource.GroupResource())
+				if !allowsAny(rules, need.Kind.Group, resource.Resource, verb) {
+					t.Errorf("%s: no role allows to %s %s", r.Name, verb, resource.GroupResource())
 				}
 			}
 		}
 		for _, kind := range r.Requires {
 			resource, _ := meta.UnsafeGuessKindToResource(kind)
-			if !granted(rules, kind.Group, resource.Resource, "watch") {
-				t.Errorf("%s: nothing allows to watch %s", r.Name, resource.GroupResource())
+			if !allowsAny(rules, kind.Group, resource.Resource, "watch") {
+				t.Errorf("%s: no role allows to watch %s", r.Name, resource.GroupResource())
 			}
 		}
 		for essential := range essentialResources([]componentSpec{r}) {
-			if !granted(rules, essential.Group, essential.Resource, "list") {
-				t.Errorf("%s: %s is essential and nothing allows to list it", r.Name, essential)
+			if !allowsAny(rules, essential.Group, essential.Resource, "list") {
+				t.Errorf("%s: %s is essential, and no role allows to list it", r.Name, essential)
 			}
 		}
 	}
 }
 
-// granted is allows for objects that may be limited by their names.
-func granted(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
+// allowsAny reports whether a rule grants a verb for any object of a resource.
+func allowsAny(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
 	})
 }
 
-// [R36] What the controller of RayClusters writes it may write: the host of a Route too, when it is made and when the domain of
-// the cluster changes.
+// [R36] The role allows every write of the RayCluster controller. This includes the host of a Route, when it is created and when the domain
+// of the cluster changes.
 func TestRayClusterPermissions(t *testing.T) {
-	rules := rulesBelow(t, "raycluster")
+	rules := rulesInFolder(t, "raycluster")
 	for _, tc := range []struct {
 		group, resource string
 		verbs           []string

@@ -25,56 +25,56 @@ import (
 
 var widget = schema.GroupVersionKind{Group: "test.io", Version: "v1", Kind: "Widget"}
 
-// output is a buffer that a running manager writes to while the test reads.
-type output struct {
+// syncBuffer is a buffer that a running manager writes to while the test reads.
+type syncBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
 }
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *syncBuffer) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buffer.Write(p)
 }
 
-func (o *output) String() string {
+func (o *syncBuffer) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buffer.String()
 }
 
-// started is one run of the program.
-type started struct {
+// result is the result of a run of the program.
+type result struct {
 	code           int
-	stdout, stderr *output
+	stdout, stderr *syncBuffer
 }
 
-// given is the environment of the program.
-type given struct {
-	env   map[string]string
-	stdin string
-	table func(*Env) []componentSpec
-	kinds render.Kinds
+// testProcess is the environment of a run of the program.
+type testProcess struct {
+	env      map[string]string
+	stdin    string
+	registry func(*Env) []componentSpec
+	kinds    render.Kinds
 }
 
 // run executes the program to its end.
-func (g given) run(ctx context.Context, args ...string) started {
-	s := started{stdout: &output{}, stderr: &output{}}
+func (g testProcess) run(ctx context.Context, args ...string) result {
+	s := result{stdout: &syncBuffer{}, stderr: &syncBuffer{}}
 	s.code = run(ctx, g.process(args, s))
 	return s
 }
 
-func (g given) process(args []string, s started) process {
-	table := g.table
-	if table == nil {
-		table = testSpecs
+func (g testProcess) process(args []string, s result) process {
+	registry := g.registry
+	if registry == nil {
+		registry = testSpecs
 	}
 	kinds := g.kinds
 	if kinds == nil {
 		kinds = testKinds
 	}
 	return process{
-		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, registry: table, kinds: kinds, installLogger: func(logr.Logger) {},
+		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, registry: registry, kinds: kinds, installLogger: func(logr.Logger) {},
 		load: func(p config.Program, args []string) (config.Config, error) {
 			lookup := func(name string) (string, bool) { v, ok := g.env[name]; return v, ok }
 			return config.Load(p, args, lookup, os.ReadFile)
@@ -82,7 +82,7 @@ func (g given) process(args []string, s started) process {
 	}
 }
 
-// testSpecs returns one component that starts nothing.
+// testSpecs returns one component without controllers.
 func testSpecs(e *Env) []componentSpec {
 	return []componentSpec{{
 		Component: component.Component{Name: "widgets"},
@@ -90,7 +90,7 @@ func testSpecs(e *Env) []componentSpec {
 	}}
 }
 
-// testKinds renders Widgets.
+// testKinds renders a ConfigMap for each Widget.
 var testKinds = render.Kinds{widget: func(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	out.SetName(obj.GetName())
@@ -99,10 +99,10 @@ var testKinds = render.Kinds{widget: func(obj *unstructured.Unstructured, env re
 	return render.Result{Objects: []*unstructured.Unstructured{out}}, nil
 }}
 
-func emptyTable(*Env) []componentSpec { return nil }
+func emptyRegistry(*Env) []componentSpec { return nil }
 
-// kubeconfig writes a file that leads to the address.
-func kubeconfig(t *testing.T, server string) {
+// setKubeconfig writes a kubeconfig for a server and sets KUBECONFIG.
+func setKubeconfig(t *testing.T, server string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{apiVersion: v1, kind: Config, current-context: c,
@@ -151,10 +151,10 @@ func responds(url string, status int) func() bool {
 	}
 }
 
-// failingMapper counts the attempts to build a manager and lets them fail.
-func failingMapper(tries chan<- struct{}, err error) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+// failingMapper sends to attempts and returns err each time a manager is built.
+func failingMapper(attempts chan<- struct{}, err error) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-		tries <- struct{}{}
+		attempts <- struct{}{}
 		return nil, err
 	}
 }

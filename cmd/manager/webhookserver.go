@@ -41,7 +41,7 @@ type limitedServer struct {
 	webhook.Server
 	address string
 	tls     []func(*tls.Config)
-	// inherited is the file descriptor of the listener that the process has kept over a restart, or 0.
+	// inherited is the file descriptor of the listener that the process kept during a restart, or 0.
 	inherited int
 	started   atomic.Bool
 	// socket is a duplicate of the listener, which stays open when the server has stopped.
@@ -59,28 +59,28 @@ type budgetedServer struct {
 }
 
 // Register implements webhook.Server.
-func (g budgetedServer) Register(path string, hook http.Handler) {
-	g.Server.Register(path, g.budget.Guard(hook))
+func (s budgetedServer) Register(path string, hook http.Handler) {
+	s.Server.Register(path, s.budget.Guard(hook))
 }
 
 // Start implements manager.Runnable.
-func (b *limitedServer) Start(ctx context.Context) error {
+func (s *limitedServer) Start(ctx context.Context) error {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
-	for _, set := range b.tls {
+	for _, set := range s.tls {
 		set(tlsConfig)
 	}
 	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
 	tlsConfig.NextProtos = []string{"http/1.1"}
-	listener, err := b.listen(ctx)
+	listener, err := s.listen(ctx)
 	if err == nil {
-		b.socket, err = listener.(*net.TCPListener).File()
+		s.socket, err = listener.(*net.TCPListener).File()
 	}
 	if err != nil {
 		return fmt.Errorf("listening for webhooks: %w", err)
 	}
-	open := connectionLimiter{open: map[net.Conn]struct{}{}}
+	limiter := connectionLimiter{open: map[net.Conn]struct{}{}}
 	server := &http.Server{
-		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: open.onStateChange,
+		Handler: s.WebhookMux(), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: limiter.onStateChange,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleConnectionTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	shutdownErr := make(chan error, 1)
@@ -89,11 +89,11 @@ func (b *limitedServer) Start(ctx context.Context) error {
 		defer cancel()
 		shutdownErr <- server.Shutdown(shutdownCtx)
 	})()
-	// Connections that wait since before a restart would fail without the certificate.
-	for _, err := tlsConfig.GetCertificate(nil); err != nil && b.inherited > 0 && ctx.Err() == nil; _, err = tlsConfig.GetCertificate(nil) {
+	// Connections that have been waiting since a restart would fail without the certificate.
+	for _, err := tlsConfig.GetCertificate(nil); err != nil && s.inherited > 0 && ctx.Err() == nil; _, err = tlsConfig.GetCertificate(nil) {
 		<-time.After(certificatePoll)
 	}
-	b.started.Store(true)
+	s.started.Store(true)
 	if err := server.Serve(tls.NewListener(listener, tlsConfig)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
@@ -101,17 +101,17 @@ func (b *limitedServer) Start(ctx context.Context) error {
 }
 
 // listen returns the inherited listener or a new one.
-func (b *limitedServer) listen(ctx context.Context) (net.Listener, error) {
-	if b.inherited > 0 {
-		return net.FileListener(os.NewFile(uintptr(b.inherited), b.address))
+func (s *limitedServer) listen(ctx context.Context) (net.Listener, error) {
+	if s.inherited > 0 {
+		return net.FileListener(os.NewFile(uintptr(s.inherited), s.address))
 	}
-	return new(net.ListenConfig).Listen(ctx, "tcp", b.address)
+	return new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 }
 
-// restart runs the program again in the same process, which keeps listening: connections wait until the webhooks are served again, instead of
-// being refused until nodes no longer route to this pod. It returns only if that fails.
-func (b *limitedServer) restart() error {
-	fd, err := syscall.Dup(int(b.socket.Fd())) // remains open in the new program
+// restart runs the program again in the same process, which keeps listening: connections wait until the webhooks are served again.
+// Without the listener, they would be refused until nodes no longer route to this pod. It returns only after a failure.
+func (s *limitedServer) restart() error {
+	fd, err := syscall.Dup(int(s.socket.Fd())) // remains open in the new program
 	if err == nil {
 		_ = os.Setenv(config.ListenerVariable, strconv.Itoa(fd)) // fails only for invalid names
 		err = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
@@ -120,13 +120,13 @@ func (b *limitedServer) restart() error {
 }
 
 // StartedChecker implements webhook.Server. It checks that the server accepts a TLS connection.
-func (b *limitedServer) StartedChecker() healthz.Checker {
+func (s *limitedServer) StartedChecker() healthz.Checker {
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate is for other names
 	return func(r *http.Request) error {
-		if !b.started.Load() {
+		if !s.started.Load() {
 			return errors.New("the webhook server has not started yet")
 		}
-		connection, err := dialer.DialContext(r.Context(), "tcp", b.address)
+		connection, err := dialer.DialContext(r.Context(), "tcp", s.address)
 		if err != nil {
 			return fmt.Errorf("the webhook server cannot be reached: %w", err)
 		}

@@ -29,29 +29,29 @@ func TestConnectionsAreLimited(t *testing.T) {
 	last, _ := net.Pipe()
 	c.onStateChange(last, http.StateNew)
 	if len(c.open) != maxConnections {
-		t.Errorf("%d connections are open", len(c.open))
+		t.Errorf("got %d open connections, want %d", len(c.open), maxConnections)
 	}
-	if _, known := c.open[last]; !known {
+	if _, found := c.open[last]; !found {
 		t.Error("the most recent connection is not tracked as open")
 	}
-	ended := make(chan struct{}, maxConnections)
+	closed := make(chan struct{}, maxConnections)
 	for _, peer := range peers {
 		go func() {
 			if _, err := peer.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
-				ended <- struct{}{}
+				closed <- struct{}{}
 			}
 		}()
 	}
-	<-ended
+	<-closed
 	for connection := range c.open {
 		c.onStateChange(connection, http.StateClosed)
 	}
 	if len(c.open) > 0 {
-		t.Errorf("%d connections are open after all ended", len(c.open))
+		t.Errorf("got %d open connections after all were closed", len(c.open))
 	}
 }
 
-// Every path of the webhook server is within the budget.
+// The memory budget applies to every path of the webhook server.
 func TestWebhooksAreWithinBudget(t *testing.T) {
 	inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
 	instrumentedServer{budgetedServer{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())
@@ -60,24 +60,24 @@ func TestWebhooksAreWithinBudget(t *testing.T) {
 	response := httptest.NewRecorder()
 	inner.WebhookMux().ServeHTTP(response, request)
 	if response.Code != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", response.Code)
+		t.Errorf("got status %d, want 413", response.Code)
 	}
 }
 
 func TestMemoryLimitIsLowered(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
-	for given, want := range map[int64]int64{math.MaxInt64: math.MaxInt64, 1000 << 20: 900 << 20} {
-		debug.SetMemoryLimit(given)
+	for limit, want := range map[int64]int64{math.MaxInt64: math.MaxInt64, 1000 << 20: 900 << 20} {
+		debug.SetMemoryLimit(limit)
 		lowerMemoryLimit()
 		if got := debug.SetMemoryLimit(-1); got != want {
-			t.Errorf("%d became %d, want %d", given, got, want)
+			t.Errorf("limit %d became %d, want %d", limit, got, want)
 		}
 	}
 }
 
 // A connection that arrives while the program starts again waits for the new server.
-func TestListenerIsKeptOverARestart(t *testing.T) {
+func TestListenerIsKeptDuringRestart(t *testing.T) {
 	before, err := (&limitedServer{address: "127.0.0.1:0"}).listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestListenerIsKeptOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := before.Addr().String()
-	if err := before.Close(); err != nil { // as the server that stops
+	if err := before.Close(); err != nil { // as the stopping server does
 		t.Fatal(err)
 	}
 	caller, err := net.Dial("tcp", address)
@@ -102,7 +102,7 @@ func TestListenerIsKeptOverARestart(t *testing.T) {
 	}
 	defer after.Close()
 	if err := checkPorts(t.Context(), config.Config{Webhook: webhook, Metrics: config.Metrics{BindAddress: "0"}, Health: config.Health{BindAddress: "0"}}, true); err != nil {
-		t.Errorf("the port of the listener counts as used: %v", err)
+		t.Errorf("the port of the inherited listener was reported as in use: %v", err)
 	}
 	called, err := after.Accept()
 	if err != nil {
@@ -114,9 +114,9 @@ func TestListenerIsKeptOverARestart(t *testing.T) {
 	}
 }
 
-// Without a listener the container ends, and the kubelet starts it.
-func TestRestartWithoutAListener(t *testing.T) {
+// Without a listener restart fails, so the container exits and the kubelet restarts it.
+func TestRestartWithoutListenerFails(t *testing.T) {
 	if err := new(limitedServer).restart(); err == nil || !strings.Contains(err.Error(), "starting again") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a failed restart", err)
 	}
 }

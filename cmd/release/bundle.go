@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundle makes the OLM bundle with the image of this release, and a catalog that lists it. The checkout keeps its own bundle.
+// bundle builds the OLM bundle with the image of this release, and a catalog that lists it. The checkout keeps its own bundle.
 func (r *release) bundle(ctx context.Context) error {
 	for _, folder := range []string{"config", "bundle"} {
 		if err := os.CopyFS(filepath.Join(r.work, folder), os.DirFS(filepath.Join(r.root, folder))); err != nil {
@@ -63,7 +63,6 @@ func (r *release) pack(name, folder string, files []file, labels map[string]stri
 	return r.save(name, i)
 }
 
-// decode reads a file of YAML.
 func decode(files []file, name string, target any) error {
 	index := slices.IndexFunc(files, func(f file) bool { return f.name == name })
 	if index < 0 {
@@ -96,7 +95,7 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	if err := decode(files, "manifests/"+operatorName+".clusterserviceversion.yaml", &c); err != nil {
 		return nil, err
 	}
-	properties, err := c.provided()
+	properties, err := c.kindProperties()
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +127,8 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// provided returns a property for each kind of the operator.
-func (c csv) provided() ([]property, error) {
+// kindProperties returns a property for each kind of the operator.
+func (c csv) kindProperties() ([]property, error) {
 	definitions, _ := c.Spec["customresourcedefinitions"].(map[string]any)
 	owned, _ := definitions["owned"].([]any)
 	if len(owned) == 0 {

@@ -57,7 +57,7 @@ func (r *release) chart() error {
 		return err
 	}
 	repository := r.registry + "/charts/" + operatorName
-	if err := target.AppendImage(image, names(repository, strings.ReplaceAll(r.version, "+", "_"))); err != nil {
+	if err := target.AppendImage(image, withName(repository, strings.ReplaceAll(r.version, "+", "_"))); err != nil {
 		return fmt.Errorf("writing the layout of the chart: %w", err)
 	}
 	digest, err := image.Digest()
@@ -65,22 +65,22 @@ func (r *release) chart() error {
 	return err
 }
 
-// artifact is content of a registry other than an image.
+// artifact is an OCI artifact other than a container image.
 type artifact struct {
 	config, manifest []byte
 	layer            v1.Layer
 }
 
 func newArtifact(configType types.MediaType, config []byte, layer v1.Layer) (v1.Image, error) {
-	described, err := partial.Descriptor(static.NewLayer(config, configType))
+	configDescriptor, err := partial.Descriptor(static.NewLayer(config, configType))
 	if err != nil {
 		return nil, fmt.Errorf("describing the configuration: %w", err)
 	}
-	content, err := partial.Descriptor(layer)
+	layerDescriptor, err := partial.Descriptor(layer)
 	if err != nil {
 		return nil, fmt.Errorf("describing the content: %w", err)
 	}
-	manifest, err := json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: *described, Layers: []v1.Descriptor{*content}})
+	manifest, err := json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: *configDescriptor, Layers: []v1.Descriptor{*layerDescriptor}})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
@@ -119,8 +119,8 @@ func readFolder(folder string) ([]file, error) {
 }
 
 // tarGzip packs files as tar.gz.
-func tarGzip(files []file, when time.Time) ([]byte, error) {
-	content, err := archive(files, when)
+func tarGzip(files []file, modTime time.Time) ([]byte, error) {
+	content, err := archive(files, modTime)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +132,6 @@ func tarGzip(files []file, when time.Time) ([]byte, error) {
 	if _, err := out.Write(content); err != nil {
 		return nil, err
 	}
-	err = out.Close() // writes the end
+	err = out.Close() // writes the checksum
 	return buffer.Bytes(), err
 }

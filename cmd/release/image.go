@@ -30,7 +30,7 @@ const nameAnnotation = "io.containerd.image.name"
 // nonroot is the user of the operator, as in the distroless images.
 const nonroot = 65532
 
-// file of an archive; a name that ends with a slash is a folder.
+// file is a file of an archive, or a folder if its name ends with a slash.
 type file struct {
 	name    string
 	mode    int64
@@ -39,12 +39,12 @@ type file struct {
 }
 
 // archive returns files as a tar archive, sorted by name and with one modification time.
-func archive(files []file, when time.Time) ([]byte, error) {
+func archive(files []file, modTime time.Time) ([]byte, error) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	var buffer bytes.Buffer
 	out := tar.NewWriter(&buffer)
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Uid: f.uid, Gid: f.uid, Size: int64(len(f.content)), ModTime: when, Format: tar.FormatPAX}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Uid: f.uid, Gid: f.uid, Size: int64(len(f.content)), ModTime: modTime, Format: tar.FormatPAX}
 		if strings.HasSuffix(f.name, "/") {
 			header.Typeflag = tar.TypeDir
 		}
@@ -55,12 +55,12 @@ func archive(files []file, when time.Time) ([]byte, error) {
 			return nil, fmt.Errorf("packing %s: %w", f.name, err)
 		}
 	}
-	err := out.Close() // writes the end
+	err := out.Close() // writes the trailer
 	return buffer.Bytes(), err
 }
 
-func newLayer(files []file, when time.Time) (v1.Layer, error) {
-	content, err := archive(files, when)
+func newLayer(files []file, modTime time.Time) (v1.Layer, error) {
+	content, err := archive(files, modTime)
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +132,14 @@ func appendImage(i v1.ImageIndex, p platform, process v1.Config, created time.Ti
 	if err != nil {
 		return i, fmt.Errorf("packing the image for %s: %w", p, err)
 	}
-	described, err := image.ConfigFile()
+	configFile, err := image.ConfigFile()
 	if err != nil {
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)
 	}
-	described = described.DeepCopy()
-	described.OS, described.Architecture, described.Created, described.Config = p.os, p.arch, v1.Time{Time: created}, process
-	described.History = nil
-	if image, err = mutate.ConfigFile(image, described); err != nil {
+	configFile = configFile.DeepCopy()
+	configFile.OS, configFile.Architecture, configFile.Created, configFile.Config = p.os, p.arch, v1.Time{Time: created}, process
+	configFile.History = nil
+	if image, err = mutate.ConfigFile(image, configFile); err != nil {
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)
 	}
 	return mutate.AppendManifests(i, mutate.IndexAddendum{
@@ -153,7 +153,7 @@ func (r *release) save(name string, i v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	if err := path.AppendIndex(i, names(r.registry+"/"+name, r.tag())); err != nil {
+	if err := path.AppendIndex(i, withName(r.registry+"/"+name, r.tag())); err != nil {
 		return fmt.Errorf("writing the layout of %s: %w", name, err)
 	}
 	digest, err := i.Digest()
@@ -170,7 +170,7 @@ func (r *release) layout(name string) (layout.Path, error) {
 	return path, nil
 }
 
-// names returns an option that sets the annotations for the name of an image in a layout.
-func names(repository, tag string) layout.Option {
+// withName returns an option that annotates an image in a layout with its name.
+func withName(repository, tag string) layout.Option {
 	return layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag, nameAnnotation: repository + ":" + tag})
 }

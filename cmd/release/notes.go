@@ -15,7 +15,7 @@ import (
 // upgradePage is the page with a section for the upgrade to each version, below the root of the checkout.
 const upgradePage = "docs/upgrade/README.md"
 
-// notesLayout is the text of the notes.
+// notesLayout is the format of the notes.
 //
 //go:embed notes.txt
 var notesLayout string
@@ -52,7 +52,7 @@ func upgradeSection(page, version string) string {
 
 var relativeLink = regexp.MustCompile(`\]\(([^():#]+)([^():]*)\)`)
 
-// absoluteLinks replaces links relative to a folder of the checkout by those to the repository at a version: the notes are in no folder.
+// absoluteLinks replaces links relative to a folder of the checkout with links to the repository at a version, because the notes are not in a folder.
 func absoluteLinks(text, version, folder string) string {
 	return relativeLink.ReplaceAllStringFunc(text, func(link string) string {
 		parts := relativeLink.FindStringSubmatch(link)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// completionScript is the program that kubectl runs to complete arguments of the plugin.
+// completionScript is the script that kubectl runs to complete arguments of the plugin.
 const completionScript = "#!/bin/sh\nexec kubectl odh __complete \"$@\"\n"
 
 // plugin compiles kubectl-odh for every system, packs each with its license and its completions, and writes the manifest for krew.
@@ -100,12 +100,12 @@ func (r *release) krew(platforms []any) map[string]any {
 }
 
 // zipArchive packs files as a zip archive, sorted by name and with one modification time.
-func zipArchive(files []file, when time.Time) ([]byte, error) {
+func zipArchive(files []file, modTime time.Time) ([]byte, error) {
 	slices.SortFunc(files, func(a, b file) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
 	var buffer bytes.Buffer
 	out := zip.NewWriter(&buffer)
 	for _, f := range files {
-		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: when}
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: modTime}
 		header.SetMode(os.FileMode(f.mode))
 		in, err := out.CreateHeader(header)
 		if err != nil {

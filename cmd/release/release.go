@@ -53,7 +53,7 @@ func parsePlatforms(list string) ([]platform, error) {
 // tag returns the tag of the images. Registries do not allow a plus sign in it.
 func (r *release) tag() string { return "v" + strings.ReplaceAll(r.version, "+", "_") }
 
-// make writes the release. It deletes the previous one first.
+// make writes the release, after deleting the previous one.
 func (r *release) make(ctx context.Context) (err error) {
 	if r.work, err = os.MkdirTemp("", "release"); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (r *release) reference(name string) string {
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = r.root
-	// Without debug information, which is stripped anyway, compiling takes a fifth less time.
+	// Without debug information, which is stripped later, compiling takes 20 % less time.
 	command.Env = append(slices.DeleteFunc(os.Environ(), changesBuild), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false", "GOWORK=off")
 	command.Env = append(command.Env, env...)
 	if text, err := command.CombinedOutput(); err != nil {

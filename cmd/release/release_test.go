@@ -39,18 +39,18 @@ const checkout = "../.."
 // sources are the inputs of a release.
 var sources = []string{"CHANGELOG.md", "LICENSE", "Makefile", "apis", "bundle", "cmd", "config", "controllers", "docs/upgrade", "go.mod", "go.sum", "pkg", "webhooks"}
 
-// testRelease is a release for this machine only, to save time.
+// testRelease returns a release for the architecture of this machine only, to save time.
 func testRelease(t *testing.T, root, registry string) *release {
 	t.Helper()
 	absolute, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := platform{"linux", runtime.GOARCH}
+	host := platform{"linux", runtime.GOARCH}
 	r := &release{
 		version: "1.2.3", registry: registry, root: absolute, dist: filepath.Join(t.TempDir(), "dist"), builder: "https://example.org/builder", out: io.Discard,
 		source:    source{commit: strings.Repeat("0f", 20), time: time.Unix(1_700_000_000, 0).UTC()},
-		platforms: []platform{here}, systems: []platform{here},
+		platforms: []platform{host}, systems: []platform{host},
 	}
 	if err := r.make(t.Context()); err != nil {
 		t.Fatal(err)
@@ -58,14 +58,14 @@ func testRelease(t *testing.T, root, registry string) *release {
 	return r
 }
 
-func serve(t *testing.T) string {
+func serveRegistry(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://") + "/team"
 }
 
-func read(t *testing.T, r *release, name string) []byte {
+func readFile(t *testing.T, r *release, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(r.dist, name))
 	if err != nil {
@@ -74,21 +74,21 @@ func read(t *testing.T, r *release, name string) []byte {
 	return content
 }
 
-// A release is the same wherever it is made, and has everything that the documentation promises.
+// A release is reproducible, and contains everything that the documentation describes.
 func TestRelease(t *testing.T) {
-	target := serve(t)
+	target := serveRegistry(t)
 	r := testRelease(t, checkout, target)
-	t.Run("is the same in another folder", func(t *testing.T) { copyTo(t, r) })
-	t.Run("image", func(t *testing.T) { operatorImage(t, r) })
-	t.Run("manifests", func(t *testing.T) { manifests(t, r) })
-	t.Run("bundle and catalog", func(t *testing.T) { catalog(t, r) })
-	t.Run("plugin", func(t *testing.T) { plugin(t, r) })
-	t.Run("bills of materials", func(t *testing.T) { materials(t, r) })
-	t.Run("checksums", func(t *testing.T) { sums(t, r) })
-	t.Run("push", func(t *testing.T) { pushed(t, r, target) })
+	t.Run("is reproducible in another folder", func(t *testing.T) { checkReproducibility(t, r) })
+	t.Run("image", func(t *testing.T) { checkImage(t, r) })
+	t.Run("manifests", func(t *testing.T) { checkManifests(t, r) })
+	t.Run("bundle and catalog", func(t *testing.T) { checkCatalog(t, r) })
+	t.Run("plugin", func(t *testing.T) { checkPlugin(t, r) })
+	t.Run("bills of materials", func(t *testing.T) { checkBillsOfMaterials(t, r) })
+	t.Run("checksums", func(t *testing.T) { checkChecksums(t, r) })
+	t.Run("push", func(t *testing.T) { checkPush(t, r, target) })
 }
 
-func copyTo(t *testing.T, r *release) {
+func checkReproducibility(t *testing.T, r *release) {
 	folder := t.TempDir()
 	for _, name := range sources {
 		from := filepath.Join(checkout, name)
@@ -110,12 +110,12 @@ func copyTo(t *testing.T, r *release) {
 	}
 	t.Setenv("GOFLAGS", "-tags=other") // the environment must not affect the build
 	again := testRelease(t, folder, r.registry)
-	first, second := string(read(t, r, checksumsFile)), string(read(t, again, checksumsFile))
+	first, second := string(readFile(t, r, checksumsFile)), string(readFile(t, again, checksumsFile))
 	if first != second {
-		t.Errorf("checksums\n%s\nand\n%s", first, second)
+		t.Errorf("the checksums differ:\n%s\nand\n%s", first, second)
 	}
 	if lines := strings.Count(first, "\n"); lines < 70 {
-		t.Errorf("%d files", lines)
+		t.Errorf("got %d files, want at least 70", lines)
 	}
 }
 
@@ -148,8 +148,8 @@ func image(t *testing.T, r *release, name string) (v1.ImageIndex, v1.Image) {
 	return index, found
 }
 
-// content of an image, by paths.
-func content(t *testing.T, i v1.Image) map[string]*tar.Header {
+// contentOf returns the file headers of an image by path.
+func contentOf(t *testing.T, i v1.Image) map[string]*tar.Header {
 	t.Helper()
 	layers, err := i.Layers()
 	if err != nil {
@@ -187,19 +187,19 @@ func walk(t *testing.T, in io.Reader, visit func(*tar.Header, []byte)) {
 	}
 }
 
-// operatorImage checks that the image equals the last stage of the Dockerfile, on a base image of the test.
-func operatorImage(t *testing.T, r *release) {
+// checkImage checks that the image equals the last stage of the Dockerfile.
+func checkImage(t *testing.T, r *release) {
 	_, found := image(t, r, operatorName)
 	config, err := found.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipe, err := os.ReadFile(filepath.Join(checkout, "Dockerfile"))
+	dockerfile, err := os.ReadFile(filepath.Join(checkout, "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, stage, _ := strings.Cut(string(recipe), "\nFROM ${BASE_IMAGE}\n")
-	files := content(t, found)
+	_, stage, _ := strings.Cut(string(dockerfile), "\nFROM ${BASE_IMAGE}\n")
+	files := contentOf(t, found)
 	instructions := 0
 	for line := range strings.Lines(stage) {
 		fields := strings.Fields(line)
@@ -221,11 +221,11 @@ func operatorImage(t *testing.T, r *release) {
 			ok = json.Unmarshal([]byte(strings.Join(fields[1:], " ")), &entrypoint) == nil && slices.Equal(entrypoint, config.Config.Entrypoint)
 		}
 		if !ok {
-			t.Errorf("the image does not follow %q", line)
+			t.Errorf("the image does not match %q of the Dockerfile", line)
 		}
 	}
 	if instructions < 8 {
-		t.Errorf("%d instructions were read", instructions)
+		t.Errorf("got %d instructions, want at least 8", instructions)
 	}
 	for name, mode := range map[string]int64{
 		"manager": 0o755, "tmp/": 0o1777, "home/nonroot/": 0o700, "etc/passwd": 0o644, "etc/ssl/certs/ca-certificates.crt": 0o644, "usr/share/zoneinfo/Europe/Berlin": 0o644,
@@ -237,7 +237,7 @@ func operatorImage(t *testing.T, r *release) {
 	runProgram(t, r, found)
 }
 
-// runProgram runs the program of the image, and has its certificates parsed.
+// runProgram runs the program of the image, and parses the CA certificates.
 func runProgram(t *testing.T, r *release, found v1.Image) {
 	t.Helper()
 	layers, err := found.Layers()
@@ -267,13 +267,13 @@ func runProgram(t *testing.T, r *release, found v1.Image) {
 	text, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
 	for _, want := range []string{"version:  1.2.3\n", "revision: " + r.source.commit + "\n"} {
 		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("want %q in the file, got error %v and:\n%s", want, err, text)
+			t.Errorf("want %q in the output, got error %v and:\n%s", want, err, text)
 		}
 	}
 }
 
-// The manifests for kubectl and Helm name the image by its digest.
-func manifests(t *testing.T, r *release) {
+// checkManifests checks that the manifests for kubectl and Helm contain the digest of the image.
+func checkManifests(t *testing.T, r *release) {
 	index, _ := image(t, r, operatorName)
 	digest, err := index.Digest()
 	if err != nil {
@@ -281,24 +281,24 @@ func manifests(t *testing.T, r *release) {
 	}
 	want := r.registry + "/odh-platform-operator:v1.2.3@" + digest.String()
 	for _, overlay := range []string{"kubernetes", "openshift", "odh", "rhoai"} {
-		if !bytes.Contains(read(t, r, "install-"+overlay+".yaml"), []byte("image: "+want+"\n")) {
+		if !bytes.Contains(readFile(t, r, "install-"+overlay+".yaml"), []byte("image: "+want+"\n")) {
 			t.Errorf("install-%s.yaml does not name %s", overlay, want)
 		}
 	}
-	chart, err := loader.LoadArchive(bytes.NewReader(read(t, r, "odh-platform-operator-1.2.3.tgz")))
+	chart, err := loader.LoadArchive(bytes.NewReader(readFile(t, r, "odh-platform-operator-1.2.3.tgz")))
 	if err != nil || chart.Values["image"] != want || chart.Metadata.Version != "1.2.3" || chart.Validate() != nil {
-		t.Errorf("chart %+v: %v", chart, err)
+		t.Errorf("unexpected chart %+v, error %v", chart, err)
 	}
-	notes := string(read(t, r, "RELEASE_NOTES.md"))
+	notes := string(readFile(t, r, "RELEASE_NOTES.md"))
 	for _, part := range []string{want, "oci://" + r.registry + "/charts/odh-platform-operator --version 1.2.3", "### "} {
 		if !strings.Contains(notes, part) {
-			t.Errorf("the notes do not say %q", part)
+			t.Errorf("the notes do not contain %q", part)
 		}
 	}
 }
 
-// The catalog lists the bundle, which names the image; both are images of their own too.
-func catalog(t *testing.T, r *release) {
+// checkCatalog checks the catalog, which lists the bundle with the image of the operator, and the images of bundle and catalog.
+func checkCatalog(t *testing.T, r *release) {
 	index, found := image(t, r, bundleName)
 	digest, err := index.Digest()
 	if err != nil {
@@ -308,11 +308,11 @@ func catalog(t *testing.T, r *release) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.Labels["operators.operatorframework.io.bundle.package.v1"] != operatorName || content(t, found)["metadata/annotations.yaml"] == nil {
-		t.Errorf("bundle %+v", config.Config)
+	if config.Config.Labels["operators.operatorframework.io.bundle.package.v1"] != operatorName || contentOf(t, found)["metadata/annotations.yaml"] == nil {
+		t.Errorf("unexpected labels or content of the bundle: %+v", config.Config)
 	}
 	var documents []map[string]any
-	for text := range strings.SplitSeq(strings.TrimPrefix(string(read(t, r, "catalog/odh-platform-operator/catalog.yaml")), "---\n"), "\n---\n") {
+	for text := range strings.SplitSeq(strings.TrimPrefix(string(readFile(t, r, "catalog/odh-platform-operator/catalog.yaml")), "---\n"), "\n---\n") {
 		var d map[string]any
 		if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
 			t.Fatal(err)
@@ -320,14 +320,14 @@ func catalog(t *testing.T, r *release) {
 		documents = append(documents, d)
 	}
 	if len(documents) != 3 {
-		t.Fatalf("%d documents", len(documents))
+		t.Fatalf("got %d documents, want 3", len(documents))
 	}
-	owner, channel, bundle := documents[0], documents[1], documents[2]
-	if owner["schema"] != "olm.package" || owner["defaultChannel"] != channel["name"] || owner["icon"].(map[string]any)["mediatype"] != "image/svg+xml" {
-		t.Errorf("package %v", owner["schema"])
+	pkg, channel, bundle := documents[0], documents[1], documents[2]
+	if pkg["schema"] != "olm.package" || pkg["defaultChannel"] != channel["name"] || pkg["icon"].(map[string]any)["mediatype"] != "image/svg+xml" {
+		t.Errorf("unexpected olm.package: %v", pkg["schema"])
 	}
 	if entry := channel["entries"].([]any)[0].(map[string]any); entry["name"] != bundle["name"] || entry["skipRange"] != "<1.2.3" || bundle["name"] != "odh-platform-operator.v1.2.3" {
-		t.Errorf("channel %v, bundle %v", channel, bundle["name"])
+		t.Errorf("unexpected channel %v or bundle %v", channel, bundle["name"])
 	}
 	if want := r.registry + "/" + bundleName + "@" + digest.String(); bundle["image"] != want {
 		t.Errorf("image %v, want %s", bundle["image"], want)
@@ -340,17 +340,17 @@ func catalog(t *testing.T, r *release) {
 		t.Errorf("properties %v, want %v", kinds, want)
 	}
 	if related := bundle["relatedImages"].([]any); len(related) < 10 || related[1].(map[string]any)["image"] != r.reference(operatorName) {
-		t.Errorf("related images %v", related)
+		t.Errorf("unexpected related images %v", related)
 	}
-	if _, c := image(t, r, catalogName); content(t, c)["configs/odh-platform-operator/catalog.yaml"] == nil {
+	if _, c := image(t, r, catalogName); contentOf(t, c)["configs/odh-platform-operator/catalog.yaml"] == nil {
 		t.Error("the catalog image has no catalog.yaml")
 	}
 }
 
-// plugin checks that the archive contains a working program, and that krew finds it by its checksum.
-func plugin(t *testing.T, r *release) {
+// checkPlugin checks that the archive contains a working program, and that krew finds it by its checksum.
+func checkPlugin(t *testing.T, r *release) {
 	name := "kubectl-odh_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"
-	packed := read(t, r, name)
+	packed := readFile(t, r, name)
 	in, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		t.Fatal(err)
@@ -379,7 +379,7 @@ func plugin(t *testing.T, r *release) {
 			Platforms []struct{ URI, SHA256, Bin string }
 		}
 	}
-	if err := yaml.Unmarshal(read(t, r, "odh.yaml"), &manifest); err != nil {
+	if err := yaml.Unmarshal(readFile(t, r, "odh.yaml"), &manifest); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(packed)
@@ -388,18 +388,18 @@ func plugin(t *testing.T, r *release) {
 	}
 }
 
-// materials checks that both SBOMs list the modules of the program, in formats that their libraries read.
-func materials(t *testing.T, r *release) {
+// checkBillsOfMaterials checks that both SBOMs list the modules of the program, in formats that their libraries read.
+func checkBillsOfMaterials(t *testing.T, r *release) {
 	for _, program := range []string{"manager", "kubectl-odh"} {
 		bom := cdx.NewBOM()
-		if err := cdx.NewBOMDecoder(bytes.NewReader(read(t, r, "sbom/"+program+".cdx.json")), cdx.BOMFileFormatJSON).Decode(bom); err != nil {
+		if err := cdx.NewBOMDecoder(bytes.NewReader(readFile(t, r, "sbom/"+program+".cdx.json")), cdx.BOMFileFormatJSON).Decode(bom); err != nil {
 			t.Fatal(err)
 		}
 		var urls []string
 		for _, c := range *bom.Components {
 			urls = append(urls, c.PackageURL)
 		}
-		document, err := spdxjson.Read(bytes.NewReader(read(t, r, "sbom/"+program+".spdx.json")))
+		document, err := spdxjson.Read(bytes.NewReader(readFile(t, r, "sbom/"+program+".spdx.json")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,27 +407,27 @@ func materials(t *testing.T, r *release) {
 			t.Error(err)
 		}
 		if len(document.Packages) != len(urls)+1 || len(urls) < 40 || bom.Metadata.Component.Version != "1.2.3" {
-			t.Errorf("%s: %d components and %d packages", program, len(urls), len(document.Packages))
+			t.Errorf("%s: got %d components and %d packages, want at least 40 components and one more package", program, len(urls), len(document.Packages))
 		}
 		for _, want := range []string{"pkg:golang/k8s.io/client-go@v0.", "pkg:golang/stdlib@1."} {
 			if !slices.ContainsFunc(urls, func(url string) bool { return strings.HasPrefix(url, want) }) {
-				t.Errorf("%s: no %s", program, want)
+				t.Errorf("%s: the bill of materials does not contain %s", program, want)
 			}
 		}
 	}
 }
 
-// sums checks that every file has a checksum, and that the provenance names these and the images.
-func sums(t *testing.T, r *release) {
+// checkChecksums checks that every file has a checksum, and that the provenance contains the files and the images.
+func checkChecksums(t *testing.T, r *release) {
 	found, err := checksums(r.dist)
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(found, checksumsFile)
-	for line := range strings.Lines(string(read(t, r, checksumsFile))) {
+	for line := range strings.Lines(string(readFile(t, r, checksumsFile))) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if found[name] != sum {
-			t.Errorf("%s has %s, not %s", name, found[name], sum)
+			t.Errorf("%s: got checksum %s, want %s", name, found[name], sum)
 		}
 		delete(found, name)
 	}
@@ -440,25 +440,25 @@ func sums(t *testing.T, r *release) {
 			BuildDefinition struct{ ResolvedDependencies []subject }
 		}
 	}
-	if err := json.Unmarshal(read(t, r, provenanceFile), &s); err != nil {
+	if err := json.Unmarshal(readFile(t, r, provenanceFile), &s); err != nil {
 		t.Fatal(err)
 	}
-	named := map[string]string{}
+	digests := map[string]string{}
 	for _, subject := range s.Subject {
-		named[subject.Name] = "sha256:" + subject.Digest["sha256"]
+		digests[subject.Name] = "sha256:" + subject.Digest["sha256"]
 	}
 	for name, digest := range r.subjects {
-		if named[name] != digest {
-			t.Errorf("%s is %s in the provenance, not %s", name, named[name], digest)
+		if digests[name] != digest {
+			t.Errorf("%s: got %s in the provenance, want %s", name, digests[name], digest)
 		}
 	}
-	if len(r.subjects) != 4 || len(named) < 60 || s.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != r.source.commit {
-		t.Errorf("%d images, %d subjects, %+v", len(r.subjects), len(named), s.Predicate)
+	if len(r.subjects) != 4 || len(digests) < 60 || s.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != r.source.commit {
+		t.Errorf("unexpected provenance: %d images, %d subjects, %+v", len(r.subjects), len(digests), s.Predicate)
 	}
 }
 
-// A pushed artifact can be pulled, with Helm as well. A second push does not replace it, and nothing is pushed elsewhere.
-func pushed(t *testing.T, r *release, target string) {
+// checkPush checks that Helm can pull a pushed chart, that a second push replaces nothing, and that push rejects another registry.
+func checkPush(t *testing.T, r *release, target string) {
 	for range 2 {
 		if err := push(t.Context(), r.dist, target, io.Discard); err != nil {
 			t.Fatal(err)
@@ -469,11 +469,11 @@ func pushed(t *testing.T, r *release, target string) {
 		t.Fatal(err)
 	}
 	got, err := client.Pull(target+"/charts/odh-platform-operator:1.2.3", helm.PullOptWithChart(true))
-	if err != nil || !bytes.Equal(got.Chart.Data, read(t, r, "odh-platform-operator-1.2.3.tgz")) || got.Chart.Meta.Name != operatorName {
-		t.Errorf("Helm pulled %+v: %v", got, err)
+	if err != nil || !bytes.Equal(got.Chart.Data, readFile(t, r, "odh-platform-operator-1.2.3.tgz")) || got.Chart.Meta.Name != operatorName {
+		t.Errorf("Helm pulled %+v, error %v", got, err)
 	}
 	if err := push(t.Context(), r.dist, "example.org/other", io.Discard); err == nil || !strings.Contains(err.Error(), "make release REGISTRY=example.org/other") {
-		t.Errorf("another registry: %v", err)
+		t.Errorf("got error %v for another registry, want advice to run make release", err)
 	}
 	other := *r
 	other.dist = t.TempDir()
@@ -490,6 +490,6 @@ func pushed(t *testing.T, r *release, target string) {
 		t.Fatal(err)
 	}
 	if err := push(t.Context(), other.dist, "", io.Discard); err == nil || !strings.Contains(err.Error(), "a version is published once") {
-		t.Errorf("another content: %v", err)
+		t.Errorf("got error %v for other content, want that a version is published once", err)
 	}
 }

@@ -52,8 +52,8 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = dir
 	text, err := command.Output()
-	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
-		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(failed.Stderr)))
+	if exitErr := (*exec.ExitError)(nil); errors.As(err, &exitErr) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exitErr.Stderr)))
 	}
 	return strings.TrimSpace(string(text)), err
 }

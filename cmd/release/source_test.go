@@ -24,13 +24,13 @@ func TestSource(t *testing.T) {
 		}
 	}
 	if _, err := readSource(t.Context(), dir, "", false); err == nil || !strings.Contains(err.Error(), "finding the commit") {
-		t.Errorf("no repository: %v", err)
+		t.Errorf("got error %v without a repository", err)
 	}
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "first")
 	clean, err := readSource(t.Context(), dir, "", false)
 	if want := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC); err != nil || !clean.time.Equal(want) || len(clean.commit) != 40 {
-		t.Errorf("unexpected clean %+v, error %v", clean, err)
+		t.Errorf("unexpected source %+v, error %v", clean, err)
 	}
 	if s, err := readSource(t.Context(), dir, "1700000000", false); err != nil || s.time.Unix() != 1_700_000_000 {
 		t.Errorf("readSource returned %+v, error %v, want the time of SOURCE_DATE_EPOCH", s, err)
@@ -42,7 +42,7 @@ func TestSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readSource(t.Context(), dir, "", false); err == nil || !strings.Contains(err.Error(), "?? new") {
-		t.Errorf("a change: %v", err)
+		t.Errorf("got error %v with an uncommitted file, want one that names it", err)
 	}
 	if s, err := readSource(t.Context(), dir, "", true); err != nil || s.commit != clean.commit+"-dirty" {
 		t.Errorf("readSource returned %+v, error %v, want a commit that ends in -dirty", s, err)
@@ -53,28 +53,28 @@ func TestSection(t *testing.T) {
 	const changelog = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.10.0 (2026-01-01)\n\n### Added\n\n- ten\n\n## 0.1\n\n- one\n"
 	for version, want := range map[string]string{"0.10.0": "### Added\n\n- ten", "0.1": "- one", "0.2.0": "- new"} {
 		if got, err := section(changelog, version); err != nil || got != want {
-			t.Errorf("section(%s) = %q, error %v", version, got, err)
+			t.Errorf("section(%s) = %q, error %v, want %q", version, got, err, want)
 		}
 	}
 	if _, err := section("# Changelog\n", "1.0.0"); err == nil {
-		t.Error("an empty changelog was not rejected")
+		t.Error("want an error for a changelog without sections")
 	}
 }
 
 func TestZipArchiveIsReproducible(t *testing.T) {
 	files := []file{{"b.exe", 0o755, 0, []byte("b")}, {"a", 0o644, 0, []byte("a")}}
-	when := time.Unix(1_700_000_000, 0).UTC()
-	first, err := zipArchive(files, when)
+	modTime := time.Unix(1_700_000_000, 0).UTC()
+	first, err := zipArchive(files, modTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := zipArchive([]file{files[1], files[0]}, when)
+	second, err := zipArchive([]file{files[1], files[0]}, modTime)
 	if err != nil || !bytes.Equal(first, second) {
-		t.Errorf("the order of files counts, %v", err)
+		t.Errorf("want the same archive for another order of files, error %v", err)
 	}
 	in, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
-	if err != nil || len(in.File) != 2 || in.File[1].Name != "b.exe" || in.File[1].Mode().Perm() != 0o755 || !in.File[1].Modified.Equal(when) {
-		t.Fatalf("got archive %+v, error %v, want a.txt and an executable b.exe with the given time", in, err)
+	if err != nil || len(in.File) != 2 || in.File[1].Name != "b.exe" || in.File[1].Mode().Perm() != 0o755 || !in.File[1].Modified.Equal(modTime) {
+		t.Fatalf("got archive %+v, error %v, want a and an executable b.exe with the given time", in, err)
 	}
 	content, err := in.File[1].Open()
 	if err != nil {
@@ -118,11 +118,11 @@ func TestUpgradeSection(t *testing.T) {
 }
 
 // The page about upgrades has a section for the version that README.md installs.
-func TestUpgradeToTheNextVersion(t *testing.T) {
+func TestUpgradePageHasNextVersion(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
-	page, err2 := os.ReadFile("../../" + upgradePage)
-	if err != nil || err2 != nil {
-		t.Fatal(err, err2)
+	page, pageErr := os.ReadFile("../../" + upgradePage)
+	if err != nil || pageErr != nil {
+		t.Fatal(err, pageErr)
 	}
 	version := regexp.MustCompile(`make release VERSION=(\S+)`).FindSubmatch(readme)
 	if version == nil || upgradeSection(string(page), string(version[1])) == "" {

@@ -20,16 +20,16 @@ var errTooManyReviews = fmt.Errorf("the request needs more than %d reviews of pe
 // them.
 func LimitReviews(access Access) Access {
 	reviews, reviewed := 0, map[authorizationv1.ResourceAttributes]bool{}
-	return func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		if allowed, found := reviewed[right]; found {
+	return func(ctx context.Context, user authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
+		if allowed, found := reviewed[permission]; found {
 			return allowed, nil
 		}
 		if reviews++; reviews > MaxAccessReviews {
 			return false, errTooManyReviews
 		}
-		allowed, err := access(ctx, user, right)
+		allowed, err := access(ctx, user, permission)
 		if err == nil {
-			reviewed[right] = allowed
+			reviewed[permission] = allowed
 		}
 		return allowed, err
 	}
@@ -46,9 +46,9 @@ func NewReview(user authenticationv1.UserInfo) *authorizationv1.SubjectAccessRev
 
 // Reviewer returns an Access that creates reviews with all attributes of the user.
 func Reviewer(reviews authorizationclient.SubjectAccessReviewInterface) Access {
-	return func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+	return func(ctx context.Context, user authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
 		review := NewReview(user)
-		review.Spec.ResourceAttributes = &right
+		review.Spec.ResourceAttributes = &permission
 		review, err := reviews.Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return false, fmt.Errorf("reviewing access: %w", err)

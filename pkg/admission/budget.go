@@ -30,21 +30,21 @@ type MemoryLimited interface {
 }
 
 // Budget limits the memory of all concurrent reviews and conversions, because every pod that can reach the port can send them. Large requests
-// use separate pools, so that they cannot block the small ones that nearly all writes are.
+// use separate pools, so that they cannot block small requests, which most writes are.
 type Budget struct {
 	bodies  []pool // for request bodies
 	decoded []pool // for decoding and evaluating them
 }
 
-// pool is the memory for requests up to a size.
+// pool is memory for requests up to a size.
 type pool struct {
 	maxSize   int64
 	semaphore *semaphore.Weighted // nil means no limit
 }
 
-// NewBudget returns a budget for the memory limit of the shipped Deployment: 240 MiB in all, besides small request bodies.
+// NewBudget returns a budget for the memory limit of the shipped Deployment: 240 MiB, not counting small request bodies.
 func NewBudget() *Budget {
-	const heavy = 128 << 20
+	const maxDecoded = 128 << 20
 	return &Budget{
 		bodies: []pool{
 			{maxSize: 64 << 10},
@@ -53,7 +53,7 @@ func NewBudget() *Budget {
 		},
 		decoded: []pool{
 			{maxSize: 2 << 20, semaphore: semaphore.NewWeighted(32 << 20)},
-			{maxSize: heavy, semaphore: semaphore.NewWeighted(heavy)},
+			{maxSize: maxDecoded, semaphore: semaphore.NewWeighted(maxDecoded)},
 		},
 	}
 }
@@ -107,8 +107,8 @@ func requestTimeout(r *http.Request) time.Duration {
 func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), err error) {
 	var releases []func()
 	release = func() {
-		for _, free := range releases {
-			free()
+		for _, releaseOne := range releases {
+			releaseOne()
 		}
 	}
 	acquire := func(p *pool, weight int64) error {
@@ -124,7 +124,7 @@ func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), er
 		return nil
 	}
 	maxSize, weigh := int64(maxReviewBody), MemoryOf
-	if limited, is := next.(MemoryLimited); is {
+	if limited, ok := next.(MemoryLimited); ok {
 		maxSize, weigh = limited.Largest(), limited.Weigh
 	}
 	length := r.ContentLength
@@ -182,7 +182,7 @@ func (bufferedBody) Close() error { return nil }
 
 // Body returns the body of a request, without a copy if it is buffered.
 func Body(r *http.Request) ([]byte, error) {
-	if buffered, is := r.Body.(bufferedBody); is {
+	if buffered, ok := r.Body.(bufferedBody); ok {
 		return buffered.body, nil
 	}
 	return io.ReadAll(r.Body)

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// endless is an endless body that counts the bytes read.
-type endless struct{ read int }
+// endlessReader is a body without an end that counts the bytes read.
+type endlessReader struct{ read int }
 
-func (e *endless) Read(p []byte) (int, error) {
+func (e *endlessReader) Read(p []byte) (int, error) {
 	e.read += len(p)
 	return len(p), nil
 }
 
-// send posts a body whose length is declared as such; -1 is unknown.
-func send(ctx context.Context, to http.Handler, body io.Reader, length int64) *httptest.ResponseRecorder {
+// post posts a body with the given Content-Length, or without one for -1.
+func post(ctx context.Context, to http.Handler, body io.Reader, length int64) *httptest.ResponseRecorder {
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
 	request.ContentLength = length
 	recorder := httptest.NewRecorder()
@@ -30,61 +30,61 @@ func send(ctx context.Context, to http.Handler, body io.Reader, length int64) *h
 	return recorder
 }
 
-// blocking is a handler that does not return before its channel is closed.
-type blocking chan struct{}
+// blockingHandler is a handler that returns when its channel is closed.
+type blockingHandler chan struct{}
 
-func (b blocking) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+func (b blockingHandler) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	select {
 	case <-b:
 	case <-r.Context().Done():
 	}
 }
 
-// text is a body of JSON of a length.
-func text(length int) *strings.Reader {
+// jsonString returns a JSON string of the given length.
+func jsonString(length int) *strings.Reader {
 	return strings.NewReader(`"` + strings.Repeat("x", length-2) + `"`)
 }
 
-// full has so many requests in progress that no other one of the size fits.
-func full(t *testing.T, guard http.Handler, size, count int) {
+// fillBudget starts count requests of a size, which keep their memory.
+func fillBudget(t *testing.T, guard http.Handler, size, count int) {
 	t.Helper()
 	for range count {
-		go send(t.Context(), guard, text(size), int64(size))
+		go post(t.Context(), guard, jsonString(size), int64(size))
 	}
 	synctest.Wait()
 }
 
 const (
 	mebibyte = 1 << 20
-	// two bodies of this size fill a lane.
-	half = 8 * mebibyte
+	// halfPool is half of the pool for bodies of up to 8 MiB.
+	halfPool = 8 * mebibyte
 )
 
-type sized struct {
+type sizedHandler struct {
 	http.Handler
 	largest, weight int64
 }
 
-func (s sized) Largest() int64     { return s.largest }
-func (s sized) Weigh([]byte) int64 { return s.weight }
+func (s sizedHandler) Largest() int64     { return s.largest }
+func (s sizedHandler) Weigh([]byte) int64 { return s.weight }
 
 func TestRequestsWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		end := make(blocking)
-		guard := NewBudget().Guard(sized{end, half, 1})
-		full(t, guard, half, 2)
-		answer := make(chan int)
-		go func() { answer <- send(t.Context(), guard, text(half), half).Code }()
+		end := make(blockingHandler)
+		guard := NewBudget().Guard(sizedHandler{end, halfPool, 1})
+		fillBudget(t, guard, halfPool, 2)
+		status := make(chan int)
+		go func() { status <- post(t.Context(), guard, jsonString(halfPool), halfPool).Code }()
 		time.Sleep(acquireTimeout - time.Millisecond)
 		synctest.Wait()
 		select {
-		case code := <-answer:
-			t.Fatalf("status %d at once", code)
+		case code := <-status:
+			t.Fatalf("got status %d before memory was released", code)
 		default:
 		}
 		close(end)
-		if code := <-answer; code != http.StatusOK {
-			t.Errorf("status %d when there is room", code)
+		if code := <-status; code != http.StatusOK {
+			t.Errorf("got status %d after memory was released, want 200", code)
 		}
 	})
 }
@@ -95,18 +95,18 @@ func TestExhaustedBudgetReturnsRetryAfter(t *testing.T) {
 			size, count int
 			weight      int64
 		}{
-			"to receive it": {half, 2, 1},
-			"to decode it":  {mebibyte, 1, 65 * mebibyte},
+			"body memory":     {halfPool, 2, 1},
+			"decoding memory": {mebibyte, 1, 65 * mebibyte},
 		} {
-			guard := NewBudget().Guard(sized{make(blocking), half, tc.weight})
-			full(t, guard, tc.size, tc.count)
-			begun := time.Now()
-			got := send(t.Context(), guard, text(tc.size), int64(tc.size))
+			guard := NewBudget().Guard(sizedHandler{make(blockingHandler), halfPool, tc.weight})
+			fillBudget(t, guard, tc.size, tc.count)
+			started := time.Now()
+			got := post(t.Context(), guard, jsonString(tc.size), int64(tc.size))
 			if got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != retryAfter {
-				t.Errorf("no room %s: status %d, headers %v", name, got.Code, got.Header())
+				t.Errorf("%s: got status %d and headers %v, want 429 with Retry-After", name, got.Code, got.Header())
 			}
-			if waited := time.Since(begun); waited != acquireTimeout {
-				t.Errorf("no free slot, %s: waited for %s, want %s", name, waited, acquireTimeout)
+			if waited := time.Since(started); waited != acquireTimeout {
+				t.Errorf("%s: waited for %s, want %s", name, waited, acquireTimeout)
 			}
 		}
 	})
@@ -114,22 +114,22 @@ func TestExhaustedBudgetReturnsRetryAfter(t *testing.T) {
 
 func TestLargeRequestsDoNotBlockSmallOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		end := make(blocking)
+		end := make(blockingHandler)
 		b := NewBudget()
-		full(t, b.Guard(sized{end, half, 64 * mebibyte}), half, 20)
-		full(t, b.Guard(sized{end, half, 9 * mebibyte}), 60<<10, 40) // small, and heavy when they are decoded
-		if got := send(t.Context(), b.Guard(http.NotFoundHandler()), text(1000), 1000); got.Code != http.StatusNotFound {
-			t.Errorf("status %d", got.Code)
+		fillBudget(t, b.Guard(sizedHandler{end, halfPool, 64 * mebibyte}), halfPool, 20)
+		fillBudget(t, b.Guard(sizedHandler{end, halfPool, 9 * mebibyte}), 60<<10, 40) // small bodies that need much memory for decoding
+		if got := post(t.Context(), b.Guard(http.NotFoundHandler()), jsonString(1000), 1000); got.Code != http.StatusNotFound {
+			t.Errorf("got status %d", got.Code)
 		}
 		close(end)
 	})
 }
 
 func TestTooLargeBodyIsRejectedUnread(t *testing.T) {
-	body := &endless{}
-	got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, maxReviewBody+1)
+	body := &endlessReader{}
+	got := post(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, maxReviewBody+1)
 	if got.Code != http.StatusRequestEntityTooLarge || body.read > 0 {
-		t.Errorf("status %d, %d bytes read", got.Code, body.read)
+		t.Errorf("got status %d after %d bytes were read", got.Code, body.read)
 	}
 }
 
@@ -140,9 +140,9 @@ func TestTooLargeDecodedBodyIsRejected(t *testing.T) {
 		"small objects": "[" + strings.Repeat(`{"":0},`, maxReviewBody/7-1) + "0]",
 		"depth":         strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
 	} {
-		got := send(t.Context(), guard, strings.NewReader(body), int64(len(body)))
+		got := post(t.Context(), guard, strings.NewReader(body), int64(len(body)))
 		if got.Code != http.StatusRequestEntityTooLarge || !strings.Contains(got.Body.String(), "decoded") {
-			t.Errorf("%s: status %d: %s", name, got.Code, got.Body)
+			t.Errorf("%s: got status %d and body %s, want 413", name, got.Code, got.Body)
 		}
 	}
 }
@@ -153,37 +153,37 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 		body, err := Body(r)
 		seen = len(body)
 		if all, readErr := io.ReadAll(r.Body); err != nil || readErr != nil || len(all) != seen || r.ContentLength != int64(seen) {
-			t.Errorf("%d of %d bytes: %v, %v", len(all), seen, err, readErr)
+			t.Errorf("read %d bytes, want %d; errors %v and %v", len(all), seen, err, readErr)
 		}
 	})
 	guard := NewBudget().Guard(next)
 	for _, length := range []int{2, 1000, maxReviewBody} {
-		if got := send(t.Context(), guard, text(length), -1); got.Code != http.StatusOK || seen != length {
-			t.Errorf("status %d, %d of %d bytes", got.Code, seen, length)
+		if got := post(t.Context(), guard, jsonString(length), -1); got.Code != http.StatusOK || seen != length {
+			t.Errorf("got status %d and %d bytes, want 200 and %d", got.Code, seen, length)
 		}
 	}
-	for name, body := range map[string]io.Reader{"one byte too many": text(maxReviewBody + 1), "without an end": &endless{}} {
-		if got := send(t.Context(), guard, body, -1); got.Code != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: status %d", name, got.Code)
+	for name, body := range map[string]io.Reader{"one byte too many": jsonString(maxReviewBody + 1), "endless": &endlessReader{}} {
+		if got := post(t.Context(), guard, body, -1); got.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: got status %d", name, got.Code)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { // it takes the room of the largest
-		end := make(blocking)
-		guard := NewBudget().Guard(sized{end, half, 1})
+	synctest.Test(t, func(t *testing.T) { // a body of unknown length reserves the maximum size
+		end := make(blockingHandler)
+		guard := NewBudget().Guard(sizedHandler{end, halfPool, 1})
 		for range 2 {
-			go send(t.Context(), guard, text(10), -1)
+			go post(t.Context(), guard, jsonString(10), -1)
 		}
 		synctest.Wait()
-		if got := send(t.Context(), guard, text(10), -1); got.Code != http.StatusTooManyRequests {
-			t.Errorf("status %d", got.Code)
+		if got := post(t.Context(), guard, jsonString(10), -1); got.Code != http.StatusTooManyRequests {
+			t.Errorf("got status %d", got.Code)
 		}
 		close(end)
 	})
 }
 
 func TestTruncatedBodies(t *testing.T) {
-	if got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), text(10), 20); got.Code != http.StatusBadRequest {
-		t.Errorf("status %d", got.Code)
+	if got := post(t.Context(), NewBudget().Guard(http.NotFoundHandler()), jsonString(10), 20); got.Code != http.StatusBadRequest {
+		t.Errorf("got status %d", got.Code)
 	}
 }
 
@@ -194,10 +194,10 @@ func TestMemoryIsReleased(t *testing.T) {
 		next http.Handler
 		body func() io.Reader
 	}{
-		"answered":      {http.NotFoundHandler(), func() io.Reader { return text(half) }},
-		"a panic":       {panics, func() io.Reader { return text(half) }},
-		"the client":    {make(blocking), func() io.Reader { return text(half) }},
-		"a broken body": {http.NotFoundHandler(), func() io.Reader { return io.MultiReader(text(9), broken{}) }},
+		"response":             {http.NotFoundHandler(), func() io.Reader { return jsonString(halfPool) }},
+		"panic":                {panics, func() io.Reader { return jsonString(halfPool) }},
+		"client timeout":       {make(blockingHandler), func() io.Reader { return jsonString(halfPool) }},
+		"a failingReader body": {http.NotFoundHandler(), func() io.Reader { return io.MultiReader(jsonString(9), failingReader{}) }},
 	} {
 		b := NewBudget()
 		for range 5 {
@@ -205,34 +205,34 @@ func TestMemoryIsReleased(t *testing.T) {
 				defer func() { _ = recover() }()
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer cancel()
-				send(ctx, b.Guard(sized{tc.next, half, 100 * mebibyte}), tc.body(), half)
+				post(ctx, b.Guard(sizedHandler{tc.next, halfPool, 100 * mebibyte}), tc.body(), halfPool)
 			}()
 		}
-		for _, all := range []struct {
-			of     pool
+		for _, want := range []struct {
+			pool   pool
 			weight int64
-		}{{b.bodies[1], 2 * half}, {b.decoded[1], 128 * mebibyte}} {
-			if !all.of.semaphore.TryAcquire(all.weight) {
-				t.Errorf("after %s room for %d bytes is missing", name, all.weight)
+		}{{b.bodies[1], 2 * halfPool}, {b.decoded[1], 128 * mebibyte}} {
+			if !want.pool.semaphore.TryAcquire(want.weight) {
+				t.Errorf("%s: %d bytes were not released", name, want.weight)
 			}
 		}
 	}
 }
 
-type broken struct{}
+type failingReader struct{}
 
-func (broken) Read([]byte) (int, error) { return 0, errors.New("reset by peer") }
+func (failingReader) Read([]byte) (int, error) { return 0, errors.New("reset by peer") }
 
 func TestCanceledRequestStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guard := NewBudget().Guard(sized{make(blocking), half, 1})
-		full(t, guard, half, 2)
+		guard := NewBudget().Guard(sizedHandler{make(blockingHandler), halfPool, 1})
+		fillBudget(t, guard, halfPool, 2)
 		ctx, cancel := context.WithCancel(t.Context())
-		begun := time.Now()
+		started := time.Now()
 		cancel()
-		send(ctx, guard, text(half), half)
-		if waited := time.Since(begun); waited > 0 {
-			t.Errorf("waited for %s", waited)
+		post(ctx, guard, jsonString(halfPool), halfPool)
+		if waited := time.Since(started); waited > 0 {
+			t.Errorf("waited for %s, want an immediate return", waited)
 		}
 	})
 }
@@ -252,17 +252,17 @@ func TestMemoryOf(t *testing.T) {
 		strings.Repeat("[", 101): math.MaxInt64,
 	} {
 		if got := MemoryOf([]byte(body)); got != want {
-			t.Errorf("%s weighs %d, want %d", body, got, want)
+			t.Errorf("MemoryOf(%s) = %d, want %d", body, got, want)
 		}
 	}
-	const before = 2 // the text before it counts as its path
-	if got, want := MemoryOfItems([]byte(`{"a":[{},{"b":1},{}],"c":[1,2,3,4]}`), 2), MemoryOf([]byte(`{"b":1}`))+before; got != want {
-		t.Errorf("the heaviest weighs %d, want %d", got, want)
+	const pathLength = 2 // the length of the preceding text
+	if got, want := MemoryOfItems([]byte(`{"a":[{},{"b":1},{}],"c":[1,2,3,4]}`), 2), MemoryOf([]byte(`{"b":1}`))+pathLength; got != want {
+		t.Errorf("MemoryOfItems = %d, want %d", got, want)
 	}
 	// Each path of a chain of objects contains those before it.
 	key := strings.Repeat("k", 1000)
 	chain := strings.Repeat(`{"`+key+`":`, 50) + "1" + strings.Repeat("}", 50)
 	if got := MemoryOf([]byte(chain)); got < 50*49/2*1000 {
-		t.Errorf("a chain weighs %d", got)
+		t.Errorf("MemoryOf of nested objects = %d, want the length of all paths", got)
 	}
 }

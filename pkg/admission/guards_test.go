@@ -23,16 +23,16 @@ import (
 // A guard calls the webhook of the kind first, and then checks new fields; it never blocks the deletion of an object.
 func TestGuards(t *testing.T) {
 	const (
-		plain   = `{"spec":{}}`
-		image   = `{"spec":{"image":"a"}}`
-		leaving = `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
-		wrong   = `7`
+		plain       = `{"spec":{}}`
+		image       = `{"spec":{"image":"a"}}`
+		terminating = `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
+		invalid     = `7`
 	)
-	usesOf := func(_ Rules, raw []byte, namespace string) (References, error) {
+	referencesOf := func(_ Rules, raw []byte, namespace string) (References, error) {
 		var object struct{ Spec struct{ Image string } }
 		u := References{Namespace: namespace}
 		if err := json.Unmarshal(raw, &object); err != nil {
-			return u, errors.New("no object")
+			return u, errors.New("invalid object")
 		}
 		u.Add(Image, object.Spec.Image, field.NewPath("spec", "image"))
 		return u, nil
@@ -45,21 +45,21 @@ func TestGuards(t *testing.T) {
 		message     string
 	}{
 		"no references":                   {operation: admissionv1.Create, object: plain},
-		"an image":                        {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
-		"an image, while off":             {operation: admissionv1.Create, object: image, next: DisabledComponent("off"), code: http.StatusForbidden, message: "spec.image"},
-		"an image is added":               {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
+		"image without permission":        {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
+		"image for a disabled component":  {operation: admissionv1.Create, object: image, next: DisabledComponent("disabled"), code: http.StatusForbidden, message: "spec.image"},
+		"added image":                     {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
 		"unchanged image":                 {operation: admissionv1.Update, object: image, old: image},
-		"update of a terminating object":  {operation: admissionv1.Update, object: image, old: leaving},
+		"update of a terminating object":  {operation: admissionv1.Update, object: image, old: terminating},
 		"create with a deletionTimestamp": {operation: admissionv1.Create, object: strings.Replace(image, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), code: http.StatusForbidden},
-		"invalid stored object":           {operation: admissionv1.Update, object: image, old: wrong, code: http.StatusForbidden},
-		"no object":                       {operation: admissionv1.Create, object: wrong, code: http.StatusBadRequest, message: "no object"},
+		"invalid stored object":           {operation: admissionv1.Update, object: image, old: invalid, code: http.StatusForbidden},
+		"invalid object":                  {operation: admissionv1.Create, object: invalid, code: http.StatusBadRequest, message: "invalid object"},
 		"deletion":                        {operation: admissionv1.Delete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.next == nil {
 				tc.next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 			}
-			handler := Guards{Rules: shipped, Access: holder()}.Wrap(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, usesOf)
+			handler := Guards{Rules: shipped, Access: userWith()}.Wrap(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, referencesOf)
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation, Namespace: "team", UserInfo: eve, Object: runtime.RawExtension{Raw: []byte(tc.object)},
 			}}
@@ -76,9 +76,9 @@ func TestGuards(t *testing.T) {
 
 // Rejections of the webhook of the kind are kept.
 func TestGuardsKeepRejections(t *testing.T) {
-	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("its own words") })
+	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("own message") })
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
-	if response := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); response.Allowed || response.Result.Message != "its own words" {
+	if response := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); response.Allowed || response.Result.Message != "own message" {
 		t.Errorf("unexpected response: %+v", response)
 	}
 }
@@ -86,11 +86,11 @@ func TestGuardsKeepRejections(t *testing.T) {
 // A request that needs too many access reviews is rejected.
 func TestReviewsPerRequestAreLimited(t *testing.T) {
 	requests := 0
-	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
 		requests++
-		return right.Resource == "secrets", nil
+		return permission.Resource == "secrets", nil
 	}}
-	uses := func(count int) ReferencesOf {
+	references := func(count int) ReferencesOf {
 		return func(Rules, []byte, string) (References, error) {
 			u := References{Namespace: "team"}
 			for i := range count {
@@ -100,14 +100,14 @@ func TestReviewsPerRequestAreLimited(t *testing.T) {
 		}
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
-	passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	if response := guards.Wrap(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !response.Allowed || requests != MaxAccessReviews {
-		t.Errorf("%+v after %d questions", response.Result, requests)
+	allow := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	if response := guards.Wrap(allow, schema.GroupKind{}, references(MaxAccessReviews-1)).Handle(t.Context(), request); !response.Allowed || requests != MaxAccessReviews {
+		t.Errorf("got %+v after %d reviews", response.Result, requests)
 	}
 	requests = 0
-	response := guards.Wrap(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
+	response := guards.Wrap(allow, schema.GroupKind{}, references(1500)).Handle(t.Context(), request)
 	if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "more than 200 reviews of permissions: name fewer") || requests != MaxAccessReviews {
-		t.Errorf("%+v after %d questions", response.Result, requests)
+		t.Errorf("got %+v after %d reviews", response.Result, requests)
 	}
 }
 

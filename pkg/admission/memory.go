@@ -4,7 +4,7 @@ import "math"
 
 // Upper limits of the memory for decoding and evaluating a body, measured with webhooks that decode objects several times.
 const (
-	bytesPerByte   = 16  // of the body
+	bytesPerByte   = 16  // for each byte of the body
 	bytesPerValue  = 140 // for each field, item or list
 	bytesPerObject = 950 // for each object with fields
 	// maxDepth limits nested objects and lists, because the length of field paths grows with the square of the depth.

@@ -75,7 +75,7 @@ func (u *References) AddContent(kind Kind, name string, content any, path *field
 }
 
 // AddEgressURL adds the server to which the content of a Secret is sent, if both are set. A user who cannot read the Secret must not send it
-// to an own server either.
+// to another server either.
 func (u *References) AddEgressURL(secret, host string, port *int32, path *field.Path) {
 	if secret != "" && host != "" {
 		u.AddContent(EgressURL, secret, []any{host, port}, path)
@@ -98,17 +98,17 @@ func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
 	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
 		for i := range list.containers {
 			c := list.containers[i].DeepCopy()
-			at := path.Child(list.name).Index(i)
-			u.Add(Image, c.Image, at.Child("image"))
+			containerPath := path.Child(list.name).Index(i)
+			u.Add(Image, c.Image, containerPath.Child("image"))
 			c.Resources, c.Image, c.ImagePullPolicy = corev1.ResourceRequirements{}, "", "" // do not change the process
-			u.AddContent(Container, c.Name, c, at)
+			u.AddContent(Container, c.Name, c, containerPath)
 		}
 	}
 	for i, claim := range spec.ResourceClaims {
 		u.AddContent(ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
 	}
 	for i := range spec.Volumes {
-		if !isCountedElsewhere(&spec.Volumes[i]) {
+		if !isEmptyOrReferenced(&spec.Volumes[i]) {
 			u.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))
 		}
 	}
@@ -126,8 +126,8 @@ func (u *References) AddServer(pods *server.CommonPods, path *field.Path) {
 	}
 }
 
-// isCountedElsewhere reports whether a volume is empty, or AddReferences finds its source.
-func isCountedElsewhere(v *corev1.Volume) bool {
+// isEmptyOrReferenced reports whether a volume is empty, or AddReferences finds its source.
+func isEmptyOrReferenced(v *corev1.Volume) bool {
 	return v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
 

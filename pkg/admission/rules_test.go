@@ -16,20 +16,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shipped are the rules of an installation with its defaults.
+// shipped are the default rules of an installation.
 var shipped = Rules{Mode: Enforce, Level: Baseline, Namespace: "home", Account: "odh-platform-operator-controller-manager"}
 
 var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
 
-// holder has the given permissions, written as described writes them.
-func holder(rights ...string) Access {
-	return func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		return slices.Contains(rights, describePermission(right)), nil
+// userWith returns an Access that grants the permissions, in the format of describePermission.
+func userWith(permissions ...string) Access {
+	return func(_ context.Context, _ authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
+		return slices.Contains(permissions, describePermission(permission)), nil
 	}
 }
 
-// usesIn lists what a pod uses whose fields are written in YAML.
-func usesIn(t *testing.T, namespace, text string) References {
+// referencesOfPod returns the references of a pod template in YAML.
+func referencesOfPod(t *testing.T, namespace, text string) References {
 	t.Helper()
 	pod := &corev1.PodTemplateSpec{}
 	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
@@ -60,48 +60,48 @@ func TestReview(t *testing.T) {
 		label   = "{metadata: {labels: {tier: db}}, spec: {containers: []}}"
 	)
 	for name, tc := range map[string]struct {
-		now, before string
-		rights      []string
-		refused     string // part of the message; empty if the object is allowed
+		object, before string
+		permissions    []string
+		wantError      string // part of the message; empty if the object is allowed
 	}{
-		"an image":                                   {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" cannot let pods use image "a", because that requires permission to ` + pods},
-		"an image of who may create pods":            {now: plain, rights: []string{pods}},
-		"an image from before":                       {now: plain, before: plain},
-		"another command":                            {now: "spec: {containers: [{name: c, image: a, command: [x]}]}", before: plain, refused: `container "c"`},
-		"another image":                              {now: "spec: {containers: [{name: c, image: b}]}", before: plain, refused: `image "b"`},
-		"more resources":                             {now: "spec: {containers: [{name: c, image: a, resources: {limits: {cpu: 1}}}]}", before: plain},
-		"a Secret":                                   {now: secret, before: plain, refused: `Secret "s"`},
-		"a Secret that the author may read":          {now: pull, rights: []string{"get secrets s in namespace team"}},
-		"a Secret that the author may not read":      {now: pull, rights: []string{"get secrets t in namespace team"}, refused: `spec.imagePullSecrets[0].name: Forbidden`},
-		"a Secret at another place":                  {now: moved, before: secret, refused: `container "c"`},
-		"an account":                                 {now: account, refused: `ServiceAccount "robot", because that requires permission to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
-		"account whose token the author may create":  {now: account, rights: []string{"create serviceaccounts/token robot in namespace team"}},
-		"a folder of the node":                       {now: host, rights: []string{pods}, refused: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
-		"a folder of the node from before":           {now: host, before: host},
-		"additional hostPath":                        {now: hosts, before: host, rights: []string{pods}, refused: "hostPath"},
-		"a port of the node":                         {now: ports, rights: []string{pods}, refused: "hostPort"},
-		"a privileged container":                     {now: root, rights: []string{pods}, refused: "privileged"},
-		"a token":                                    {now: token, refused: "token"},
-		"pod certificate":                            {now: "spec: {containers: [], volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ED25519}}]}}]}", refused: "token"},
-		"a claim":                                    {now: claim, refused: `volume "v"`},
-		"a label":                                    {now: label, refused: `label of pods "tier"`},
-		"a label of who may create pods":             {now: label, rights: []string{pods}},
-		"a label by which the manager selects":       {now: "{metadata: {labels: {platform.opendatahub.io/manager: x}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
-		"a label by which Ray selects":               {now: "{metadata: {labels: {ray.io/node-type: head}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
-		"the name of the manager's account":          {now: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", rights: []string{pods}},
-		"Secret with the name of one of the manager": {now: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", rights: []string{pods}},
+		"image without permission":                           {object: plain, wantError: `spec.containers[0].image: Forbidden: user "eve" cannot let pods use image "a", because that requires permission to ` + pods},
+		"image with permission to create pods":               {object: plain, permissions: []string{pods}},
+		"unchanged image":                                    {object: plain, before: plain},
+		"another command":                                    {object: "spec: {containers: [{name: c, image: a, command: [x]}]}", before: plain, wantError: `container "c"`},
+		"another image":                                      {object: "spec: {containers: [{name: c, image: b}]}", before: plain, wantError: `image "b"`},
+		"more resources":                                     {object: "spec: {containers: [{name: c, image: a, resources: {limits: {cpu: 1}}}]}", before: plain},
+		"added Secret":                                       {object: secret, before: plain, wantError: `Secret "s"`},
+		"Secret with permission to read it":                  {object: pull, permissions: []string{"get secrets s in namespace team"}},
+		"Secret with permission for another Secret":          {object: pull, permissions: []string{"get secrets t in namespace team"}, wantError: `spec.imagePullSecrets[0].name: Forbidden`},
+		"Secret in another field":                            {object: moved, before: secret, wantError: `container "c"`},
+		"ServiceAccount":                                     {object: account, wantError: `ServiceAccount "robot", because that requires permission to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
+		"ServiceAccount with permission to create its token": {object: account, permissions: []string{"create serviceaccounts/token robot in namespace team"}},
+		"hostPath":                                           {object: host, permissions: []string{pods}, wantError: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
+		"unchanged hostPath":                                 {object: host, before: host},
+		"additional hostPath":                                {object: hosts, before: host, permissions: []string{pods}, wantError: "hostPath"},
+		"hostPort":                                           {object: ports, permissions: []string{pods}, wantError: "hostPort"},
+		"a privileged container":                             {object: root, permissions: []string{pods}, wantError: "privileged"},
+		"a token":                                            {object: token, wantError: "token"},
+		"pod certificate":                                    {object: "spec: {containers: [], volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ED25519}}]}}]}", wantError: "token"},
+		"claim":                                              {object: claim, wantError: `volume "v"`},
+		"a label":                                            {object: label, wantError: `label of pods "tier"`},
+		"label with permission to create pods":               {object: label, permissions: []string{pods}},
+		"label with which the manager selects pods":          {object: "{metadata: {labels: {platform.opendatahub.io/manager: x}}, spec: {containers: []}}", permissions: []string{pods}, wantError: "the platform selects pods by it"},
+		"label with which Ray selects pods":                  {object: "{metadata: {labels: {ray.io/node-type: head}}, spec: {containers: []}}", permissions: []string{pods}, wantError: "the platform selects pods by it"},
+		"ServiceAccount with the name of the manager's":      {object: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", permissions: []string{pods}},
+		"Secret with the name of the manager's":              {object: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", permissions: []string{pods}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := References{}
 			if tc.before != "" {
-				before = usesIn(t, "team", tc.before)
+				before = referencesOfPod(t, "team", tc.before)
 			}
-			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, usesIn(t, "team", tc.now), before)
+			got, err := shipped.Review(t.Context(), userWith(tc.permissions...), eve, referencesOfPod(t, "team", tc.object), before)
 			if err != nil || len(got.Warnings) > 0 {
 				t.Fatalf("got warnings %v, error %v, want neither", got.Warnings, err)
 			}
-			if text := errs(got.Errors); (text == "") != (tc.refused == "") || !strings.Contains(text, tc.refused) {
-				t.Errorf("got %q, want %q", text, tc.refused)
+			if text := errs(got.Errors); (text == "") != (tc.wantError == "") || !strings.Contains(text, tc.wantError) {
+				t.Errorf("got %q, want %q", text, tc.wantError)
 			}
 		})
 	}
@@ -110,33 +110,33 @@ func TestReview(t *testing.T) {
 // A user who cannot read a Secret must not send its content to another server.
 func TestEgressURLs(t *testing.T) {
 	port := func(n int32) *int32 { return &n }
-	to := func(host string, port *int32) References {
+	withHost := func(host string, port *int32) References {
 		u, path := References{Namespace: "team"}, field.NewPath("spec")
 		u.Add(Secret, "s", path.Child("passwordSecret"))
 		u.AddEgressURL("s", host, port, path.Child("host"))
 		return u
 	}
-	bare := References{Namespace: "team"}
-	bare.Add(Secret, "s", field.NewPath("spec", "passwordSecret"))
-	const refusal = `spec.host: Forbidden: user "eve" cannot let pods use another server for Secret "s", because that requires permission to create pods in namespace team, or to get secrets s in namespace team`
+	withoutHost := References{Namespace: "team"}
+	withoutHost.Add(Secret, "s", field.NewPath("spec", "passwordSecret"))
+	const forbidden = `spec.host: Forbidden: user "eve" cannot let pods use another server for Secret "s", because that requires permission to create pods in namespace team, or to get secrets s in namespace team`
 	for name, tc := range map[string]struct {
-		now, before References
-		rights      []string
-		refused     string
+		object, before References
+		permissions    []string
+		wantError      string
 	}{
-		"no change":                     {now: to("db", port(1)), before: to("db", port(1))},
-		"another host":                  {now: to("evil", port(1)), before: to("db", port(1)), refused: refusal},
-		"another port":                  {now: to("db", port(2)), before: to("db", port(1)), refused: refusal},
-		"host added":                    {now: to("evil", nil), before: bare, refused: refusal},
-		"host removed":                  {now: to("", nil), before: to("db", nil)},
-		"of who may read it":            {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets s in namespace team"}},
-		"permission for another Secret": {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets t in namespace team"}, refused: refusal},
-		"of who may create pods":        {now: to("moved", nil), before: to("db", nil), rights: []string{"create pods in namespace team"}},
+		"no change":                     {object: withHost("db", port(1)), before: withHost("db", port(1))},
+		"another host":                  {object: withHost("evil", port(1)), before: withHost("db", port(1)), wantError: forbidden},
+		"another port":                  {object: withHost("db", port(2)), before: withHost("db", port(1)), wantError: forbidden},
+		"host added":                    {object: withHost("evil", nil), before: withoutHost, wantError: forbidden},
+		"host removed":                  {object: withHost("", nil), before: withHost("db", nil)},
+		"permission to read the Secret": {object: withHost("moved", nil), before: withHost("db", nil), permissions: []string{"get secrets s in namespace team"}},
+		"permission for another Secret": {object: withHost("moved", nil), before: withHost("db", nil), permissions: []string{"get secrets t in namespace team"}, wantError: forbidden},
+		"permission to create pods":     {object: withHost("moved", nil), before: withHost("db", nil), permissions: []string{"create pods in namespace team"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, tc.now, tc.before)
-			if text := errs(got.Errors); err != nil || (text == "") != (tc.refused == "") || !strings.HasPrefix(text, tc.refused) {
-				t.Errorf("got %q, %v, want %q", text, err, tc.refused)
+			got, err := shipped.Review(t.Context(), userWith(tc.permissions...), eve, tc.object, tc.before)
+			if text := errs(got.Errors); err != nil || (text == "") != (tc.wantError == "") || !strings.HasPrefix(text, tc.wantError) {
+				t.Errorf("got %q, %v, want %q", text, err, tc.wantError)
 			}
 		})
 	}
@@ -151,30 +151,30 @@ func errs(list field.ErrorList) string {
 
 // Objects of the manager are forbidden in every mode, for all users and in controllers.
 func TestManagerObjectsAreAlwaysForbidden(t *testing.T) {
-	everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	allowAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}
 	for name, text := range map[string]string{
-		"its account":                "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}",
-		"its account, older name":    "spec: {serviceAccount: odh-platform-operator-controller-manager, containers: []}",
-		"its certificate":            "spec: {containers: [{name: c, envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}]}",
-		"its certificate, a key":     "spec: {containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: odh-platform-operator-webhook-cert, key: ca.key}}}]}]}",
-		"its certificate, a volume":  "spec: {containers: [], volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}",
-		"its certificate, projected": "spec: {containers: [], volumes: [{name: v, projected: {sources: [{secret: {name: odh-platform-operator-webhook-cert}}]}}]}",
-		"its token":                  "spec: {imagePullSecrets: [{name: odh-platform-operator-controller-manager-token-x}], containers: []}",
-		"a label that it selects by": "{metadata: {labels: {platform.opendatahub.io/manager: odh-platform-operator}}, spec: {containers: []}}",
+		"ServiceAccount":                         "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}",
+		"ServiceAccount in the deprecated field": "spec: {serviceAccount: odh-platform-operator-controller-manager, containers: []}",
+		"certificate":                            "spec: {containers: [{name: c, envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}]}",
+		"key of the certificate":                 "spec: {containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: odh-platform-operator-webhook-cert, key: ca.key}}}]}]}",
+		"volume with the certificate":            "spec: {containers: [], volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}",
+		"projected certificate":                  "spec: {containers: [], volumes: [{name: v, projected: {sources: [{secret: {name: odh-platform-operator-webhook-cert}}]}}]}",
+		"token":                                  "spec: {imagePullSecrets: [{name: odh-platform-operator-controller-manager-token-x}], containers: []}",
+		"label with which it selects pods":       "{metadata: {labels: {platform.opendatahub.io/manager: odh-platform-operator}}, spec: {containers: []}}",
 	} {
 		for _, namespace := range []string{"home", ""} {
 			for _, mode := range []Mode{Enforce, Warn, Off} {
 				rules := shipped
 				rules.Mode = mode
-				uses := usesIn(t, namespace, text)
-				got, err := rules.Review(t.Context(), everything, eve, uses, References{})
+				references := referencesOfPod(t, namespace, text)
+				got, err := rules.Review(t.Context(), allowAll, eve, references, References{})
 				if err != nil || len(got.Errors) == 0 {
-					t.Errorf("%s, namespace %q, %s: admitted, %v", name, namespace, mode, err)
+					t.Errorf("%s, namespace %q, mode %s: got no errors, error %v", name, namespace, mode, err)
 				}
-				if rules.Forbidden(uses) == nil {
-					t.Errorf("%s, namespace %q, %s: the controller lets it pass", name, namespace, mode)
+				if rules.Forbidden(references) == nil {
+					t.Errorf("%s, namespace %q, %s: Forbidden returned no error", name, namespace, mode)
 				}
 			}
 		}
@@ -182,18 +182,18 @@ func TestManagerObjectsAreAlwaysForbidden(t *testing.T) {
 }
 
 func TestModeDeterminesErrorsAndWarnings(t *testing.T) {
-	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a, securityContext: {privileged: true}}]}")
+	references := referencesOfPod(t, "team", "spec: {containers: [{name: c, image: a, securityContext: {privileged: true}}]}")
 	for mode, want := range map[Mode]struct {
 		errors, warnings int
 		forbidden        bool
 	}{Enforce: {3, 0, true}, Warn: {0, 3, false}, Off: {0, 0, false}} {
 		rules := shipped
 		rules.Mode = mode
-		got, err := rules.Review(t.Context(), holder(), eve, uses, References{})
+		got, err := rules.Review(t.Context(), userWith(), eve, references, References{})
 		if err != nil || len(got.Errors) != want.errors || len(got.Warnings) != want.warnings {
 			t.Errorf("%s: unexpected errors %v or warnings %v, error %v", mode, got.Errors, got.Warnings, err)
 		}
-		if err := rules.Forbidden(uses); (err != nil) != want.forbidden {
+		if err := rules.Forbidden(references); (err != nil) != want.forbidden {
 			t.Errorf("%s: unexpected error: %v", mode, err)
 		}
 	}
@@ -201,10 +201,10 @@ func TestModeDeterminesErrorsAndWarnings(t *testing.T) {
 
 // A failed access review does not allow a request.
 func TestReviewsThatFail(t *testing.T) {
-	away := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
-		return true, errors.New("away")
+	failing := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		return true, errors.New("unreachable")
 	}
-	if _, err := shipped.Review(t.Context(), away, eve, usesIn(t, "team", "spec: {containers: [{name: c, image: a}]}"), References{}); err == nil || !strings.Contains(err.Error(), "away") {
+	if _, err := shipped.Review(t.Context(), failing, eve, referencesOfPod(t, "team", "spec: {containers: [{name: c, image: a}]}"), References{}); err == nil || !strings.Contains(err.Error(), "unreachable") {
 		t.Errorf("got error %v, want that of the review", err)
 	}
 }
@@ -212,12 +212,12 @@ func TestReviewsThatFail(t *testing.T) {
 // Each permission is reviewed once per request.
 func TestPermissionsAreReviewedOnce(t *testing.T) {
 	requests := map[string]int{}
-	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		requests[describePermission(right)]++
+	access := func(_ context.Context, _ authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
+		requests[describePermission(permission)]++
 		return true, nil
 	}
-	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
-	if _, err := shipped.Review(t.Context(), may, eve, uses, References{}); err != nil || len(requests) != 1 || requests["create pods in namespace team"] != 1 {
+	references := referencesOfPod(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
+	if _, err := shipped.Review(t.Context(), access, eve, references, References{}); err != nil || len(requests) != 1 || requests["create pods in namespace team"] != 1 {
 		t.Errorf("got reviews %v, error %v, want one for each permission", requests, err)
 	}
 }
@@ -225,22 +225,22 @@ func TestPermissionsAreReviewedOnce(t *testing.T) {
 // Thousands of invalid fields do not cause thousands of reviews, and references to objects of the manager are found among them in
 // every mode.
 func TestReviewsStopAfterMaxErrors(t *testing.T) {
-	uses := References{Namespace: "home"}
+	references := References{Namespace: "home"}
 	for i := range 1000 {
-		uses.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
+		references.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
 	}
-	uses.Add(Account, shipped.Account, field.NewPath("spec", "account"))
+	references.Add(Account, shipped.Account, field.NewPath("spec", "account"))
 	for mode, want := range map[Mode]string{Enforce: "was not checked", Warn: "it is the ServiceAccount of the manager", Off: "it is the ServiceAccount of the manager"} {
 		requests := 0
-		may := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		access := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 			requests++
 			return false, nil
 		}
 		rules := shipped
 		rules.Mode = mode
-		got, err := rules.Review(t.Context(), may, eve, uses, References{})
+		got, err := rules.Review(t.Context(), access, eve, references, References{})
 		if err != nil || requests > MaxErrors+1 || len(got.Errors) > MaxErrors+1 || len(got.Warnings) > MaxErrors || !strings.Contains(errs(got.Errors), want) {
-			t.Errorf("%s: %d questions, %d errors, %d warnings, %v", mode, requests, len(got.Errors), len(got.Warnings), err)
+			t.Errorf("%s: got %d reviews, %d errors and %d warnings, error %v", mode, requests, len(got.Errors), len(got.Warnings), err)
 		}
 	}
 }
@@ -250,10 +250,10 @@ func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
 	if len(u.items) > 0 {
-		t.Errorf("unexpected u.items: %v", u.items)
+		t.Errorf("got violations %v", u.items)
 	}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
 	if len(u.items) != 1 {
-		t.Errorf("unexpected u.items: %v", u.items)
+		t.Errorf("got violations %v", u.items)
 	}
 }

@@ -34,39 +34,39 @@ func ownerReference(name string, uid types.UID, controls bool) metav1.OwnerRefer
 func TestCheckForeign(t *testing.T) {
 	for name, test := range map[string]struct {
 		change    func(*corev1.ConfigMap)
-		manager   string // who made it; default: them
+		manager   string // the client that created it; default: them
 		ownership Ownership
-		adopts    bool
+		adoptable bool
 		want      string // the error; empty if the object is adopted
 	}{
 		"created by another client": {change: func(*corev1.ConfigMap) {},
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"only the field manager of a legacy operator": {change: func(*corev1.ConfigMap) {}, manager: "old",
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
-		"created by another client, AdoptIf returns true": {change: func(*corev1.ConfigMap) {}, adopts: true},
+		"created by another client, AdoptIf returns true": {change: func(*corev1.ConfigMap) {}, adoptable: true},
 		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 		}},
 		"owned by the owner": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", false)}
 		}},
-		"owned in an earlier life": {change: func(c *corev1.ConfigMap) {
+		"owned by a previous owner of the same name": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "earlier", true)}
 		}},
-		"with our labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
-		"with the labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
+		"managed labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
+		"labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
-		"written under our name": {change: func(*corev1.ConfigMap) {}, manager: us},
-		"another component's, though written under our name": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
+		"applied by our field manager": {change: func(*corev1.ConfigMap) {}, manager: us},
+		"labels of another component, applied by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
-		"another component's, though it may be adopted": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adopts: true,
+		"labels of another component, AdoptIf returns true": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adoptable: true,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
-		"with a label that a user spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
+		"invalid component label, applied by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
 		"controlled by another managed object": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
-		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete it or recreate it under another name, and the operator will create its own"},
-		"controlled by another, to be owned": {change: func(c *corev1.ConfigMap) {
+		}, adoptable: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete it or recreate it under another name, and the operator will create its own"},
+		"controlled by another managed object, Owned": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, ownership: Owned},
@@ -79,18 +79,18 @@ func TestCheckForeign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			b.must(b.server.Create(t.Context(), existingConfigMap(test.change), client.FieldOwner(cmp.Or(test.manager, "them"))))
-			object := settings("a", "1")
+			object := newConfigMap("a", "1")
 			object.Ownership = test.ownership
-			if test.adopts {
+			if test.adoptable {
 				object.AdoptIf = func(live *unstructured.Unstructured) bool { return live.GetName() == "a" }
 			}
 			clear(b.seen)
 			err := b.Apply(t.Context(), b.owner, Desired{object})
 			if test.want == "" {
 				if err != nil || b.get("a").Data["key"] != "1" {
-					t.Fatalf("not taken over: %v", err)
+					t.Fatalf("the object was not adopted: %v", err)
 				}
-				b.applies(quiet, object)
+				b.expectApply(noRequests, object)
 				return
 			}
 			foreign, ok := errors.AsType[*ForeignError](err)
@@ -106,24 +106,24 @@ func TestCheckForeign(t *testing.T) {
 
 func TestApplyIgnoresForeignObjectWithIgnoreIfForeign(t *testing.T) {
 	b := newTestApplier(t)
-	yielding := settings("a", "1")
-	yielding.IgnoreIfForeign = true
+	optional := newConfigMap("a", "1")
+	optional.IgnoreIfForeign = true
 	b.must(b.server.Create(t.Context(), existingConfigMap(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
 	for range 2 {
-		b.applies(looks, yielding)
+		b.expectApply(oneRead, optional)
 	}
 	if live := b.get("a"); live.Data["key"] != "old" || len(live.Labels)+len(live.OwnerReferences) > 0 {
-		t.Errorf("a stranger was written: %+v", live)
+		t.Errorf("a foreign object was written: %+v", live)
 	}
 	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.applies(both, yielding)
-	b.applies(quiet, yielding)
+	b.expectApply(readAndApply, optional)
+	b.expectApply(noRequests, optional)
 	if b.get("a").Data["key"] != "1" {
 		t.Error("the object was not created after its name became free")
 	}
 }
 
-func TestAdoptionTakesFieldsOfLegacyManagers(t *testing.T) {
+func TestAdoptionRemovesFieldsOfLegacyManagers(t *testing.T) {
 	owned := func(c *corev1.ConfigMap) {
 		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}
@@ -131,33 +131,33 @@ func TestAdoptionTakesFieldsOfLegacyManagers(t *testing.T) {
 		manager, requests string
 		pruned            bool
 	}{
-		"of a legacy manager":  {"old", adopts, true},
-		"of our own updates":   {us, adopts, true},
-		"but not of strangers": {"them", both, false},
+		"legacy manager":  {"old", readPatchAndApply, true},
+		"own updates":     {us, readPatchAndApply, true},
+		"foreign manager": {"them", readAndApply, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			b.must(b.server.Create(t.Context(), existingConfigMap(owned), client.FieldOwner(test.manager)))
-			b.applies(test.requests, settings("a", "1"))
+			b.expectApply(test.requests, newConfigMap("a", "1"))
 			if _, found := b.get("a").Data["old"]; found == test.pruned {
-				t.Errorf("data: %v", b.get("a").Data)
+				t.Errorf("unexpected data: %v", b.get("a").Data)
 			}
 			b.restart()
-			b.applies(looks, settings("a", "1"))
+			b.expectApply(oneRead, newConfigMap("a", "1"))
 		})
 	}
 }
 
 func TestAdoptionHappensOnce(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // for example, a user with kubectl
 	b.restart()
-	b.applies(looks, settings("a", "1"))
+	b.expectApply(oneRead, newConfigMap("a", "1"))
 	if b.get("a").Data["theirs"] != "1" {
-		t.Error("a later addition under a legacy name was pruned")
+		t.Error("a later addition of a legacy manager was removed")
 	}
 }
 
@@ -165,9 +165,9 @@ func TestAdoptionOfOwnFieldsNeedsOneWrite(t *testing.T) {
 	b := newTestApplier(t)
 	older := corev1ac.ConfigMap("a", "ns").WithData(map[string]string{"key": "1", "old": "1"})
 	b.must(b.server.Apply(t.Context(), older, client.FieldOwner(us)))
-	b.applies(both, settings("a", "1"))
+	b.expectApply(readAndApply, newConfigMap("a", "1"))
 	if data := b.get("a").Data; len(data) != 1 {
-		t.Errorf("data: %v", data)
+		t.Errorf("unexpected data: %v", data)
 	}
 }
 
@@ -177,25 +177,25 @@ func TestAdoptionDropsStaleOwnerReferences(t *testing.T) {
 		ownership Ownership
 		want      []types.UID
 	}{
-		"of an earlier life":      {[]metav1.OwnerReference{ownerReference("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
-		"of the owner, from data": {[]metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}, Unowned, nil},
-		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("other", "other-uid", false), ownerReference("owner", "earlier", false)},
+		"previous owner of the same name": {[]metav1.OwnerReference{ownerReference("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
+		"owner of an Unowned object":      {[]metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}, Unowned, nil},
+		"foreign owner": {[]metav1.OwnerReference{ownerReference("other", "other-uid", false), ownerReference("owner", "earlier", false)},
 			Owned, []types.UID{"other-uid", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("velero")))
-			object := settings("a", "1")
+			object := newConfigMap("a", "1")
 			object.Ownership = test.ownership
-			b.applies(adopts, object)
+			b.expectApply(readPatchAndApply, object)
 			var got []types.UID
 			for _, ref := range b.get("a").OwnerReferences {
 				got = append(got, ref.UID)
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("owners: %v, want %v", got, test.want)
+				t.Errorf("got owners %v, want %v", got, test.want)
 			}
-			b.applies(quiet, object)
+			b.expectApply(noRequests, object)
 		})
 	}
 }
@@ -207,27 +207,27 @@ func TestAdoptionDropsOwnerReferences(t *testing.T) {
 		ownership Ownership
 		want      []types.UID
 	}{
-		"of a previous owner":  {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
-		"that controls":        {[]metav1.OwnerReference{ownerReference("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
-		"of what is to stay":   {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Unowned, nil},
-		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("former", "f", false), ownerReference("other", "o", false)}, Owned, []types.UID{"o", "owner-uid"}},
+		"legacy owner":               {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", false)}, Controlled, []types.UID{"owner-uid"}},
+		"legacy controller":          {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", true)}, Controlled, []types.UID{"owner-uid"}},
+		"owner of an Unowned object": {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", false)}, Unowned, nil},
+		"foreign owner":              {[]metav1.OwnerReference{ownerReference("legacy", "f", false), ownerReference("other", "o", false)}, Owned, []types.UID{"o", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
-			object := settings("a", "1")
+			object := newConfigMap("a", "1")
 			object.Ownership = test.ownership
 			object.AdoptIf = func(*unstructured.Unstructured) bool { return true }
-			object.DropOwnerReferences = func(ref metav1.OwnerReference) bool { return ref.Name == "former" }
-			b.applies(adopts, object)
+			object.DropOwnerReferences = func(ref metav1.OwnerReference) bool { return ref.Name == "legacy" }
+			b.expectApply(readPatchAndApply, object)
 			var got []types.UID
 			for _, ref := range b.get("a").OwnerReferences {
 				got = append(got, ref.UID)
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("owners: %v, want %v", got, test.want)
+				t.Errorf("got owners %v, want %v", got, test.want)
 			}
-			b.applies(quiet, object)
+			b.expectApply(noRequests, object)
 		})
 	}
 }
@@ -239,13 +239,13 @@ func TestAdoptionStripsLegacyAnnotations(t *testing.T) {
 		c.Labels = names.Labels("test")
 		c.Annotations = map[string]string{"example.com/last~applied": "x", "theirs": "1"}
 	}), client.FieldOwner("them")))
-	b.applies(adopts, settings("a", "1"))
+	b.expectApply(readPatchAndApply, newConfigMap("a", "1"))
 	if got := b.get("a").Annotations; len(got) != 1 || got["theirs"] != "1" {
-		t.Errorf("annotations: %v", got)
+		t.Errorf("unexpected annotations: %v", got)
 	}
 	b.restart()
 	b.StripAnnotations = []string{"example.com/last~applied"}
-	b.applies(looks, settings("a", "1"))
+	b.expectApply(oneRead, newConfigMap("a", "1"))
 }
 
 func TestAdoptionReportsErrors(t *testing.T) {
@@ -254,7 +254,7 @@ func TestAdoptionReportsErrors(t *testing.T) {
 		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}), client.FieldOwner("old")))
 	b.failing["patch"] = errors.New("no")
-	err := b.expect("live=1 apply=0 patch=1", settings("a", "1"))
+	err := b.tryApply("live=1 apply=0 patch=1", newConfigMap("a", "1"))
 	if want := "applying ConfigMap ns/a: adopting it: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

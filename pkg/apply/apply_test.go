@@ -88,7 +88,7 @@ func (b *testApplier) restart() {
 		b.seen[verb]++
 		return b.failing[verb]
 	}
-	writing := interceptor.Funcs{
+	clientFuncs := interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 			if b.cached != nil {
 				return b.cached(key.Name, into)
@@ -119,7 +119,7 @@ func (b *testApplier) restart() {
 			return c.Delete(ctx, o, opts...)
 		},
 	}
-	reading := interceptor.Funcs{
+	liveFuncs := interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 			if err := count("live"); err != nil {
 				return err
@@ -134,14 +134,14 @@ func (b *testApplier) restart() {
 		},
 	}
 	b.Applier = New(Options{
-		Client: interceptor.NewClient(server, writing), Live: interceptor.NewClient(server, reading),
+		Client: interceptor.NewClient(server, clientFuncs), Live: interceptor.NewClient(server, liveFuncs),
 		FieldOwner: us, Component: "test", LegacyManagers: []string{"old"}, FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		Clock: b.clock,
 	})
 }
 
-// expect applies, checks the number of requests, such as "live=1 apply=1", and returns the error.
-func (b *testApplier) expect(requests string, desired ...Object) error {
+// tryApply applies, checks the number of requests, such as "live=1 apply=1", and returns the error.
+func (b *testApplier) tryApply(requests string, desired ...Object) error {
 	b.Helper()
 	clear(b.seen)
 	err := b.Apply(b.Context(), b.owner, desired)
@@ -152,20 +152,20 @@ func (b *testApplier) expect(requests string, desired ...Object) error {
 	return err
 }
 
-// applies is expect without an error.
-func (b *testApplier) applies(requests string, desired ...Object) {
+// expectApply applies without an error, and checks the number of requests.
+func (b *testApplier) expectApply(requests string, desired ...Object) {
 	b.Helper()
-	if err := b.expect(requests, desired...); err != nil {
+	if err := b.tryApply(requests, desired...); err != nil {
 		b.Fatal(err)
 	}
 }
 
 const (
-	quiet  = "live=0 apply=0 patch=0"
-	looks  = "live=1 apply=0 patch=0"
-	blind  = "live=0 apply=1 patch=0"
-	both   = "live=1 apply=1 patch=0"
-	adopts = "live=1 apply=1 patch=1"
+	noRequests        = "live=0 apply=0 patch=0"
+	oneRead           = "live=1 apply=0 patch=0"
+	oneApply          = "live=0 apply=1 patch=0"
+	readAndApply      = "live=1 apply=1 patch=0"
+	readPatchAndApply = "live=1 apply=1 patch=1"
 )
 
 func (b *testApplier) get(name string) *corev1.ConfigMap {
@@ -184,11 +184,11 @@ func (b *testApplier) must(err error) {
 	}
 }
 
-func settings(name, value string) Object {
+func newConfigMap(name, value string) Object {
 	return Object{Config: corev1ac.ConfigMap(name, "ns").WithData(map[string]string{"key": value})}
 }
 
-func server(image string) Object {
+func newDeployment(image string) Object {
 	labels := map[string]string{"app": "server"}
 	return Object{Config: appsv1ac.Deployment("server", "ns").WithSpec(appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
@@ -198,23 +198,23 @@ func server(image string) Object {
 
 func TestApplyWritesOnce(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies("live=0 apply=2 patch=0", settings("a", "1"), server("one")) // there is nothing to look at
-	b.applies(quiet, settings("a", "1"), server("one"))
-	b.applies(blind, settings("a", "2"), server("one")) // known, so it needs no look
-	b.applies(blind, settings("a", "2"), server("two"))
-	b.applies(quiet, settings("a", "2"), server("two"))
+	b.expectApply("live=0 apply=2 patch=0", newConfigMap("a", "1"), newDeployment("one")) // new objects are not read first
+	b.expectApply(noRequests, newConfigMap("a", "1"), newDeployment("one"))
+	b.expectApply(oneApply, newConfigMap("a", "2"), newDeployment("one")) // recorded, so it is not read first
+	b.expectApply(oneApply, newConfigMap("a", "2"), newDeployment("two"))
+	b.expectApply(noRequests, newConfigMap("a", "2"), newDeployment("two"))
 	b.restart()
-	b.applies(looks, settings("a", "2")) // the fake server makes us owners of a Deployment's status, the real one does not
-	b.applies(quiet, settings("a", "2"))
+	b.expectApply(oneRead, newConfigMap("a", "2")) // not the Deployment: the fake server also records ownership of its status
+	b.expectApply(noRequests, newConfigMap("a", "2"))
 
 	object := b.get("a")
 	if object.Labels[names.OperatorLabel] != names.OperatorName || object.Labels[names.ComponentLabel] != "test" {
-		t.Errorf("labels: %v", object.Labels)
+		t.Errorf("unexpected labels: %v", object.Labels)
 	}
 	want := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner-uid",
 		Controller: new(true), BlockOwnerDeletion: new(true)}
 	if len(object.OwnerReferences) != 1 || object.OwnerReferences[0].String() != want.String() {
-		t.Errorf("owner references: %v", object.OwnerReferences)
+		t.Errorf("unexpected owner references: %v", object.OwnerReferences)
 	}
 }
 
@@ -225,10 +225,10 @@ func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
 	}
 	before := b.get("a")
-	for _, requests := range []string{both, looks, looks} {
-		err := b.expect(requests, settings("a", "1"))
+	for _, requests := range []string{readAndApply, oneRead, oneRead} {
+		err := b.tryApply(requests, newConfigMap("a", "1"))
 		if _, foreign := errors.AsType[*ForeignError](err); !foreign {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want a ForeignError", err)
 		}
 	}
 	if got := b.get("a"); got.ResourceVersion != before.ResourceVersion {
@@ -236,43 +236,43 @@ func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
 	}
 }
 
-// The replicas of an autoscaler are not written over a later value.
-func TestApplyFailsForAnotherVersion(t *testing.T) {
+// A write with the resourceVersion of an earlier read fails after a change, for example of the replicas by an autoscaler.
+func TestApplyFailsForOutdatedVersion(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
-	seen := b.get("a")
+	b.expectApply(oneApply, newConfigMap("a", "1"))
+	read := b.get("a")
 	b.must(b.server.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
-	late := settings("a", "2")
-	late.Version = seen.ResourceVersion
-	if err := b.expect(blind, late); !apierrors.IsConflict(err) {
-		t.Fatalf("error %v", err)
+	late := newConfigMap("a", "2")
+	late.Version = read.ResourceVersion
+	if err := b.tryApply(oneApply, late); !apierrors.IsConflict(err) {
+		t.Fatalf("got error %v, want a Conflict", err)
 	}
 	late.Version = b.get("a").ResourceVersion
-	b.applies(both, late)
+	b.expectApply(readAndApply, late)
 	if got := b.get("a").Data; got["key"] != "2" || got["theirs"] != "1" {
-		t.Errorf("data %v", got)
+		t.Errorf("unexpected data: %v", got)
 	}
 }
 
 func TestApplyRevertsForeignChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"a value":               func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },
-		"a value removed":       func(c *corev1.ConfigMap) { c.Data = nil },
-		"managed label removed": func(c *corev1.ConfigMap) { delete(c.Labels, names.OperatorLabel) },
-		"the owner reference":   func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
+		"value changed":           func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },
+		"value removed":           func(c *corev1.ConfigMap) { c.Data = nil },
+		"managed label removed":   func(c *corev1.ConfigMap) { delete(c.Labels, names.OperatorLabel) },
+		"owner reference removed": func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
-			b.applies(blind, settings("a", "1"))
+			b.expectApply(oneApply, newConfigMap("a", "1"))
 			before := b.get("a")
 			object := before.DeepCopy()
 			change(object)
 			b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-			b.applies(both, settings("a", "1"))
-			b.applies(quiet, settings("a", "1"))
+			b.expectApply(readAndApply, newConfigMap("a", "1"))
+			b.expectApply(noRequests, newConfigMap("a", "1"))
 			after := b.get("a")
 			if after.Data["key"] != "1" || len(after.Labels) != 2 || len(after.OwnerReferences) != 1 {
-				t.Errorf("not repaired: %v", after)
+				t.Errorf("the change was not reverted: %v", after)
 			}
 		})
 	}
@@ -280,45 +280,45 @@ func TestApplyRevertsForeignChanges(t *testing.T) {
 
 func TestApplyKeepsForeignFields(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
 	object.Labels["theirs"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	b.applies(quiet, settings("a", "1"))
-	b.applies(blind, settings("a", "2"))
+	b.expectApply(noRequests, newConfigMap("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "2"))
 	if got := b.get("a"); got.Data["theirs"] != "1" || got.Labels["theirs"] != "1" {
-		t.Errorf("foreign fields are gone: %v", got)
+		t.Errorf("foreign fields were removed: %v", got)
 	}
 }
 
 func TestApplyReadsRecreatedObject(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "1"))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.applies(both, settings("a", "1"))
+	b.expectApply(readAndApply, newConfigMap("a", "1"))
 
 	b.cached = func(_ string, into client.Object) error {
 		into.SetUID("another")
 		return nil
 	}
-	b.applies(looks, settings("a", "1"))
+	b.expectApply(oneRead, newConfigMap("a", "1"))
 }
 
 func TestApplyIgnoresTerminatingObject(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "1"))
 	object := b.get("a")
 	object.Finalizers = []string{"test.opendatahub.io/hold"}
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
 	b.must(b.server.Delete(t.Context(), object))
-	b.applies(quiet, settings("a", "2"))
-	b.applies(looks, settings("a", "2"))
+	b.expectApply(noRequests, newConfigMap("a", "2"))
+	b.expectApply(oneRead, newConfigMap("a", "2"))
 
 	object = b.get("a")
-	object.Labels = nil // as an older operator would have left it: its end is not seen in the cache
+	object.Labels = nil // as in an object of an earlier version: its deletion is not visible in the cache
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	err := b.expect(looks, settings("a", "2"))
+	err := b.tryApply(oneRead, newConfigMap("a", "2"))
 	if _, ok := errors.AsType[*TerminatingError](err); !ok {
 		t.Errorf("got %v, want a TerminatingError", err)
 	}
@@ -330,41 +330,41 @@ func TestApplyReturnsErrors(t *testing.T) {
 		verb, requests string
 		err            error
 	}{
-		"of the write":  {"apply", "live=0 apply=2 patch=0", invalid},
+		"write fails":   {"apply", "live=0 apply=2 patch=0", invalid},
 		"reading fails": {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			if test.verb == "live" {
-				b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now()) // objects of it may be there
+				b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now()) // its objects may exist
 			}
 			b.failing[test.verb] = test.err
-			err := b.expect(test.requests, settings("a", "1"), settings("b", "1")) // one does not stop the next
+			err := b.tryApply(test.requests, newConfigMap("a", "1"), newConfigMap("b", "1")) // an error does not stop the next object
 			failed, ok := errors.AsType[*Error](err)
 			if !ok || failed.Kind != "ConfigMap" || failed.Namespace != "ns" || failed.Name != "a" {
 				t.Fatalf("got %v, want an Error that names the object", err)
 			}
 			if !errors.Is(err, test.err) {
-				t.Errorf("%v does not hold %v", err, test.err)
+				t.Errorf("error %v does not wrap %v", err, test.err)
 			}
 			delete(b.failing, test.verb)
-			b.applies("live=2 apply=2 patch=0", settings("a", "1"), settings("b", "1"))
+			b.expectApply("live=2 apply=2 patch=0", newConfigMap("a", "1"), newConfigMap("b", "1"))
 		})
 	}
-	t.Run("of the cache", func(t *testing.T) {
+	t.Run("cache fails", func(t *testing.T) {
 		b := newTestApplier(t)
-		b.applies(blind, settings("a", "1"))
+		b.expectApply(oneApply, newConfigMap("a", "1"))
 		b.cached = func(string, client.Object) error { return errors.New("not started") }
-		err := b.expect(quiet, settings("a", "1"))
+		err := b.tryApply(noRequests, newConfigMap("a", "1"))
 		if want := "applying ConfigMap ns/a: reading it from the cache: not started"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
-	t.Run("of a context that ends", func(t *testing.T) {
+	t.Run("context ends", func(t *testing.T) {
 		b := newTestApplier(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := b.Apply(ctx, b.owner, Desired{settings("a", "1")}); !errors.Is(err, context.Canceled) {
+		if err := b.Apply(ctx, b.owner, Desired{newConfigMap("a", "1")}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v, want context.Canceled", err)
 		}
 	})
@@ -383,37 +383,37 @@ func TestApplyRejectsInvalidObjects(t *testing.T) {
 		object Object
 		want   string
 	}{
-		"an unknown form": {Object{Config: unknownConfig{}}, "applying  /: the apply configuration has no valid apiVersion, kind or name"},
+		"unknown type": {Object{Config: unknownConfig{}}, "applying  /: the apply configuration has no valid apiVersion, kind or name"},
 		"no name": {Object{Config: client.ApplyConfigurationFromUnstructured(nameless)},
 			"applying ConfigMap /: the apply configuration has no valid apiVersion, kind or name"},
 		"no version": {Object{Config: badVersion}, "applying ConfigMap ns/a: the apply configuration has no valid apiVersion, kind or name"},
-		"an owner in another namespace": {Object{Config: corev1ac.ConfigMap("a", "elsewhere")},
+		"owner in another namespace": {Object{Config: corev1ac.ConfigMap("a", "elsewhere")},
 			"applying ConfigMap elsewhere/a: ConfigMap ns/owner cannot own an object outside its namespace"},
-		"an owner below the cluster": {Object{Config: corev1ac.Namespace("a"), Ownership: Owned},
+		"namespaced owner of a cluster-scoped object": {Object{Config: corev1ac.Namespace("a"), Ownership: Owned},
 			"applying Namespace /a: ConfigMap ns/owner cannot own an object outside its namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
-			if err := b.expect(quiet, test.object); err == nil || err.Error() != test.want {
+			if err := b.tryApply(noRequests, test.object); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
 	}
 	b := newTestApplier(t)
-	b.applies(blind, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
+	b.expectApply(oneApply, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
 }
 
 func TestForgetDeletesRecords(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
-	b.applies(quiet, settings("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "1"))
+	b.expectApply(noRequests, newConfigMap("a", "1"))
 	b.Forget("another client")
-	b.applies(quiet, settings("a", "1"))
+	b.expectApply(noRequests, newConfigMap("a", "1"))
 	b.Forget(b.owner.UID)
-	b.applies(looks, settings("a", "1"))
+	b.expectApply(oneRead, newConfigMap("a", "1"))
 	b.Forget(b.owner.UID)
 	b.records.Range(func(k, _ any) bool {
-		t.Errorf("%v is still remembered", k)
+		t.Errorf("the record of %v was not deleted", k)
 		return true
 	})
 }

@@ -133,9 +133,9 @@ func drawThing(t *rapid.T) *unstructured.Unstructured {
 
 // leaf is a scalar of an object with a function that changes it.
 type leaf struct {
-	path string
-	set  func(v any)
-	was  any
+	path  string
+	set   func(v any)
+	value any
 }
 
 func leaves(path string, v any, set func(any)) []leaf {
@@ -179,12 +179,12 @@ func TestMatchesDesiredProperties(t *testing.T) {
 		live := want.DeepCopy()
 		all := leaves("", live.Object, nil)
 		changed := rapid.SampledFrom(all).Draw(t, "leaf")
-		changed.set(differentValue(changed.was))
+		changed.set(differentValue(changed.value))
 		if matchesDesired(want, live, owned) {
-			t.Fatalf("live differs in %s", changed.path)
+			t.Fatalf("the live object matches, although it differs in %s", changed.path)
 		}
 		if matchesDesired(live, want, owned) {
-			t.Fatalf("want differs in %s", changed.path)
+			t.Fatalf("the live object matches, although the desired state differs in %s", changed.path)
 		}
 	})
 }
@@ -198,13 +198,13 @@ func TestMatchesDesiredDetectsAddedAndRemovedFields(t *testing.T) {
 		removed := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
 		delete(spec, removed)
 		if matchesDesired(after, before, owned) {
-			t.Fatalf("%s is owned and no longer wanted", removed)
+			t.Fatalf("the live object matches, although %s is owned and no longer desired", removed)
 		}
 		if matchesDesired(before, after, owned) {
-			t.Fatalf("%s is wanted and gone", removed)
+			t.Fatalf("the live object matches, although %s is desired and missing", removed)
 		}
 		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned) {
-			t.Fatalf("%s is wanted and not owned", removed)
+			t.Fatalf("the live object matches, although %s is desired and not owned", removed)
 		}
 	})
 }
@@ -226,7 +226,7 @@ func TestMatchesDesiredIgnoresForeignFields(t *testing.T) {
 			}
 		}
 		if !matchesDesired(want, live, owned) {
-			t.Fatal("fields that others add make the object differ from its desired state")
+			t.Fatal("foreign fields make the object differ from its desired state")
 		}
 	})
 }

@@ -48,7 +48,7 @@ func set(t *testing.T, text string) fieldTree {
 type comparison struct {
 	kind              string // default: a kind without a Go type
 	want, live, owned string // YAML; owned in the form of managed fields
-	settled           bool
+	matches           bool
 }
 
 func (c comparison) run(t *testing.T) {
@@ -56,15 +56,15 @@ func (c comparison) run(t *testing.T) {
 		c.kind = "Widget"
 	}
 	want, live := object(t, c.kind, c.want), object(t, c.kind, c.live)
-	if got := matchesDesired(want, live, set(t, c.owned)); got != c.settled {
-		t.Errorf("settled: %v, want %v", got, c.settled)
+	if got := matchesDesired(want, live, set(t, c.owned)); got != c.matches {
+		t.Errorf("matchesDesired: got %v, want %v", got, c.matches)
 	}
 }
 
 func TestMatchesDesiredFields(t *testing.T) {
 	for name, test := range map[string]comparison{
-		"equal":                              {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
-		"foreign fields around":              {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}, status: {c: 3}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
+		"equal":                              {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"foreign fields":                     {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}, status: {c: 3}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
 		"another value":                      {want: `{spec: {a: 1}}`, live: `{spec: {a: 2}}`, owned: `{f:spec: {f:a: {}}}`},
 		"another type":                       {want: `{spec: {a: 1}}`, live: `{spec: {a: "1"}}`, owned: `{f:spec: {f:a: {}}}`},
 		"missing":                            {want: `{spec: {a: 1}}`, live: `{spec: {}}`, owned: `{f:spec: {f:a: {}}}`},
@@ -73,28 +73,28 @@ func TestMatchesDesiredFields(t *testing.T) {
 		"nested field owned but not desired": {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: {c: 2}}}`, owned: `{f:spec: {f:a: {}, f:b: {f:c: {}}}}`},
 		"no owned fields":                    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{}`},
 		"no desired fields":                  {want: `{}`, live: `{}`, owned: `{f:spec: {f:a: {}}}`},
-		"a map became a value":               {want: `{spec: 1}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
-		"a value became a map":               {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
-		"an empty map":                       {want: `{spec: {a: {}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
-		"an empty map was filled":            {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`},
-		"a filled map was emptied":           {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
-		"whole number as float":              {want: `{spec: {a: 1.0}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
-		"omitted false":                      {want: `{spec: {a: false, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`, settled: true},
-		"omitted zero, not owned":            {want: `{spec: {a: 0, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:b: {}}}`, settled: true},
-		"zero that became true":              {want: `{spec: {a: false}}`, live: `{spec: {a: true}}`, owned: `{f:spec: {f:a: {}}}`},
+		"value for a map":                    {want: `{spec: 1}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"map for a value":                    {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"empty map":                          {want: `{spec: {a: {}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"value in an empty map":              {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`},
+		"empty map for a value":              {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
+		"whole number as float":              {want: `{spec: {a: 1.0}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"omitted false":                      {want: `{spec: {a: false, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`, matches: true},
+		"omitted zero, not owned":            {want: `{spec: {a: 0, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:b: {}}}`, matches: true},
+		"true for false":                     {want: `{spec: {a: false}}`, live: `{spec: {a: true}}`, owned: `{f:spec: {f:a: {}}}`},
 		"labels": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b, c: d}}}`,
-			owned: `{f:metadata: {f:labels: {f:a: {}}}}`, settled: true},
+			owned: `{f:metadata: {f:labels: {f:a: {}}}}`, matches: true},
 		"self of a map": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b}}}`,
-			owned: `{f:metadata: {f:labels: {.: {}, f:a: {}}}}`, settled: true},
+			owned: `{f:metadata: {f:labels: {.: {}, f:a: {}}}}`, matches: true},
 		"owner reference": {
 			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,
 			live:  `{metadata: {ownerReferences: [{uid: "2", name: p}, {uid: "1", name: o, controller: true}]}}`,
-			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`, settled: true},
+			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`, matches: true},
 		"owner reference without control": {
 			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,
 			live:  `{metadata: {ownerReferences: [{uid: "1", name: o}]}}`,
 			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`},
-		"owner reference of another": {
+		"additional owned reference": {
 			want:  `{metadata: {ownerReferences: [{uid: "1", name: o}]}}`,
 			live:  `{metadata: {ownerReferences: [{uid: "1", name: o}, {uid: "2", name: p}]}}`,
 			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}, 'k:{"uid":"2"}': {}}}}`},
@@ -109,36 +109,36 @@ func TestMatchesDesiredLists(t *testing.T) {
 	const tags = `{f:spec: {f:tags: {'v:"x"': {}, 'v:"w"': {}}}}`
 	for name, test := range map[string]comparison{
 		"elements in another order": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
-			live: `{spec: {env: [{name: C, value: "3"}, {name: B, value: "2"}, {name: A, value: "1"}]}}`, owned: twoEnv, settled: true},
-		"elements changed places": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
+			live: `{spec: {env: [{name: C, value: "3"}, {name: B, value: "2"}, {name: A, value: "1"}]}}`, owned: twoEnv, matches: true},
+		"values of two elements swapped": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
 			live: `{spec: {env: [{name: A, value: "2"}, {name: B, value: "1"}]}}`, owned: twoEnv},
 		"element removed": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
 			live: `{spec: {env: [{name: A, value: "1"}]}}`, owned: twoEnv},
 		"element not desired": {want: `{spec: {env: [{name: A, value: "1"}]}}`,
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
-		"an element is not owned": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}, {name: C}]}}`,
+		"element not owned": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}, {name: C}]}}`,
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}, {name: C}]}}`, owned: twoEnv},
-		"an element was renamed": {want: `{spec: {env: [{name: A, value: "1"}, {name: C, value: "2"}]}}`,
+		"element renamed": {want: `{spec: {env: [{name: A, value: "1"}, {name: C, value: "2"}]}}`,
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
-		"a foreign field in an element": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
-			live: `{spec: {env: [{name: A, value: "1", more: 1}, {name: B, value: "2"}]}}`, owned: twoEnv, settled: true},
-		"the list became a map": {want: `{spec: {env: {A: "1", B: "2"}}}`,
+		"foreign field in an element": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
+			live: `{spec: {env: [{name: A, value: "1", more: 1}, {name: B, value: "2"}]}}`, owned: twoEnv, matches: true},
+		"map for a list": {want: `{spec: {env: {A: "1", B: "2"}}}`,
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
-		"a map became a list": {want: `{spec: [{name: a}]}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
-		"list removed":        {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, live: `{spec: {}}`, owned: twoEnv},
-		"keys by default": {want: `{spec: {ports: [{port: 53}, {port: 53, protocol: UDP}]}}`,
-			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, settled: true},
+		"list for a map": {want: `{spec: [{name: a}]}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"list removed":   {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, live: `{spec: {}}`, owned: twoEnv},
+		"default keys": {want: `{spec: {ports: [{port: 53}, {port: 53, protocol: UDP}]}}`,
+			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, matches: true},
 		"default keys in another order": {want: `{spec: {ports: [{port: 53, protocol: UDP}, {port: 53}]}}`,
-			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, settled: true},
+			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, matches: true},
 		"another key": {want: `{spec: {ports: [{port: 54}, {port: 53, protocol: UDP}]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts},
-		"elements that are no maps": {want: `{spec: {ports: [53, 54]}}`,
+		"elements that are not maps": {want: `{spec: {ports: [53, 54]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts},
-		"a set in another order":   {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [z, w, x]}}`, owned: tags, settled: true},
-		"a set lost an element":    {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [x]}}`, owned: tags},
-		"a set has another":        {want: `{spec: {tags: [x, z]}}`, live: `{spec: {tags: [x, w, z]}}`, owned: tags},
-		"an element is unreadable": {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'k:{': {}}}}`},
-		"elements owned by index":  {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'i:0': {}}}}`},
+		"set in another order":       {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [z, w, x]}}`, owned: tags, matches: true},
+		"element removed from a set": {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [x]}}`, owned: tags},
+		"another element in a set":   {want: `{spec: {tags: [x, z]}}`, live: `{spec: {tags: [x, w, z]}}`, owned: tags},
+		"unreadable element":         {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'k:{': {}}}}`},
+		"elements owned by index":    {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'i:0': {}}}}`},
 	} {
 		t.Run(name, test.run)
 	}
@@ -147,22 +147,22 @@ func TestMatchesDesiredLists(t *testing.T) {
 func TestMatchesDesiredAtomicValues(t *testing.T) {
 	const owned = `{f:spec: {f:rules: {}}}`
 	for name, test := range map[string]comparison{
-		"equal":               {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, settled: true},
-		"another value":       {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 2}]}}`, owned: owned},
-		"a field was dropped": {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: 2}]}}`, owned: owned},
-		"a false was dropped": {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: false}]}}`, owned: owned},
-		"an element more":     {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}, {a: 1}]}}`, owned: owned},
-		"another order":       {want: `{spec: {rules: [1, 2]}}`, live: `{spec: {rules: [2, 1]}}`, owned: owned},
-		"an empty map more":   {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: {}, c: [], d: null}]}}`, owned: owned, settled: true},
-		"an empty map less":   {want: `{spec: {rules: [{a: 1, b: {c: {}}, d: []}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, settled: true},
-		"a map for a list":    {want: `{spec: {rules: [1]}}`, live: `{spec: {rules: {a: 1}}}`, owned: owned},
-		"a list for a map":    {want: `{spec: {rules: {a: 1}}}`, live: `{spec: {rules: [1]}}`, owned: owned},
-		"a null":              {want: `{spec: {rules: [null]}}`, live: `{spec: {rules: [1]}}`, owned: owned},
+		"equal":                   {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, matches: true},
+		"another value":           {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 2}]}}`, owned: owned},
+		"additional field":        {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: 2}]}}`, owned: owned},
+		"additional false":        {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: false}]}}`, owned: owned},
+		"additional element":      {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}, {a: 1}]}}`, owned: owned},
+		"another order":           {want: `{spec: {rules: [1, 2]}}`, live: `{spec: {rules: [2, 1]}}`, owned: owned},
+		"additional empty values": {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: {}, c: [], d: null}]}}`, owned: owned, matches: true},
+		"missing empty values":    {want: `{spec: {rules: [{a: 1, b: {c: {}}, d: []}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, matches: true},
+		"map for a list":          {want: `{spec: {rules: [1]}}`, live: `{spec: {rules: {a: 1}}}`, owned: owned},
+		"list for a map":          {want: `{spec: {rules: {a: 1}}}`, live: `{spec: {rules: [1]}}`, owned: owned},
+		"null":                    {want: `{spec: {rules: [null]}}`, live: `{spec: {rules: [1]}}`, owned: owned},
 		"known defaults": {want: `{spec: {rules: [{backendRefs: [{name: x, port: 1}]}]}}`,
 			live:  `{spec: {rules: [{matches: [{path: {type: PathPrefix, value: /}}], backendRefs: [{name: x, port: 1, group: "", kind: Service, weight: 1}]}]}}`,
-			owned: owned, settled: true},
-		"not the default":       {want: `{spec: {rules: [{name: x, port: 1}]}}`, live: `{spec: {rules: [{name: x, port: 1, weight: 2}]}}`, owned: owned},
-		"the default elsewhere": {want: `{spec: {rules: [{port: 1}]}}`, live: `{spec: {rules: [{port: 1, weight: 1}]}}`, owned: owned},
+			owned: owned, matches: true},
+		"not the default":          {want: `{spec: {rules: [{name: x, port: 1}]}}`, live: `{spec: {rules: [{name: x, port: 1, weight: 2}]}}`, owned: owned},
+		"default in another place": {want: `{spec: {rules: [{port: 1}]}}`, live: `{spec: {rules: [{port: 1, weight: 1}]}}`, owned: owned},
 	} {
 		t.Run(name, test.run)
 	}

@@ -21,7 +21,7 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 		owner := b.createOwner(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
 		group.Go(func() {
 			for pass := range passes {
-				desired := Desired{settings(fmt.Sprint("own-", i), fmt.Sprint(pass))}
+				desired := Desired{newConfigMap(fmt.Sprint("own-", i), fmt.Sprint(pass))}
 				if err := b.Apply(t.Context(), owner, desired); err != nil {
 					t.Error(err)
 				}
@@ -37,7 +37,7 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 	for i := range owners {
 		if got := b.get(fmt.Sprint("own-", i)).Data["key"]; got != fmt.Sprint(passes-1) {
-			t.Errorf("the object of owner %d has %q", i, got)
+			t.Errorf("the object of owner %d has value %q", i, got)
 		}
 	}
 }
@@ -45,10 +45,10 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 func TestMetricsCountWritesAndSkips(t *testing.T) {
 	b := newTestApplier(t)
 	b.Component = t.Name()
-	b.applies(blind, settings("a", "1"))
-	b.applies(quiet, settings("a", "1"))
-	b.applies(quiet, settings("a", "1"))
-	b.prunes("live=0 list=0 patch=0 delete=1", nil)
+	b.expectApply(oneApply, newConfigMap("a", "1"))
+	b.expectApply(noRequests, newConfigMap("a", "1"))
+	b.expectApply(noRequests, newConfigMap("a", "1"))
+	b.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 	want := map[string]float64{"apply": 1, "delete": 1, "skipped": 2}
 	if diff := cmp.Diff(want, writeCounts(t)); diff != "" {
 		t.Errorf("metrics of the component (-want +got):\n%s", diff)
@@ -94,29 +94,29 @@ func (s *singleObjectCache) Get(_ context.Context, _ client.ObjectKey, into clie
 	return nil
 }
 
-// BenchmarkUnchanged measures an unchanged Deployment with its cache read: the cost of a child per reconcile.
+// BenchmarkUnchanged measures an unchanged Deployment with its cache read: the cost of each child object in a reconcile.
 func BenchmarkUnchanged(b *testing.B) {
-	stand := newTestApplier(&testing.T{})
-	object := server("one")
-	if err := stand.Apply(b.Context(), stand.owner, Desired{object}); err != nil {
+	applier := newTestApplier(&testing.T{})
+	object := newDeployment("one")
+	if err := applier.Apply(b.Context(), applier.owner, Desired{object}); err != nil {
 		b.Fatal(err)
 	}
-	cache := &singleObjectCache{Client: stand.Client}
+	cache := &singleObjectCache{Client: applier.Client}
 	cache.object.SetGroupVersionKind(deploymentKind)
-	if err := stand.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "server"}, &cache.object); err != nil {
+	if err := applier.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "server"}, &cache.object); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := Transform(us)(&cache.object); err != nil {
 		b.Fatal(err)
 	}
-	stand.Client, stand.FullObjectKinds = cache, nil
+	applier.Client, applier.FullObjectKinds = cache, nil
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := stand.Apply(b.Context(), stand.owner, Desired{object}); err != nil {
+		if err := applier.Apply(b.Context(), applier.owner, Desired{object}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if stand.seen["apply"] != 1 || stand.seen["live"] != 0 {
-		b.Fatalf("requests at rest: %v", stand.seen)
+	if applier.seen["apply"] != 1 || applier.seen["live"] != 0 {
+		b.Fatalf("requests in the steady state: %v", applier.seen)
 	}
 }

@@ -26,10 +26,10 @@ func TestCreateAsIsAddsNothing(t *testing.T) {
 	b.must(b.CreateAsIs(t.Context(), object))
 	live := b.get("a")
 	if len(live.Labels) != 0 || live.Data["key"] != "1" || len(live.OwnerReferences) != 0 || object.GetResourceVersion() != live.ResourceVersion {
-		t.Errorf("created: %+v", live)
+		t.Errorf("unexpected object: %+v", live)
 	}
 	if err := b.CreateAsIs(t.Context(), userObject()); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("the second time: %v", err)
+		t.Errorf("got error %v from the second call, want AlreadyExists", err)
 	}
 }
 
@@ -42,6 +42,6 @@ func TestDeleteHasUIDPrecondition(t *testing.T) {
 		t.Error("the object was not deleted")
 	}
 	if err := b.Delete(t.Context(), configMapKind, name, "first"); !apierrors.IsNotFound(err) {
-		t.Errorf("what is gone: %v", err)
+		t.Errorf("got error %v for a deleted object, want NotFound", err)
 	}
 }

@@ -13,41 +13,41 @@ import (
 
 func TestCreateWritesOnce(t *testing.T) {
 	b := newTestApplier(t)
-	b.must(b.Create(t.Context(), b.owner, settings("a", "1")))
+	b.must(b.Create(t.Context(), b.owner, newConfigMap("a", "1")))
 	first := b.get("a")
 	if first.Labels[names.ComponentLabel] != "test" || !metav1.IsControlledBy(first, b.owner) || first.Data["key"] != "1" {
-		t.Errorf("created %+v", first)
+		t.Errorf("unexpected object: %+v", first)
 	}
-	b.must(b.Create(t.Context(), b.owner, settings("a", "2")))
+	b.must(b.Create(t.Context(), b.owner, newConfigMap("a", "2")))
 	if again := b.get("a"); again.UID != first.UID || again.Data["key"] != "1" {
-		t.Errorf("what is made once was changed: %+v", again)
+		t.Errorf("the existing object was changed: %+v", again)
 	}
 	if b.seen["apply"]+b.seen["patch"] != 0 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 }
 
 func TestCreateKeepsForeignObject(t *testing.T) {
-	otherController := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "boss", UID: "else", Controller: new(true)}
-	earlier := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "earlier life", Controller: new(true)}
+	otherController := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "other", UID: "other-uid", Controller: new(true)}
+	previousOwner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "previous-uid", Controller: new(true)}
 	for name, c := range map[string]struct {
 		change     func(*corev1.ConfigMap)
 		controller string
 	}{
-		"unmarked":             {func(*corev1.ConfigMap) {}, ""},
-		"of another":           {func(o *corev1.ConfigMap) { o.OwnerReferences = []metav1.OwnerReference{otherController} }, "Secret boss"},
-		"with our labels only": {func(o *corev1.ConfigMap) { o.Labels = names.Labels("test") }, ""},
-		"of an earlier life of owners": {func(o *corev1.ConfigMap) {
-			o.Labels, o.OwnerReferences = names.Labels("test"), []metav1.OwnerReference{earlier}
+		"no labels":           {func(*corev1.ConfigMap) {}, ""},
+		"another controller":  {func(o *corev1.ConfigMap) { o.OwnerReferences = []metav1.OwnerReference{otherController} }, "Secret other"},
+		"managed labels only": {func(o *corev1.ConfigMap) { o.Labels = names.Labels("test") }, ""},
+		"previous owner of the same name": {func(o *corev1.ConfigMap) {
+			o.Labels, o.OwnerReferences = names.Labels("test"), []metav1.OwnerReference{previousOwner}
 		}, "ConfigMap owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t, existingConfigMap(c.change))
 			before := b.get("a")
-			err := b.Create(t.Context(), b.owner, settings("a", "mine"))
+			err := b.Create(t.Context(), b.owner, newConfigMap("a", "mine"))
 			foreign, ok := errors.AsType[*ForeignError](err)
 			if !ok || foreign.Name != "a" || foreign.Controller != c.controller {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v, want a ForeignError with controller %q", err, c.controller)
 			}
 			if b.get("a").ResourceVersion != before.ResourceVersion {
 				t.Error("the existing object was written")
@@ -58,13 +58,13 @@ func TestCreateKeepsForeignObject(t *testing.T) {
 
 func TestCreateReturnsErrors(t *testing.T) {
 	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
-	b.failing["live"] = errors.New("gone away")
-	if err := b.Create(t.Context(), b.owner, settings("a", "1")); !errors.Is(err, b.failing["live"]) {
-		t.Errorf("reading the one that is there: %v", err)
+	b.failing["live"] = errors.New("unreachable")
+	if err := b.Create(t.Context(), b.owner, newConfigMap("a", "1")); !errors.Is(err, b.failing["live"]) {
+		t.Errorf("got error %v, want that of reading the existing object", err)
 	}
-	for name, object := range map[string]Object{"an unknown form": {Config: unknownConfig{}}, "another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")}} {
+	for name, object := range map[string]Object{"unknown type": {Config: unknownConfig{}}, "another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")}} {
 		if failed, ok := errors.AsType[*Error](b.Create(t.Context(), b.owner, object)); !ok || failed.Err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: want an Error", name)
 		}
 	}
 	if b.DeleteOwned(t.Context(), "", &unknown{}) == nil {
@@ -72,5 +72,5 @@ func TestCreateReturnsErrors(t *testing.T) {
 	}
 }
 
-// unknown is an object of a kind that is in no scheme.
+// unknown is an object whose kind is not in the scheme.
 type unknown struct{ corev1.ConfigMap }

@@ -9,6 +9,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
+// us is the field manager of the tests.
 const us = "us"
 
 // newEntry returns a managed fields entry with a time some seconds after a fixed one.
@@ -37,15 +38,15 @@ func TestDigestDependsOnOwnEntry(t *testing.T) {
 		"entries of other managers": {[]metav1.ManagedFieldsEntry{
 			newEntry("kubectl", metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields),
 			newEntry("controller", metav1.ManagedFieldsOperationUpdate, "status", `{"f:status":{}}`, 9)}, true},
-		"our name on a subresource": {[]metav1.ManagedFieldsEntry{ownEntry(fields),
+		"own entry for a subresource": {[]metav1.ManagedFieldsEntry{ownEntry(fields),
 			newEntry(us, metav1.ManagedFieldsOperationApply, "status", `{"f:status":{}}`, 5)}, true},
-		"our name by update": {[]metav1.ManagedFieldsEntry{
+		"own entry by update": {[]metav1.ManagedFieldsEntry{
 			newEntry(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields)}, true},
 		"field owned by another manager": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
 		"written later":                  {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
 		"no fields owned":                {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
 		"no fields":                      {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
-		"not readable":                   {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
+		"unreadable fields":              {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := digestOf(test.entries, us) == base; got != test.same {
@@ -69,19 +70,19 @@ func transform(t *testing.T, object any) {
 }
 
 func TestTransformKeepsOwnEntry(t *testing.T) {
-	annotations := map[string]string{corev1.LastAppliedConfigAnnotation: "the same again", "other": "stays"}
+	annotations := map[string]string{corev1.LastAppliedConfigAnnotation: "duplicate", "other": "stays"}
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations, ManagedFields: []metav1.ManagedFieldsEntry{
 		newEntry("kubectl", metav1.ManagedFieldsOperationUpdate, "", fields, 0),
 		ownEntry(fields),
 		newEntry("twin", metav1.ManagedFieldsOperationApply, "", fields, 0),
 	}}}
-	for range 2 { // the second time must change nothing
+	for range 2 { // the second call must change nothing
 		transform(t, object)
 		if len(object.ManagedFields) != 2 || object.ManagedFields[0].Manager != us || object.ManagedFields[1].Manager != "twin" {
-			t.Fatalf("kept %v", object.ManagedFields)
+			t.Fatalf("unexpected managed fields: %v", object.ManagedFields)
 		}
 		if len(object.Annotations) != 1 || object.Annotations["other"] != "stays" {
-			t.Errorf("kept annotations %v", object.Annotations)
+			t.Errorf("unexpected annotations: %v", object.Annotations)
 		}
 		for _, entry := range object.ManagedFields {
 			if raw := entry.FieldsV1.GetRawBytes(); len(raw) > 20 || raw[0] != '"' || raw[len(raw)-1] != '"' {
@@ -90,7 +91,7 @@ func TestTransformKeepsOwnEntry(t *testing.T) {
 		}
 	}
 	if _, err := object.Marshal(); err != nil {
-		t.Errorf("the object cannot be encoded any more: %v", err)
+		t.Errorf("encoding the transformed object: %v", err)
 	}
 }
 
@@ -102,6 +103,6 @@ func TestTransformKeepsTombstones(t *testing.T) {
 	object := &corev1.ConfigMap{}
 	transform(t, object)
 	if object.ManagedFields != nil {
-		t.Errorf("made managed fields out of nothing: %v", object.ManagedFields)
+		t.Errorf("managed fields were added: %v", object.ManagedFields)
 	}
 }

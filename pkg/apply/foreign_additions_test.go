@@ -18,32 +18,32 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// docs/security.md lists the foreign additions that are removed and those that stay. A policy without rules is tested with a real API server
-// in test/integration/mlflow, because the fake server drops empty lists.
+// docs/security.md lists the foreign additions that are removed and those that are kept. test/integration/mlflow tests a NetworkPolicy without
+// rules with a real API server, because the fake server drops empty lists.
 func TestApplyRemovesForeignAdditions(t *testing.T) {
 	const (
-		open    = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: ns}, spec: {podSelector: {matchLabels: {a: b}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}}"
-		role    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: ns}, rules: [{apiGroups: [''], resources: [services], verbs: [get]}]}"
-		binding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: ns}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: ServiceAccount, name: a, namespace: ns}]}"
-		service = "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: ns}, spec: {selector: {a: b}, ports: [{name: https, port: 443}]}}"
-		pods    = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: server, image: i, args: [serve]}]}}}}"
+		policy     = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: ns}, spec: {podSelector: {matchLabels: {a: b}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}}"
+		role       = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: ns}, rules: [{apiGroups: [''], resources: [services], verbs: [get]}]}"
+		binding    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: ns}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: ServiceAccount, name: a, namespace: ns}]}"
+		service    = "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: ns}, spec: {selector: {a: b}, ports: [{name: https, port: 443}]}}"
+		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: server, image: i, args: [serve]}]}}}}"
 	)
 	for name, c := range map[string]struct {
 		managed, path, value string
-		stays                bool
+		kept                 bool
 	}{
-		"a rule of a policy":              {open, "/spec/ingress/-", "{}", false},
-		"a peer in the rule of a policy":  {open, "/spec/ingress/0/from/-", "{namespaceSelector: {}}", false},
-		"a condition of a policy's pods":  {open, "/spec/podSelector/matchLabels/c", "d", false},
-		"a rule of a role":                {role, "/rules/-", "{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", false},
-		"a subject of a binding":          {binding, "/subjects/-", "{kind: User, apiGroup: rbac.authorization.k8s.io, name: eve}", false},
-		"a condition of a Service's pods": {service, "/spec/selector/c", "d", false},
-		"an argument of a container":      {pods, "/spec/template/spec/containers/0/args/-", "--insecure", false},
-		"a port of a Service":             {service, "/spec/ports/-", "{name: more, port: 80}", true},
-		"a container":                     {pods, "/spec/template/spec/containers/-", "{name: more, image: j}", true},
-		"a variable":                      {pods, "/spec/template/spec/containers/0/env", "[{name: LD_PRELOAD, value: x}]", true},
-		"the network of the node":         {pods, "/spec/template/spec/hostNetwork", "true", true},
-		"a label":                         {pods, "/metadata/labels/c", "d", true},
+		"NetworkPolicy rule":                   {policy, "/spec/ingress/-", "{}", false},
+		"peer in a NetworkPolicy rule":         {policy, "/spec/ingress/0/from/-", "{namespaceSelector: {}}", false},
+		"label in a NetworkPolicy podSelector": {policy, "/spec/podSelector/matchLabels/c", "d", false},
+		"Role rule":                            {role, "/rules/-", "{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", false},
+		"RoleBinding subject":                  {binding, "/subjects/-", "{kind: User, apiGroup: rbac.authorization.k8s.io, name: eve}", false},
+		"label in a Service selector":          {service, "/spec/selector/c", "d", false},
+		"container argument":                   {deployment, "/spec/template/spec/containers/0/args/-", "--insecure", false},
+		"Service port":                         {service, "/spec/ports/-", "{name: more, port: 80}", true},
+		"container":                            {deployment, "/spec/template/spec/containers/-", "{name: more, image: j}", true},
+		"environment variable":                 {deployment, "/spec/template/spec/containers/0/env", "[{name: LD_PRELOAD, value: x}]", true},
+		"hostNetwork":                          {deployment, "/spec/template/spec/hostNetwork", "true", true},
+		"label":                                {deployment, "/metadata/labels/c", "d", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, managed := newTestApplier(t), &unstructured.Unstructured{}
@@ -65,8 +65,8 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 				}
 				return
 			}
-			if added == hashContent(before) || (hashContent(after) == added) != c.stays || !c.stays && hashContent(after) != hashContent(before) {
-				t.Errorf("before %v\nafter %v", before.Object, after.Object)
+			if added == hashContent(before) || (hashContent(after) == added) != c.kept || !c.kept && hashContent(after) != hashContent(before) {
+				t.Errorf("unexpected hashes of\n%v\nand after the change\n%v", before.Object, after.Object)
 			}
 		})
 	}

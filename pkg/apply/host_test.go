@@ -34,23 +34,23 @@ func existing(namespace, name, host string, second int, owners ...metav1.OwnerRe
 	}}
 }
 
-// [B-5] Of all Ingresses with one host only the oldest is written.
+// [B-5] Only the oldest Ingress with a host is written.
 func TestOneIngressForAHost(t *testing.T) {
 	ownerRef := ownerReference("owner", "owner-uid", true)
 	for name, c := range map[string]struct {
 		present []client.Object
 		// holder is the name of the Ingress that FindHost finds.
 		holder string
-		// stays reports whether there is an own Ingress afterwards.
-		stays bool
+		// exists reports whether the own Ingress exists afterwards.
+		exists bool
 	}{
-		"the host is free":                 {nil, "", true},
-		"another has it":                   {[]client.Object{existing("other", "a", sharedHost, 1)}, "a", false},
-		"another has another":              {[]client.Object{existing("other", "a", "x.apps.example.org", 1)}, "", true},
-		"the own one is older":             {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
-		"the own one is younger":           {[]client.Object{existing("ns", "own", sharedHost, 2, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
-		"both are as old":                  {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
-		"the own one had another host":     {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "a", false},
+		"no other Ingress":                 {nil, "", true},
+		"another Ingress has the host":     {[]client.Object{existing("other", "a", sharedHost, 1)}, "a", false},
+		"another Ingress has another host": {[]client.Object{existing("other", "a", "x.apps.example.org", 1)}, "", true},
+		"own Ingress is older":             {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
+		"own Ingress is younger":           {[]client.Object{existing("ns", "own", sharedHost, 2, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
+		"both have the same age":           {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
+		"own Ingress had another host":     {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "a", false},
 		"foreign Ingress of the same name": {[]client.Object{existing("ns", "own", "x.apps.example.org", 1), existing("other", "a", sharedHost, 2)}, "a", true},
 		"the oldest of three":              {[]client.Object{existing("other", "b", sharedHost, 3), existing("third", "a", sharedHost, 2)}, "a", false},
 	} {
@@ -59,18 +59,18 @@ func TestOneIngressForAHost(t *testing.T) {
 			host, first, err := FindHost(t.Context(), b.server, publication())
 			b.must(err)
 			if (first == nil) != (c.holder == "") || first != nil && (first.Name != c.holder || host != sharedHost) {
-				t.Errorf("the host %q, found %v", host, first)
+				t.Errorf("got host %q and holder %v, want %q", host, first, c.holder)
 			}
 			for range 2 {
 				b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
 			}
 			err = b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &networkingv1.Ingress{})
 			b.must(client.IgnoreNotFound(err))
-			if (err == nil) != c.stays {
-				t.Errorf("there is an own Ingress: %t", err == nil)
+			if (err == nil) != c.exists {
+				t.Errorf("the own Ingress exists: %t, want %t", err == nil, c.exists)
 			}
 			if writes := b.seen["apply"] + b.seen["delete"]; writes > 1 {
-				t.Errorf("%d writes", writes)
+				t.Errorf("got %d writes, want at most 1", writes)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestHostBecomesFree(t *testing.T) {
 	}
 }
 
-// An Ingress is not deleted while it is unknown which others have its host.
+// An Ingress is not deleted while the other Ingresses with its host are unknown.
 func TestUnreadableHostsKeepIngress(t *testing.T) {
 	b := newTestApplier(t, existing("ns", "own", sharedHost, 1, ownerReference("owner", "owner-uid", true)))
 	inner, _ := b.Client.(client.WithWatch)
@@ -99,6 +99,6 @@ func TestUnreadableHostsKeepIngress(t *testing.T) {
 		return errors.New("no")
 	}})
 	if err := b.Apply(t.Context(), b.owner, Desired{publication()}); err == nil || b.seen["delete"]+b.seen["apply"] > 0 {
-		t.Errorf("requests %v, error %v", b.seen, err)
+		t.Errorf("got requests %v and error %v, want an error and no write", b.seen, err)
 	}
 }

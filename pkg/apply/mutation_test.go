@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// mutateImages lets a mutating webhook replace the image of each apply while on is true. The managed fields do not show it.
-func (b *testApplier) mutateImages(on *bool) {
+// mutateImages makes a mutating webhook replace the image of each apply while enabled is true. The managed fields do not change.
+func (b *testApplier) mutateImages(enabled *bool) {
 	b.Helper()
 	inner, ok := b.Client.(client.WithWatch)
 	if !ok {
-		b.Fatal("the client of the bench cannot watch")
+		b.Fatal("the client cannot watch")
 	}
 	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if !*on {
+			if !*enabled {
 				return c.Apply(ctx, config, opts...)
 			}
 			data, err := json.Marshal(config)
@@ -69,35 +69,35 @@ func (b *testApplier) deployment() *appsv1.Deployment {
 
 // A mutation is detected by the generation and reverted, unless the apply itself is mutated.
 func TestApplyStopsAfterMutation(t *testing.T) {
-	b, on := newTestApplier(t), false
-	b.mutateImages(&on)
-	b.applies(blind, server("ours"))
-	b.applies(quiet, server("ours"))
+	b, enabled := newTestApplier(t), false
+	b.mutateImages(&enabled)
+	b.expectApply(oneApply, newDeployment("ours"))
+	b.expectApply(noRequests, newDeployment("ours"))
 	b.raiseGeneration("mirror")
-	b.applies(both, server("ours"))
+	b.expectApply(readAndApply, newDeployment("ours"))
 	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
-		t.Errorf("the image is %s", got)
+		t.Errorf("got image %s, want ours", got)
 	}
-	b.applies(quiet, server("ours"))
+	b.expectApply(noRequests, newDeployment("ours"))
 
-	on = true
+	enabled = true
 	b.raiseGeneration("mirror")
 	message := ""
 	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { message += line }, funcr.Options{}))
-	b.must(b.Apply(ctx, b.owner, Desired{server("ours")})) // the answer differs
+	b.must(b.Apply(ctx, b.owner, Desired{newDeployment("ours")})) // the response differs
 	if !strings.Contains(message, "such as an admission webhook") || !strings.Contains(message, "server") {
-		t.Errorf("logged %q", message)
+		t.Errorf("got log %q, want one that names the Deployment and a webhook", message)
 	}
-	b.applies(quiet, server("ours"))
+	b.expectApply(noRequests, newDeployment("ours"))
 	b.raiseGeneration("")
-	b.applies(looks, server("ours")) // another apply would have the same answer
-	b.applies(quiet, server("ours"))
+	b.expectApply(oneRead, newDeployment("ours")) // another apply would have the same response
+	b.expectApply(noRequests, newDeployment("ours"))
 
-	on = false
+	enabled = false
 	b.raiseGeneration("something else")
-	b.applies(both, server("ours"))
-	b.applies(quiet, server("ours"))
+	b.expectApply(readAndApply, newDeployment("ours"))
+	b.expectApply(noRequests, newDeployment("ours"))
 	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
-		t.Errorf("afterwards the image is %s", got)
+		t.Errorf("got image %s after the webhook was disabled, want ours", got)
 	}
 }

@@ -15,22 +15,22 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 	entry := func(operation metav1.ManagedFieldsOperationType, subresource string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: us, Operation: operation, Subresource: subresource}}
 	}
-	writes := entry(metav1.ManagedFieldsOperationApply, "")
+	applied := entry(metav1.ManagedFieldsOperationApply, "")
 	for name, test := range map[string]struct {
 		labels map[string]string
 		fields []metav1.ManagedFieldsEntry
 		want   responses
 	}{
-		"applied and labelled":               {names.Labels("mlflow"), writes, responses{true, true, false}},
-		"only labelled":                      {names.Labels("mlflow"), nil, responses{true, true, false}},
-		"foreign":                            {nil, nil, responses{}},
-		"labels lost":                        {nil, writes, responses{false, true, false}},
-		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, writes, responses{false, true, false}},
-		"label overwritten with nonsense":    {map[string]string{names.ComponentLabel: "nonsense"}, writes, responses{false, true, false}},
-		"written, but another component's":   {names.Labels("modelcatalog"), writes, responses{false, false, true}},
-		"updated under our name":             {nil, entry(metav1.ManagedFieldsOperationUpdate, ""), responses{}},
-		"status applied under our name only": {nil, entry(metav1.ManagedFieldsOperationApply, "status"), responses{}},
-		"of another operator":                {map[string]string{names.OperatorLabel: "other", names.ComponentLabel: "mlflow"}, nil, responses{}},
+		"applied and labelled":                     {names.Labels("mlflow"), applied, responses{true, true, false}},
+		"only labelled":                            {names.Labels("mlflow"), nil, responses{true, true, false}},
+		"foreign":                                  {nil, nil, responses{}},
+		"labels removed":                           {nil, applied, responses{false, true, false}},
+		"one label removed":                        {map[string]string{names.OperatorLabel: names.OperatorName}, applied, responses{false, true, false}},
+		"invalid component label":                  {map[string]string{names.ComponentLabel: "nonsense"}, applied, responses{false, true, false}},
+		"applied, labels of another component":     {names.Labels("modelcatalog"), applied, responses{false, false, true}},
+		"updated by our field manager":             {nil, entry(metav1.ManagedFieldsOperationUpdate, ""), responses{}},
+		"only status applied by our field manager": {nil, entry(metav1.ManagedFieldsOperationApply, "status"), responses{}},
+		"labels of another operator":               {map[string]string{names.OperatorLabel: "other", names.ComponentLabel: "mlflow"}, nil, responses{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, ManagedFields: test.fields}}
@@ -45,21 +45,21 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 
 func TestManagedByPredicate(t *testing.T) {
 	managed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
-	lost, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
-	admits := ManagedByPredicate("mlflow")
+	unlabelled, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
+	predicate := ManagedByPredicate("mlflow")
 	for name, test := range map[string]struct{ got, want bool }{
-		"created":                             {admits.Create(event.CreateEvent{Object: managed}), true},
-		"create of another component":         {admits.Create(event.CreateEvent{Object: others}), false},
-		"changed":                             {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: managed}), true},
-		"label lost":                          {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: lost}), true},
-		"label back":                          {admits.Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: managed}), true},
-		"labels changed to another component": {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: others}), true},
-		"update of another component":         {admits.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
-		"delete":                              {admits.Delete(event.DeleteEvent{Object: managed}), true},
-		"delete without labels":               {admits.Delete(event.DeleteEvent{Object: lost}), true},
+		"created":                             {predicate.Create(event.CreateEvent{Object: managed}), true},
+		"create of another component":         {predicate.Create(event.CreateEvent{Object: others}), false},
+		"changed":                             {predicate.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: managed}), true},
+		"labels removed":                      {predicate.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: unlabelled}), true},
+		"labels added":                        {predicate.Update(event.UpdateEvent{ObjectOld: unlabelled, ObjectNew: managed}), true},
+		"labels changed to another component": {predicate.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: others}), true},
+		"update of another component":         {predicate.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
+		"delete":                              {predicate.Delete(event.DeleteEvent{Object: managed}), true},
+		"delete without labels":               {predicate.Delete(event.DeleteEvent{Object: unlabelled}), true},
 	} {
 		if test.got != test.want {
-			t.Errorf("%s: admitted %t", name, test.got)
+			t.Errorf("%s: got %t, want %t", name, test.got, test.want)
 		}
 	}
 }

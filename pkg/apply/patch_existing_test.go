@@ -15,10 +15,10 @@ func TestPatchExistingSendsChanges(t *testing.T) {
 		b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
 	}
 	if b.seen["patch"] != 1 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 	if data := b.get("a").Data; data["key"] != "1" || data["old"] != "1" {
-		t.Errorf("data: %v", data)
+		t.Errorf("unexpected data: %v", data)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestPatchExistingIgnoresTerminatingObject(t *testing.T) {
 	live := b.get("a")
 	b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
 	if b.seen["patch"] != 0 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// prunes calls Prune for two kinds and checks the number of requests, such as "live=0 list=0 patch=0 delete=1".
-func (b *testApplier) prunes(requests string, legacy client.ListOption, desired ...Object) {
+// expectPrune calls Prune for two kinds and checks the number of requests, such as "live=0 list=0 patch=0 delete=1".
+func (b *testApplier) expectPrune(requests string, legacy client.ListOption, desired ...Object) {
 	b.Helper()
 	clear(b.seen)
 	b.must(b.Prune(b.Context(), b.owner, desired, []schema.GroupVersionKind{configMapKind, deploymentKind}, legacy))
@@ -38,35 +38,35 @@ func (b *testApplier) exists(name string) bool {
 	return err == nil
 }
 
-const none = "live=0 list=0 patch=0 delete=0"
+const noPruneRequests = "live=0 list=0 patch=0 delete=0"
 
 func TestPruneDeletesUndesiredObjects(t *testing.T) {
 	b := newTestApplier(t)
-	data := settings("data", "1")
+	data := newConfigMap("data", "1")
 	data.Ownership = Unowned
-	b.applies("live=0 apply=4 patch=0", settings("keep", "1"), settings("drop", "1"), data, server("one"))
-	b.prunes(none, nil, settings("keep", "1"), settings("drop", "1"), data, server("one"))
-	b.prunes("live=0 list=0 patch=0 delete=2", nil, settings("keep", "2"))
+	b.expectApply("live=0 apply=4 patch=0", newConfigMap("keep", "1"), newConfigMap("drop", "1"), data, newDeployment("one"))
+	b.expectPrune(noPruneRequests, nil, newConfigMap("keep", "1"), newConfigMap("drop", "1"), data, newDeployment("one"))
+	b.expectPrune("live=0 list=0 patch=0 delete=2", nil, newConfigMap("keep", "2"))
 	if !b.exists("keep") || b.exists("drop") || !b.exists("data") {
 		t.Error("the wrong objects were deleted")
 	}
-	b.prunes(none, nil, settings("keep", "1"))
-	b.applies(blind, settings("drop", "1")) // the memory of deleted objects is empty
+	b.expectPrune(noPruneRequests, nil, newConfigMap("keep", "1"))
+	b.expectApply(oneApply, newConfigMap("drop", "1")) // the records of deleted objects were removed
 }
 
 func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
 	owned := []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"without our labels":   func(c *corev1.ConfigMap) { c.OwnerReferences = owned },
-		"of another component": func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = owned, names.Labels("other") },
-		"without a reference":  func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") },
+		"without labels":          func(c *corev1.ConfigMap) { c.OwnerReferences = owned },
+		"of another component":    func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = owned, names.Labels("other") },
+		"without owner reference": func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") },
 		"of another owner": func(c *corev1.ConfigMap) {
 			c.OwnerReferences, c.Labels = []metav1.OwnerReference{ownerReference("o", "o-uid", true)}, names.Labels("test")
 		},
-		"of an earlier life of owner": func(c *corev1.ConfigMap) {
+		"of a previous owner of the same name": func(c *corev1.ConfigMap) {
 			c.OwnerReferences, c.Labels = []metav1.OwnerReference{ownerReference("owner", "earlier", true)}, names.Labels("test")
 		},
-		"being deleted already": func(c *corev1.ConfigMap) {
+		"terminating": func(c *corev1.ConfigMap) {
 			c.OwnerReferences, c.Labels, c.Finalizers = owned, names.Labels("test"), []string{"test.opendatahub.io/hold"}
 			c.DeletionTimestamp = new(metav1.Now())
 		},
@@ -74,7 +74,7 @@ func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
 			c.OwnerReferences, c.Labels, c.Namespace = owned, names.Labels("test"), "elsewhere"
 		},
 	} {
-		t.Run(name, func(t *testing.T) { newTestApplier(t, existingConfigMap(change)).prunes(none, nil) })
+		t.Run(name, func(t *testing.T) { newTestApplier(t, existingConfigMap(change)).expectPrune(noPruneRequests, nil) })
 	}
 }
 
@@ -87,25 +87,25 @@ func TestPruneSearchesAllNamespacesForClusterScopedOwner(t *testing.T) {
 	owner := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "cluster-uid"}}
 	b.must(b.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, nil))
 	if b.seen["delete"] != 1 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 }
 
 func TestPruneListsLegacyObjectsOnce(t *testing.T) {
-	older := func(name string, refs ...metav1.OwnerReference) client.Object {
+	legacyObject := func(name string, refs ...metav1.OwnerReference) client.Object {
 		return existingConfigMap(func(c *corev1.ConfigMap) {
 			c.Name, c.OwnerReferences, c.Labels = name, refs, map[string]string{"app": "old"}
 		})
 	}
-	b := newTestApplier(t, older("gone", ownerReference("owner", "owner-uid", true)), older("kept", ownerReference("owner", "owner-uid", true)), older("stranger"))
+	b := newTestApplier(t, legacyObject("gone", ownerReference("owner", "owner-uid", true)), legacyObject("kept", ownerReference("owner", "owner-uid", true)), legacyObject("foreign"))
 	legacy := client.MatchingLabels{"app": "old"}
-	b.prunes("live=0 list=2 patch=0 delete=1", legacy, settings("kept", "1"))
-	if b.exists("gone") || !b.exists("kept") || !b.exists("stranger") {
+	b.expectPrune("live=0 list=2 patch=0 delete=1", legacy, newConfigMap("kept", "1"))
+	if b.exists("gone") || !b.exists("kept") || !b.exists("foreign") {
 		t.Error("the wrong objects were deleted")
 	}
-	b.prunes(none, legacy, settings("kept", "1"))
+	b.expectPrune(noPruneRequests, legacy, newConfigMap("kept", "1"))
 	b.Forget(b.owner.UID)
-	b.prunes("live=0 list=2 patch=0 delete=0", legacy, settings("kept", "1"))
+	b.expectPrune("live=0 list=2 patch=0 delete=0", legacy, newConfigMap("kept", "1"))
 }
 
 // withConditions is an owner of a kind with conditions.
@@ -123,16 +123,16 @@ func TestPruneListsNoLegacyObjectsOfNewOwner(t *testing.T) {
 		conditions []metav1.Condition
 		lists      int
 	}{
-		"new":                           {-time.Minute, nil, 0},
-		"new, with a reported state":    {-time.Minute, []metav1.Condition{{Type: "Available"}}, 1},
-		"created before the process is": {time.Minute, nil, 1},
+		"new":                                {-time.Minute, nil, 0},
+		"new, with conditions":               {-time.Minute, []metav1.Condition{{Type: "Available"}}, 1},
+		"created before the process started": {time.Minute, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			owner := &withConditions{ConfigMap: b.owner, conditions: tc.conditions}
 			owner.SetGroupVersionKind(configMapKind)
 			owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-tc.age))
-			for range 2 { // the second time nothing is listed, although conditions were reported in between
+			for range 2 { // the second call lists nothing, although conditions were reported in between
 				b.must(b.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, client.MatchingLabels{"app": "old"}))
 				owner.conditions = []metav1.Condition{{Type: "Available"}}
 			}
@@ -151,24 +151,24 @@ func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
 	if want := "pruning ConfigMap: listing the objects of legacy operators: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	b.failing["list"] = apierrors.NewNotFound(schema.GroupResource{}, "") // the kind has just gone
-	b.prunes("live=0 list=2 patch=0 delete=0", legacy)
-	b.prunes(none, legacy)
+	b.failing["list"] = apierrors.NewNotFound(schema.GroupResource{}, "") // the kind was just removed
+	b.expectPrune("live=0 list=2 patch=0 delete=0", legacy)
+	b.expectPrune(noPruneRequests, legacy)
 }
 
 func TestPruneOfOwnedObjects(t *testing.T) {
 	b := newTestApplier(t)
-	object := settings("a", "1")
+	object := newConfigMap("a", "1")
 	object.Ownership = Owned
-	b.applies(blind, object)
+	b.expectApply(oneApply, object)
 	owned := b.get("a")
 	owned.OwnerReferences = append(owned.OwnerReferences, ownerReference("other", "other-uid", false))
 	b.must(b.server.Update(t.Context(), owned, client.FieldOwner("them")))
-	b.prunes(none, nil)
+	b.expectPrune(noPruneRequests, nil)
 	owned = b.get("a")
 	owned.OwnerReferences = owned.OwnerReferences[:1]
 	b.must(b.server.Update(t.Context(), owned, client.FieldOwner("them")))
-	b.prunes("live=0 list=0 patch=0 delete=1", nil)
+	b.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 	if b.exists("a") {
 		t.Error("the object exists, although its only owner does not request it")
 	}
@@ -176,14 +176,14 @@ func TestPruneOfOwnedObjects(t *testing.T) {
 
 func TestPruneReportsErrors(t *testing.T) {
 	b := newTestApplier(t)
-	b.applies(blind, settings("a", "1"))
+	b.expectApply(oneApply, newConfigMap("a", "1"))
 	b.failing["delete"] = errors.New("no")
 	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, nil)
 	if want := "pruning ConfigMap: deleting ns/a: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	b.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")
-	b.prunes("live=0 list=0 patch=0 delete=1", nil)
+	b.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 
 	err = b.Prune(t.Context(), b.owner, Desired{{Config: unknownConfig{}}}, nil, nil)
 	if err == nil {
@@ -220,10 +220,10 @@ func TestRender(t *testing.T) {
 	}{{"a", 3, 1, true}, {"b", 2, 1, true}, {"a", 3, 1, false}, {"a", 3, 0, false}} {
 		got := objects[i]
 		if got.GetName() != want.name || len(got.GetLabels()) != want.labels || got.GetLabels()[names.ComponentLabel] != "test" {
-			t.Errorf("object %d: %v", i, got)
+			t.Errorf("unexpected object %d: %v", i, got)
 		}
 		if len(got.GetOwnerReferences()) != want.refs || metav1.IsControlledBy(got, owner) != want.controls {
-			t.Errorf("owner references of object %d: %v", i, got.GetOwnerReferences())
+			t.Errorf("unexpected owner references of object %d: %v", i, got.GetOwnerReferences())
 		}
 	}
 	if config.Labels[names.ComponentLabel] != "wrong" || len(config.OwnerReferences) > 0 {
@@ -234,11 +234,11 @@ func TestRender(t *testing.T) {
 func TestRenderReportsErrors(t *testing.T) {
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner"}}
 	for name, object := range map[string]Object{
-		"an unknown form":   {Config: unknownConfig{}},
+		"unknown type":      {Config: unknownConfig{}},
 		"another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")},
 	} {
 		if _, err := Render(Desired{object}, "test", owner); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: want an error", name)
 		}
 	}
 }

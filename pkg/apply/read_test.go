@@ -19,7 +19,7 @@ import (
 func manyConfigMaps(n int) []Object {
 	var all []Object
 	for i := range n {
-		all = append(all, settings(fmt.Sprint("a", i), "1"))
+		all = append(all, newConfigMap(fmt.Sprint("a", i), "1"))
 	}
 	return all
 }
@@ -37,21 +37,21 @@ func (b *testApplier) restartWithOldOwner() {
 func TestApplyListsManyObjectsAfterRestart(t *testing.T) {
 	all := manyConfigMaps(2 * listThreshold)
 	b := newTestApplier(t)
-	b.applies(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	b.expectApply(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	changed := b.get("a3")
 	changed.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
 	b.restartWithOldOwner()
-	b.applies(blind, all...) // the changed one
+	b.expectApply(oneApply, all...) // the changed object
 	if b.seen["list"] != 1 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 	if got := b.get("a3").Data["key"]; got != "1" {
-		t.Errorf("the value is %s", got)
+		t.Errorf("got value %s, want 1", got)
 	}
-	b.applies(quiet, all...)
+	b.expectApply(noRequests, all...)
 	if b.seen["list"] != 0 {
-		t.Errorf("requests of objects that are remembered: %v", b.seen)
+		t.Errorf("objects with records were listed: %v", b.seen)
 	}
 }
 
@@ -59,19 +59,19 @@ func TestApplyListsManyObjectsAfterRestart(t *testing.T) {
 func TestApplyReadsObjectChangedAfterList(t *testing.T) {
 	all := manyConfigMaps(listThreshold)
 	b := newTestApplier(t)
-	b.applies(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	b.expectApply(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
 	b.restartWithOldOwner()
-	b.applies(quiet, all[0])
+	b.expectApply(noRequests, all[0])
 	changed := b.get("a3")
 	changed.Data["key"] = "theirs"
 	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
-	b.applies(both, all...)
+	b.expectApply(readAndApply, all...)
 	if got := b.get("a3").Data["key"]; got != "1" {
-		t.Errorf("the value is %s", got)
+		t.Errorf("got value %s, want 1", got)
 	}
 	b.snapshots.Range(func(where, s any) bool {
 		s.(func() *sync.Map)().Range(func(name, _ any) bool {
-			t.Errorf("%v of %v is still held", name, where)
+			t.Errorf("the snapshot of %v in %v was not released", name, where)
 			return true
 		})
 		return true
@@ -83,9 +83,9 @@ func TestApplyReadsFewObjectsWithoutList(t *testing.T) {
 	few := manyConfigMaps(listThreshold - 1)
 	b.must(b.Apply(t.Context(), b.owner, few))
 	b.restartWithOldOwner()
-	b.applies(liveReads(len(few)), few...)
+	b.expectApply(liveReads(len(few)), few...)
 	if b.seen["list"] != 0 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 
 	b = newTestApplier(t)
@@ -93,7 +93,7 @@ func TestApplyReadsFewObjectsWithoutList(t *testing.T) {
 	b.must(b.Apply(t.Context(), b.owner, all))
 	b.restartWithOldOwner()
 	b.failing["list"] = errors.New("not now")
-	b.applies(liveReads(len(all)), all...)
+	b.expectApply(liveReads(len(all)), all...)
 }
 
 func password(name string) Object {
@@ -109,18 +109,18 @@ func TestApplyDoesNotListSecrets(t *testing.T) {
 	b := newTestApplier(t)
 	b.must(b.Apply(t.Context(), b.owner, all))
 	b.restartWithOldOwner()
-	b.applies(liveReads(len(all)), all...)
+	b.expectApply(liveReads(len(all)), all...)
 	if b.seen["list"] != 0 {
-		t.Errorf("requests: %v", b.seen)
+		t.Errorf("unexpected requests: %v", b.seen)
 	}
 	b.restartWithOldOwner()
 	live := &corev1.Secret{}
 	b.must(b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
 	all[0].Existing = live
-	b.applies(quiet, all[0])
+	b.expectApply(noRequests, all[0])
 	b.restartWithOldOwner()
 	live.ResourceVersion = "0"
-	b.applies(looks, all[0])
+	b.expectApply(oneRead, all[0])
 }
 
 func TestOwnerIndex(t *testing.T) {
@@ -131,11 +131,11 @@ func TestOwnerIndex(t *testing.T) {
 		b.must(index.Add(b.get(name)))
 	}
 	foreign := b.get("a0")
-	foreign.Name, foreign.Labels = "stranger", nil
+	foreign.Name, foreign.Labels = "foreign", nil
 	b.must(index.Add(foreign))
 	found, err := index.IndexKeys("field:"+OwnerIndex, "ns/owner-uid")
 	if err != nil || len(found) != 2 {
-		t.Errorf("found %v, %v", found, err)
+		t.Errorf("found %v, error %v, want 2 objects", found, err)
 	}
 }
 
@@ -145,6 +145,6 @@ func TestTransformInternsStrings(t *testing.T) {
 	before := object.DeepCopy()
 	transform(t, object)
 	if object.Namespace != before.Namespace || object.OwnerReferences[0].String() != before.OwnerReferences[0].String() || !HasComponentLabels(object, "test") {
-		t.Errorf("%v became %v", before, object)
+		t.Errorf("the transform changed %v to %v", before, object)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The rules of a policy are always applied, so that others cannot add any. Golden files show the same of Services and Deployments.
+// The rules of a NetworkPolicy are always applied, so that other clients cannot add any. Golden files cover Services and Deployments.
 func TestRenderSetsEmptyRules(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind       schema.GroupVersionKind
 		spec, want string
 	}{
-		"policy that denies": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+		"policy without rules": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 			`{policyTypes: [Ingress, Egress]}`, `{policyTypes: [Ingress, Egress], ingress: [], egress: []}`},
 		"policy with rules": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 			`{policyTypes: [Ingress], ingress: [{}]}`, `{policyTypes: [Ingress], ingress: [{}]}`},

@@ -34,15 +34,15 @@ func TestReplaceInvalidFields(t *testing.T) {
 	desired := &unstructured.Unstructured{Object: tree(t, `{spec: {strategy: {type: Recreate}, template: {spec: {volumes: [{name: keys}]}}}}`)}
 	const strategy, template = "strategy", "template"
 	for name, test := range map[string]struct {
-		refusal  error
+		err      error
 		replaced []string
 	}{
-		"value for valueFrom":          {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
-		"a strategy with parameters":   {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
-		"two conflicts":                {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
-		"a field that we do not apply": {invalid(field.NewPath("spec", "replicas")), nil},
-		"other field is invalid":       {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
-		"an error without causes":      {errors.New("no"), nil},
+		"value for valueFrom":           {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
+		"strategy with parameters":      {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
+		"two conflicts":                 {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
+		"field that is not applied":     {invalid(field.NewPath("spec", "replicas")), nil},
+		"invalid field of another kind": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
+		"error without causes":          {errors.New("no"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &unstructured.Unstructured{Object: tree(t, `{spec: {replicas: 2, strategy: {rollingUpdate: {}}, template: {spec: {containers: []}}}}`)}
@@ -50,8 +50,8 @@ func TestReplaceInvalidFields(t *testing.T) {
 			for _, name := range test.replaced {
 				want.Object["spec"].(map[string]any)[name] = desired.Object["spec"].(map[string]any)[name]
 			}
-			if got := replaceInvalidFields(live, desired, test.refusal); got != (len(test.replaced) > 0) {
-				t.Errorf("reported %v", got)
+			if got := replaceInvalidFields(live, desired, test.err); got != (len(test.replaced) > 0) {
+				t.Errorf("replaceInvalidFields returned %v, want %v", got, !got)
 			}
 			if diff := cmp.Diff(want, live); diff != "" {
 				t.Errorf("object (-want +got):\n%s", diff)
@@ -69,7 +69,7 @@ func tree(t *testing.T, text string) map[string]any {
 	return u.Object
 }
 
-// uidOf returns the uid of an apply request.
+// uidOf returns the UID in an apply request.
 func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	t.Helper()
 	data, err := json.Marshal(config)
@@ -83,48 +83,48 @@ func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	return string(head.UID)
 }
 
-// An immutable ConfigMap is recreated, by uid and once. Data and foreign objects are not recreated.
+// An immutable ConfigMap is recreated once. Data and foreign objects are not recreated.
 func TestImmutableObjects(t *testing.T) {
-	const sticks, renewed = "old", "1"
+	const oldValue, newValue = "old", "1"
 	for name, test := range map[string]struct {
 		change func(*Object, *corev1.ConfigMap)
 		want   string
 		fails  bool
 	}{
-		"recreated":         {func(*Object, *corev1.ConfigMap) {}, renewed, false},
-		"not when it keeps": {func(o *Object, _ *corev1.ConfigMap) { o.NeverDelete = true }, sticks, true},
-		"object that outlives its owner": {func(o *Object, c *corev1.ConfigMap) {
+		"recreated":   {func(*Object, *corev1.ConfigMap) {}, newValue, false},
+		"NeverDelete": {func(o *Object, _ *corev1.ConfigMap) { o.NeverDelete = true }, oldValue, true},
+		"Unowned": {func(o *Object, c *corev1.ConfigMap) {
 			o.Ownership, c.OwnerReferences = Unowned, nil
-		}, sticks, true},
-		"rejected for another reason": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, sticks, true},
+		}, oldValue, true},
+		"rejected for another reason": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, oldValue, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
-			object := settings("a", renewed)
+			object := newConfigMap("a", newValue)
 			live := existingConfigMap(func(c *corev1.ConfigMap) {
 				c.Immutable = new(true)
 				c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 			})
 			test.change(&object, live)
 			b.must(b.server.Create(t.Context(), live, client.FieldOwner(us)))
-			b.refuseChanges()
+			b.rejectChanges()
 			err := b.Apply(t.Context(), b.owner, Desired{object})
 			if (err != nil) != test.fails || b.get("a").Data["key"] != test.want {
-				t.Errorf("data %v, error %v", b.get("a").Data, err)
+				t.Errorf("unexpected data %v or error %v", b.get("a").Data, err)
 			}
 			if deletions := b.seen["delete"]; deletions > 0 == test.fails {
-				t.Errorf("%d deletions", deletions)
+				t.Errorf("unexpected number of deletions: %d", deletions)
 			}
 		})
 	}
 }
 
-// refuseChanges makes the server reject each apply to an existing ConfigMap, like a real one does for immutable ones.
-func (b *testApplier) refuseChanges() {
+// rejectChanges makes the server reject each apply to an existing ConfigMap, as the API server does for immutable ConfigMaps.
+func (b *testApplier) rejectChanges() {
 	b.Helper()
 	inner, ok := b.Client.(client.WithWatch)
 	if !ok {
-		b.Fatal("the client of the bench cannot watch")
+		b.Fatal("the client cannot watch")
 	}
 	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -137,7 +137,7 @@ func (b *testApplier) refuseChanges() {
 	})
 }
 
-// An update has the uid of the object, so it fails for a recreated one.
+// An update contains the UID of the object, so it fails for a recreated object.
 func TestUpdateHasUID(t *testing.T) {
 	b := newTestApplier(t)
 	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
@@ -152,16 +152,16 @@ func TestUpdateHasUID(t *testing.T) {
 			return c.Apply(ctx, config, opts...)
 		},
 	})
-	b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "1"), settings("b", "1")})) // looked at, and made
-	b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}))                     // from memory
+	b.must(b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "1"), newConfigMap("b", "1")})) // an update after a read, and a create
+	b.must(b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "2")}))                         // an update with a record
 	if diff := cmp.Diff([]string{"the-first", "", "the-first"}, sent); diff != "" {
-		t.Errorf("uids in the requests (-want +got):\n%s", diff)
+		t.Errorf("UIDs in the requests (-want +got):\n%s", diff)
 	}
 }
 
-// An object that another client creates concurrently is not overwritten, and reported.
+// An object that another client creates concurrently is reported and not overwritten.
 func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
-	for name, foreignData := range map[string]map[string]string{"nothing in common": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
+	for name, foreignData := range map[string]map[string]string{"different fields": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			inner, _ := b.Client.(client.WithWatch)
@@ -175,15 +175,15 @@ func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
 					return c.Apply(ctx, config, opts...)
 				},
 			})
-			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); err == nil {
-				t.Error("want the error of the repair reported")
+			if err := b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "ours")}); err == nil {
+				t.Error("want an error for the concurrent create")
 			}
 			got := b.get("a")
 			if diff := cmp.Diff(foreignData, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
 			}
-			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !IsBlocked(err) {
-				t.Errorf("afterwards: %v", err)
+			if err := b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "ours")}); !IsBlocked(err) {
+				t.Errorf("got error %v from the next apply, want a blocked object", err)
 			}
 		})
 	}

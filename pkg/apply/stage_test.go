@@ -38,7 +38,7 @@ func route() Object {
 
 // serverInStages returns a server with prerequisites and exposure, in reverse order.
 func serverInStages() Desired {
-	desired := Desired{route(), server("image")}
+	desired := Desired{route(), newDeployment("image")}
 	policy := networkingv1ac.NetworkPolicy("server", "ns").WithSpec(networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"app": "server"})))
 	desired.Add(corev1ac.Service("server", "ns"), policy, corev1ac.ConfigMap("rules", "ns"),
@@ -57,25 +57,25 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 		return slices.DeleteFunc(slices.Clone(all), func(kind string) bool { return slices.Contains(kinds, kind) })
 	}
 	for name, test := range map[string]struct {
-		foreign client.Object
-		refused string // a kind
-		written []string
-		held    bool
+		foreign  client.Object
+		rejected string // a kind
+		written  []string
+		skipped  bool
 	}{
 		"no failure":             {written: all},
-		"foreign ServiceAccount": {foreign: &corev1.ServiceAccount{ObjectMeta: meta}, written: without("ServiceAccount", "Deployment", "Route", "Service"), held: true},
-		"foreign NetworkPolicy":  {foreign: &networkingv1.NetworkPolicy{ObjectMeta: meta}, written: without("NetworkPolicy", "Deployment", "Route", "Service"), held: true},
+		"foreign ServiceAccount": {foreign: &corev1.ServiceAccount{ObjectMeta: meta}, written: without("ServiceAccount", "Deployment", "Route", "Service"), skipped: true},
+		"foreign NetworkPolicy":  {foreign: &networkingv1.NetworkPolicy{ObjectMeta: meta}, written: without("NetworkPolicy", "Deployment", "Route", "Service"), skipped: true},
 		"foreign ConfigMap": {foreign: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rules"}},
-			written: without("ConfigMap", "Deployment", "Route", "Service"), held: true},
-		"foreign Role":       {foreign: &rbacv1.Role{ObjectMeta: meta}, written: without("Role", "Deployment", "Route", "Service"), held: true},
-		"refused policy":     {refused: "NetworkPolicy", written: without("NetworkPolicy", "Deployment", "Route", "Service"), held: true},
-		"refused Deployment": {refused: "Deployment", written: without("Deployment", "Route", "Service"), held: true},
-		"foreign Service":    {foreign: &corev1.Service{ObjectMeta: meta}, written: without("Service")},
-		"foreign Route":      {foreign: routeOfAnother, written: without("Route")},
-		"refused Route":      {refused: "Route", written: without("Route")},
+			written: without("ConfigMap", "Deployment", "Route", "Service"), skipped: true},
+		"foreign Role":        {foreign: &rbacv1.Role{ObjectMeta: meta}, written: without("Role", "Deployment", "Route", "Service"), skipped: true},
+		"rejected policy":     {rejected: "NetworkPolicy", written: without("NetworkPolicy", "Deployment", "Route", "Service"), skipped: true},
+		"rejected Deployment": {rejected: "Deployment", written: without("Deployment", "Route", "Service"), skipped: true},
+		"foreign Service":     {foreign: &corev1.Service{ObjectMeta: meta}, written: without("Service")},
+		"foreign Route":       {foreign: routeOfAnother, written: without("Route")},
+		"rejected Route":      {rejected: "Route", written: without("Route")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, written := newStageTest(t, test.refused)
+			b, written := newStageTest(t, test.rejected)
 			if test.foreign != nil {
 				b.must(b.server.Create(t.Context(), test.foreign))
 			}
@@ -85,14 +85,14 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 				t.Errorf("a later stage was written first: %v", *written)
 			}
 			if diff := cmp.Diff(slices.Sorted(slices.Values(test.written)), slices.Sorted(slices.Values(*written))); diff != "" {
-				t.Errorf("written (-want +got):\n%s", diff)
+				t.Errorf("written kinds (-want +got):\n%s", diff)
 			}
-			failed := test.foreign != nil || test.refused != ""
-			if (err != nil) != failed || skipsStages(err) != test.held || OnlyExposureFailed(err) != (failed && !test.held) {
-				t.Errorf("held back %t, only exposure %t: %v", skipsStages(err), OnlyExposureFailed(err), err)
+			failed := test.foreign != nil || test.rejected != ""
+			if (err != nil) != failed || skipsStages(err) != test.skipped || OnlyExposureFailed(err) != (failed && !test.skipped) {
+				t.Errorf("later stages skipped: %t, only exposure failed: %t, error %v", skipsStages(err), OnlyExposureFailed(err), err)
 			}
 			if IsBlocked(err) != (test.foreign != nil) {
-				t.Errorf("only foreign objects: %t", IsBlocked(err))
+				t.Errorf("IsBlocked returned %t", IsBlocked(err))
 			}
 		})
 	}
@@ -109,14 +109,14 @@ func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
 		t.Errorf("got %q, want %q", err, want)
 	}
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Kind != "ServiceAccount" {
-		t.Errorf("the object that failed: %+v", failed)
+		t.Errorf("got failed object %+v, want the ServiceAccount", failed)
 	}
 	b.must(b.server.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
 	b.must(b.Apply(t.Context(), b.owner, serverInStages()))
 }
 
 // newStageTest returns an Applier whose server rejects a kind, and the list of written kinds.
-func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
+func newStageTest(t *testing.T, rejected string) (*testApplier, *[]string) {
 	b, written := newTestApplier(t), &[]string{}
 	var mu sync.Mutex
 	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
@@ -124,7 +124,7 @@ func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
 		WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 				k := Object{Config: config}.Key()
-				if k.Kind == refused {
+				if k.Kind == rejected {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(k.Kind)}, k.Name, errors.New("exceeded quota"))
 				}
 				err := c.Apply(ctx, config, opts...)
@@ -170,10 +170,10 @@ func TestApplyReturnsPanicAsError(t *testing.T) {
 func TestDesiredInStages(t *testing.T) {
 	desired := serverInStages()
 	if got := desired.InStages(Exposure, Workloads); len(got) != 3 || stageOf[got[0].Key().Kind] != Exposure || stageOf[got[1].Key().Kind] != Workloads {
-		t.Errorf("got %d objects", len(got))
+		t.Errorf("got %d objects, want exposure before workloads", len(got))
 	}
-	if broken := (Desired{{Config: unknownConfig{}}}); len(broken.InStages(Prerequisites)) != 1 {
-		t.Error("want the earliest stage for an object of an unknown form, so that its error is reported first")
+	if invalid := (Desired{{Config: unknownConfig{}}}); len(invalid.InStages(Prerequisites)) != 1 {
+		t.Error("want the earliest stage for an object of an unknown type, so that its error is reported first")
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 
 func TestIsTerminating(t *testing.T) {
 	routes := schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "httproutes"}
-	of := func(err error) error { return &Error{Kind: "HTTPRoute", Name: "x", Err: err} }
-	terminating := of(apierrors.NewForbidden(routes, "x", errors.New("create not allowed while custom resource definition is terminating")))
-	notFound := of(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(routes, "x")))
-	unknown := of(&meta.NoKindMatchError{})
-	denied := of(apierrors.NewForbidden(routes, "x", errors.New("not yours")))
+	objectError := func(err error) error { return &Error{Kind: "HTTPRoute", Name: "x", Err: err} }
+	terminating := objectError(apierrors.NewForbidden(routes, "x", errors.New("create not allowed while custom resource definition is terminating")))
+	notFound := objectError(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(routes, "x")))
+	unknown := objectError(&meta.NoKindMatchError{})
+	denied := objectError(apierrors.NewForbidden(routes, "x", errors.New("not yours")))
 	for name, c := range map[string]struct {
 		err  error
 		want bool
@@ -25,15 +25,15 @@ func TestIsTerminating(t *testing.T) {
 		"terminating":            {terminating, true},
 		"not found":              {notFound, true},
 		"no match":               {unknown, true},
-		"all of them":            {errors.Join(terminating, notFound, unknown), true},
+		"all joined":             {errors.Join(terminating, notFound, unknown), true},
 		"wrapped":                {fmt.Errorf("applying objects: %w", errors.Join(notFound)), true},
 		"denied":                 {denied, false},
 		"terminating and denied": {errors.Join(terminating, denied), false},
 		"another error":          {errors.Join(notFound, errors.New("x")), false},
-		"not about an object":    {apierrors.NewNotFound(routes, "x"), false},
+		"not an Error":           {apierrors.NewNotFound(routes, "x"), false},
 	} {
 		if got := IsTerminating(c.err); got != c.want {
-			t.Errorf("%s: Vanishing(%v) = %t, want %t", name, c.err, got, c.want)
+			t.Errorf("%s: IsTerminating(%v) = %t, want %t", name, c.err, got, c.want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestApplyOmitsUnsupportedField(t *testing.T) {
 		return Object{Config: gatewayv1ac.HTTPRoute(name, "ns").WithSpec(gatewayv1ac.HTTPRouteSpec().WithRules(
 			gatewayv1ac.HTTPRouteRule().WithName("a").WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s"))))}
 	}
-	for text, refusals := range map[string]int{
+	for text, rejections := range map[string]int{
 		`errors:\n  .spec.rules[0].timeouts: field not declared in schema`:             1,
 		`errors:\n  .spec.rules[0].retry: field not declared in schema`:                2,
 		`spec.rules[0].timeouts: Invalid value: "0s": must match a regular expression`: 2,
@@ -31,9 +31,9 @@ func TestApplyOmitsUnsupportedField(t *testing.T) {
 				rules, _, _ := unstructured.NestedSlice(content, "spec", "rules")
 				rule, _ := rules[0].(map[string]any)
 				if rule["name"] != "a" {
-					t.Errorf("rule %v", rule)
+					t.Errorf("unexpected rule %v", rule)
 				}
-				if _, has := rule["timeouts"]; has {
+				if _, found := rule["timeouts"]; found {
 					seen++
 					return errors.New(text)
 				}
@@ -41,8 +41,8 @@ func TestApplyOmitsUnsupportedField(t *testing.T) {
 			},
 		})
 		first, second := b.Apply(t.Context(), b.owner, Desired{route("one")}), b.Apply(t.Context(), b.owner, Desired{route("two")})
-		if (first == nil) != (refusals == 1) || (second == nil) != (refusals == 1) || seen != refusals {
-			t.Errorf("%s: %d refusals, %v, %v", text, seen, first, second)
+		if (first == nil) != (rejections == 1) || (second == nil) != (rejections == 1) || seen != rejections {
+			t.Errorf("%s: got %d rejections, errors %v and %v", text, seen, first, second)
 		}
 	}
 }

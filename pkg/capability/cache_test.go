@@ -15,17 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unsynced is a cache whose informers never sync.
-type unsynced struct{ cache.Cache }
+// unsyncedCache is a cache whose informers never sync.
+type unsyncedCache struct{ cache.Cache }
 
 var errTimeout = errors.New("the informer did not sync")
 
-func (unsynced) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (unsyncedCache) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	<-ctx.Done()
 	return errTimeout
 }
 
-func (unsynced) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+func (unsyncedCache) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
 	<-ctx.Done()
 	return errTimeout
 }
@@ -37,26 +37,26 @@ func routes() *metav1.PartialObjectMetadataList {
 }
 
 func TestReadsFailWhenKindIsRemoved(t *testing.T) {
-	reading := map[string]func(context.Context, client.Reader) error{
+	reads := map[string]func(context.Context, client.Reader) error{
 		"get": func(ctx context.Context, c client.Reader) error {
 			return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute))
 		},
 		"list": func(ctx context.Context, c client.Reader) error { return c.List(ctx, routes()) },
 	}
-	for name, read := range reading {
+	for name, read := range reads {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				env := fakeAPIServer{newDiscovery(), newCluster(t)}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 				run(t, w)
-				c := &servedOnlyCache{unsynced{}, runtime.NewScheme(), w}
+				c := &servedOnlyCache{unsyncedCache{}, runtime.NewScheme(), w}
 				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
-					t.Errorf("a kind that is not served: %v", err)
+					t.Errorf("got error %v for a kind that is not served, want a no-match error", err)
 				}
 				env.addKind(HTTPRoute)
 				env.removeKind(HTTPRoute)
 				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
-					t.Errorf("a kind that went: %v", err)
+					t.Errorf("got error %v for a removed kind, want a no-match error", err)
 				}
 			})
 		})
@@ -66,7 +66,7 @@ func TestReadsFailWhenKindIsRemoved(t *testing.T) {
 func TestReadsOfServedKindWaitForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(HTTPRoute), Kinds: kinds})
-		c := &servedOnlyCache{unsynced{}, clientgoscheme.Scheme, w}
+		c := &servedOnlyCache{unsyncedCache{}, clientgoscheme.Scheme, w}
 		for _, object := range []client.Object{MetadataOf(HTTPRoute), &corev1.Secret{}} {
 			ctx, cancel := context.WithCancel(t.Context())
 			result := make(chan error, 1)

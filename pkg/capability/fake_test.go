@@ -52,7 +52,7 @@ func (d *fakeDiscovery) serve(kinds ...schema.GroupVersionKind) {
 	}
 }
 
-func (d *fakeDiscovery) withdraw(kinds ...schema.GroupVersionKind) {
+func (d *fakeDiscovery) remove(kinds ...schema.GroupVersionKind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, k := range kinds {
@@ -64,7 +64,7 @@ func (d *fakeDiscovery) withdraw(kinds ...schema.GroupVersionKind) {
 	}
 }
 
-func (d *fakeDiscovery) fail(err error) {
+func (d *fakeDiscovery) setError(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
@@ -86,7 +86,7 @@ func (d *fakeDiscovery) callCount() int {
 	return d.calls
 }
 
-// groups returns the groups with those of their versions that pass the filter.
+// groups returns the groups with the versions that pass the filter.
 func (d *fakeDiscovery) groups(filter func(schema.GroupVersion) bool) *metav1.APIGroupList {
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for gv := range d.lists {
@@ -117,20 +117,20 @@ func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*me
 		}
 	}
 	current := func(gv schema.GroupVersion) bool { return d.stale[gv] == nil }
-	return d.groups(current), resources, maps.Clone(d.stale), nil // as client-go does for versions that are marked as stale
+	return d.groups(current), resources, maps.Clone(d.stale), nil // as client-go returns versions that are marked as stale
 }
 
-// newLegacy returns an API server without aggregated discovery.
-func newLegacy(d *fakeDiscovery) discovery.DiscoveryInterface {
-	return struct{ discovery.DiscoveryInterface }{legacyCalls{d: d}}
+// newUnaggregated returns an API server without aggregated discovery.
+func newUnaggregated(d *fakeDiscovery) discovery.DiscoveryInterface {
+	return struct{ discovery.DiscoveryInterface }{unaggregatedDiscovery{d: d}}
 }
 
-type legacyCalls struct {
+type unaggregatedDiscovery struct {
 	discovery.DiscoveryInterface
 	d *fakeDiscovery
 }
 
-func (l legacyCalls) ServerGroups() (*metav1.APIGroupList, error) {
+func (l unaggregatedDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
 	l.d.calls++
@@ -140,7 +140,7 @@ func (l legacyCalls) ServerGroups() (*metav1.APIGroupList, error) {
 	return l.d.groups(func(schema.GroupVersion) bool { return true }), nil
 }
 
-func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+func (l unaggregatedDiscovery) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
 	l.d.calls++
@@ -203,7 +203,7 @@ func (c *fakeCluster) remove(name string) {
 	}
 }
 
-// forbid makes every list and watch fail.
+// forbid makes every list and watch fail until allow is called.
 func (c *fakeCluster) forbid() (allow func()) {
 	var allowed bool
 	var mu sync.Mutex

@@ -31,8 +31,8 @@ func newEnvironment(t *testing.T) *environment {
 	}
 }
 
-// define turns the CRD of a kind on or off.
-func (w *environment) define(k schema.GroupVersionKind) {
+// toggleCRD creates the CRD of a kind, or deletes it.
+func (w *environment) toggleCRD(k schema.GroupVersionKind) {
 	if w.defined[k] {
 		w.cluster.remove(crdName(k))
 	} else {
@@ -47,7 +47,7 @@ func (w *environment) list(k schema.GroupVersionKind) {
 	case w.defined[k] && !w.listed[k]:
 		w.d.serve(k)
 	case !w.defined[k] && w.listed[k]:
-		w.d.withdraw(k)
+		w.d.remove(k)
 	}
 	w.listed[k] = w.defined[k]
 }
@@ -55,10 +55,10 @@ func (w *environment) list(k schema.GroupVersionKind) {
 func (w *environment) toggleFailure() {
 	w.failing = !w.failing
 	if w.failing {
-		w.d.fail(errors.New("connection refused"))
+		w.d.setError(errors.New("connection refused"))
 		return
 	}
-	w.d.fail(nil)
+	w.d.setError(nil)
 }
 
 func (w *environment) toggleStale(gv schema.GroupVersion) {
@@ -98,23 +98,23 @@ func (w *environment) expectedSet() Set {
 
 // step is a random event, drawn before the synctest bubble starts.
 type step struct {
-	kind        schema.GroupVersionKind
-	description int
-	pause       time.Duration
+	kind   schema.GroupVersionKind
+	action int
+	pause  time.Duration
 }
 
 var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	return step{
-		kind:        rapid.SampledFrom(kinds).Draw(t, "kind"),
-		description: rapid.IntRange(0, 5).Draw(t, "what"),
-		pause:       time.Duration(rapid.IntRange(0, 40_000).Draw(t, "pause")) * time.Millisecond,
+		kind:   rapid.SampledFrom(kinds).Draw(t, "kind"),
+		action: rapid.IntRange(0, 5).Draw(t, "action"),
+		pause:  time.Duration(rapid.IntRange(0, 40_000).Draw(t, "pause")) * time.Millisecond,
 	}
 }), 1, 12)
 
 func (w *environment) runStep(s step) {
-	switch s.description {
+	switch s.action {
 	case 0, 1:
-		w.define(s.kind)
+		w.toggleCRD(s.kind)
 	case 2:
 		w.list(s.kind)
 	case 3:
@@ -122,14 +122,14 @@ func (w *environment) runStep(s step) {
 	case 4:
 		w.toggleStale(s.kind.GroupVersion())
 	case 5:
-		w.define(s.kind)
+		w.toggleCRD(s.kind)
 		w.list(s.kind)
 	}
-	pass(s.pause)
+	advance(s.pause)
 }
 
-// inBubble runs a history in virtual time and reports what it found to rapid, outside of the bubble.
-func inBubble(t *testing.T, rt *rapid.T, history func(t *testing.T) (problem string)) {
+// runInBubble runs a history in virtual time, and reports its problem to rapid outside of the bubble.
+func runInBubble(t *testing.T, rt *rapid.T, history func(t *testing.T) (problem string)) {
 	var problem string
 	synctest.Test(t, func(t *testing.T) { problem = history(t) })
 	if problem != "" {
@@ -137,12 +137,12 @@ func inBubble(t *testing.T, rt *rapid.T, history func(t *testing.T) (problem str
 	}
 }
 
-// After any history of APIs, lags and failures, once discovery is well, the watcher knows the truth within its window,
-// the last word its subscribers heard is the same, and every watch matches it.
+// After any history of changes, lags and failures, the watcher converges to the served kinds once discovery works. Its last notification and
+// its informers match them.
 func TestAnyHistoryConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		script := steps.Draw(rt, "steps")
-		inBubble(t, rt, func(t *testing.T) string {
+		history := steps.Draw(rt, "steps")
+		runInBubble(t, rt, func(t *testing.T) string {
 			env, recorder, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*informers{}
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			w.Subscribe(t.Context(), recorder.add)
@@ -151,20 +151,20 @@ func TestAnyHistoryConverges(t *testing.T) {
 				watched[k] = &informers{}
 				sources = append(sources, w.Kind(watched[k], k, nil, &handler.EnqueueRequestForObject{}))
 			}
-			defer start(t, newController(t, sources...))()
+			defer startController(t, newController(t, sources...))()
 			run(t, w)
-			for _, s := range script {
+			for _, s := range history {
 				env.runStep(s)
 			}
 			env.repair()
-			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
+			advance(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
 			if problem := compare(w, env.expectedSet(), recorder.sets, watched); problem != "" {
 				return problem
 			}
 			before := env.d.callCount()
-			pass(resyncPeriod / 2)
+			advance(resyncPeriod / 2)
 			if n := env.d.callCount() - before; n > 1 {
-				return fmt.Sprintf("%d readings at rest", n)
+				return fmt.Sprintf("got %d discovery calls in the steady state, want at most 1", n)
 			}
 			return ""
 		})
@@ -172,49 +172,49 @@ func TestAnyHistoryConverges(t *testing.T) {
 }
 
 // compare returns the differences between an idle watcher and the real state.
-func compare(w *Watcher, truth Set, notified []Set, watched map[schema.GroupVersionKind]*informers) string {
-	if !w.Current().Equal(truth) {
-		return fmt.Sprintf("current %q, truth %q", w.Current(), truth)
+func compare(w *Watcher, expected Set, notified []Set, watched map[schema.GroupVersionKind]*informers) string {
+	if !w.Current().Equal(expected) {
+		return fmt.Sprintf("got served kinds %q, want %q", w.Current(), expected)
 	}
 	for i, set := range notified {
 		if i > 0 && set.Equal(notified[i-1]) {
-			return fmt.Sprintf("change %d is none: %q", i, set)
+			return fmt.Sprintf("notification %d repeats the previous set %q", i, set)
 		}
 	}
-	if n := len(notified); n > 0 && !notified[n-1].Equal(truth) {
-		return fmt.Sprintf("the last that was heard is %q, the truth %q", notified[n-1], truth)
+	if n := len(notified); n > 0 && !notified[n-1].Equal(expected) {
+		return fmt.Sprintf("got last notification %q, want %q", notified[n-1], expected)
 	}
 	for k, s := range watched {
-		if want := truth.Has(k); (s.running == 1) != want || s.running > 1 {
-			return fmt.Sprintf("%d informers run for %s, served is %t", s.running, k.Kind, want)
+		if want := expected.Has(k); (s.running == 1) != want || s.running > 1 {
+			return fmt.Sprintf("got %d running informers of %s, served: %t", s.running, k.Kind, want)
 		}
 	}
 	return ""
 }
 
 // Served kinds are kept while discovery fails.
-func TestFailuresNeverDowngrade(t *testing.T) {
+func TestFailuresNeverRemoveKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")
-		script := steps.Draw(rt, "steps")
-		inBubble(t, rt, func(t *testing.T) (problem string) {
+		history := steps.Draw(rt, "steps")
+		runInBubble(t, rt, func(t *testing.T) (problem string) {
 			env := newEnvironment(t)
 			for _, k := range served {
-				env.define(k)
+				env.toggleCRD(k)
 				env.list(k)
 			}
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			run(t, w)
-			for i, s := range script {
-				if s.description%2 == 0 {
+			for i, s := range history {
+				if s.action%2 == 0 {
 					env.toggleFailure()
 				} else {
 					env.toggleStale(s.kind.GroupVersion())
 				}
-				env.cluster.create(fmt.Sprintf("things%d.%s", i, Route.Group)) // starts a reading
-				pass(10 * s.pause)
+				env.cluster.create(fmt.Sprintf("things%d.%s", i, Route.Group)) // triggers discovery
+				advance(10 * s.pause)
 				if !w.Current().HasAll(served...) {
-					return fmt.Sprintf("downgraded to %q", w.Current())
+					return fmt.Sprintf("got served kinds %q after failures, want none removed", w.Current())
 				}
 			}
 			return ""

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,14 +13,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Kinds of a listed version without resources count as served in the first result, and remain served when they are described.
-func TestUndescribedVersionCountsAsServed(t *testing.T) {
+// Kinds of a listed version without resources count as served after the first discovery, and stay served when their resources are listed.
+func TestUnreadableVersionCountsAsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client func(*fakeDiscovery) discovery.DiscoveryInterface
 		cause  error
 	}{
 		"aggregated discovery":       {func(d *fakeDiscovery) discovery.DiscoveryInterface { return d }, errors.New("stale")},
-		"a request for each version": {newLegacy, apierrors.NewServiceUnavailable("the server is currently unable to handle the request")},
+		"a request for each version": {newUnaggregated, apierrors.NewServiceUnavailable("the server is currently unable to handle the request")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -29,12 +30,12 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 				w := New(Options{Discovery: tc.client(d), Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), recorder.add)
 				if !w.Current().OpenShift() || !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute)) || w.Ready(nil) != nil {
-					t.Errorf("current %q, ready %v: an API whose server is away was taken for absent", w.Current(), w.Ready(nil))
+					t.Errorf("current %q, ready %v: an unreadable API is treated as not served", w.Current(), w.Ready(nil))
 				}
 				run(t, w)
-				pass(10 * time.Minute)
+				advance(10 * time.Minute)
 				d.markStale(Route.GroupVersion(), nil)
-				pass(10 * time.Minute)
+				advance(10 * time.Minute)
 				if !w.Current().Has(Route) || recorder.len() != 0 {
 					t.Errorf("current %q after %d changes, want none", w.Current(), recorder.len())
 				}
@@ -43,8 +44,8 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 	}
 }
 
-// The first description of a version replaces the assumption that its kinds are served, and is kept while discovery fails.
-func TestFirstDescriptionIsKept(t *testing.T) {
+// The first resource list of a version replaces the assumption that its kinds are served, and is kept while discovery fails.
+func TestFirstResourceListIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor), newCluster(t)
 		cluster.create(crdName(ServiceMonitor))
@@ -52,25 +53,25 @@ func TestFirstDescriptionIsKept(t *testing.T) {
 		d.markStale(gv, errors.New("stale"))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
-		pass(time.Minute)
+		advance(time.Minute)
 		if !w.Current().Equal(NewSet(ServiceMonitor, PrometheusRule)) {
-			t.Errorf("current %q: it is unknown which of them are served", w.Current())
+			t.Errorf("got served kinds %q, want both kinds of the unreadable version", w.Current())
 		}
 		d.markStale(gv, nil)
-		pass(maxBackoff + discoveryGracePeriod + maxBackoff)
+		advance(maxBackoff + discoveryGracePeriod + maxBackoff)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
-			t.Errorf("current %q after the first description", w.Current())
+			t.Errorf("got served kinds %q after the first resource list, want ServiceMonitor", w.Current())
 		}
 		d.markStale(gv, errors.New("stale again"))
-		cluster.update(crdName(ServiceMonitor), "2") // starts a reading
-		pass(time.Minute)
+		cluster.update(crdName(ServiceMonitor), "2") // triggers discovery
+		advance(time.Minute)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
-			t.Errorf("current %q: the last description has to hold", w.Current())
+			t.Errorf("got served kinds %q, want those of the last resource list", w.Current())
 		}
 	})
 }
 
-// A version that the first answer does not list is absent, also when it is announced before its server answers.
+// A version that the first discovery does not list is not served, even if it is listed before its server is available.
 func TestInstalledAPICountsWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
@@ -78,65 +79,64 @@ func TestInstalledAPICountsWhenServed(t *testing.T) {
 		run(t, w)
 		d.serve(Route)
 		d.markStale(Route.GroupVersion(), errors.New("no endpoints yet"))
-		pass(time.Minute)
+		advance(time.Minute)
 		if w.Current().Has(Route) {
 			t.Error("the API counts as served before discovery succeeded")
 		}
 		d.markStale(Route.GroupVersion(), nil)
-		pass(maxBackoff)
+		advance(maxBackoff)
 		if !w.Current().Has(Route) {
 			t.Error("the API does not count as served after discovery succeeded")
 		}
 	})
 }
 
-// However much of the first answers is missing: before one there is nothing, and from the first one on nothing that is served is
-// ever missing, until discovery is well and knows the truth.
-func TestInitialFailuresNeverDowngrade(t *testing.T) {
+// Before the first successful discovery the set is empty. After it, all served kinds are in the set, whatever else fails.
+func TestInitialFailuresNeverRemoveKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")
-		unserved := rapid.SliceOf(rapid.SampledFrom(kinds)).Draw(rt, "away")
-		silent := rapid.Bool().Draw(rt, "silent")
-		script := steps.Draw(rt, "steps")
-		inBubble(t, rt, func(t *testing.T) string {
+		unreadable := rapid.SliceOf(rapid.SampledFrom(kinds)).Draw(rt, "unreadable")
+		failing := rapid.Bool().Draw(rt, "failing")
+		history := steps.Draw(rt, "steps")
+		runInBubble(t, rt, func(t *testing.T) string {
 			env := newEnvironment(t)
 			for _, k := range served {
-				env.define(k)
+				env.toggleCRD(k)
 				env.list(k)
 			}
-			for _, k := range unserved {
+			for _, k := range unreadable {
 				if gv := k.GroupVersion(); !env.stale[gv] && listsSome(env.d, gv) {
 					env.toggleStale(gv)
 				}
 			}
-			if silent {
+			if failing {
 				env.toggleFailure()
 			}
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			run(t, w)
-			for _, s := range script {
-				if s.description%2 == 0 {
+			for _, s := range history {
+				if s.action%2 == 0 {
 					env.toggleFailure()
 				} else if listsSome(env.d, s.kind.GroupVersion()) {
 					env.toggleStale(s.kind.GroupVersion())
 				}
-				pass(s.pause)
-				answered := w.Ready(nil) == nil
-				if answered && !w.Current().HasAll(served...) || !answered && len(w.Current().UnsortedList()) > 0 {
-					return "answered " + map[bool]string{true: "once", false: "never"}[answered] + ", current " + w.Current().String()
+				advance(s.pause)
+				ready := w.Ready(nil) == nil
+				if ready && !w.Current().HasAll(served...) || !ready && len(w.Current().UnsortedList()) > 0 {
+					return fmt.Sprintf("ready: %t, served kinds: %s", ready, w.Current())
 				}
 			}
 			env.repair()
-			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
+			advance(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
 			if !w.Current().Equal(env.expectedSet()) {
-				return "in the end " + w.Current().String() + ", the truth is " + env.expectedSet().String()
+				return fmt.Sprintf("got served kinds %s after the repair, want %s", w.Current(), env.expectedSet())
 			}
 			return ""
 		})
 	})
 }
 
-// listsSome reports whether a fake announces a version.
+// listsSome reports whether a fake API server lists kinds of a version.
 func listsSome(d *fakeDiscovery, gv schema.GroupVersion) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -31,7 +31,7 @@ func service(path string) map[string]any {
 	return map[string]any{"service": map[string]any{"name": "kuberay-webhook-service", "namespace": "opendatahub", "path": path}}
 }
 
-func ofPlatform() *unstructured.Unstructured {
+func platformConfiguration() *unstructured.Unstructured {
 	return configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster"))
 }
 
@@ -40,15 +40,15 @@ func TestIsPlatformKubeRay(t *testing.T) {
 		configuration *unstructured.Unstructured
 		want          bool
 	}{
-		"no webhook":         {nil, false},
-		"of the platform":    {ofPlatform(), true},
-		"called by its URL":  {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "https://example.com:9443/mutate-ray-io-v1-raycluster"}), true},
-		"of another name":    {configuration("mutating-webhook-configuration", "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster")), false},
-		"another webhook":    {configuration(PlatformKubeRayConfiguration, "mraycluster.ray.openshift.ai", service("/mutate-ray-io-v1-raycluster")), false},
-		"another path":       {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", service("/mutate-ray-io-v1-rayjob")), false},
-		"without a client":   {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", nil), false},
-		"an address, no URL": {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "%"}), false},
-		"webhooks of another type": {&unstructured.Unstructured{Object: map[string]any{
+		"no webhook":              {nil, false},
+		"KubeRay of the platform": {platformConfiguration(), true},
+		"webhook with a URL":      {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "https://example.com:9443/mutate-ray-io-v1-raycluster"}), true},
+		"another configuration":   {configuration("mutating-webhook-configuration", "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster")), false},
+		"another webhook":         {configuration(PlatformKubeRayConfiguration, "mraycluster.ray.openshift.ai", service("/mutate-ray-io-v1-raycluster")), false},
+		"another path":            {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", service("/mutate-ray-io-v1-rayjob")), false},
+		"no clientConfig":         {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", nil), false},
+		"invalid URL":             {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "%"}), false},
+		"invalid webhooks": {&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": PlatformKubeRayConfiguration}, "webhooks": "mraycluster.kb.io"}}, false},
 	} {
 		if got := IsPlatformKubeRay(test.configuration); got != test.want {
@@ -57,23 +57,23 @@ func TestIsPlatformKubeRay(t *testing.T) {
 	}
 }
 
-func TestPlatformKubeRayInASet(t *testing.T) {
-	plain, shift := NewSet(RayCluster), NewSet(RayCluster, Route)
+func TestSetWithPlatformKubeRay(t *testing.T) {
+	withoutRoutes, withRoutes := NewSet(RayCluster), NewSet(RayCluster, Route)
 	for name, test := range map[string]struct {
-		set            Set
-		there, secures bool
+		set               Set
+		detected, secures bool
 	}{
-		"plain":                  {plain, false, false},
-		"without Routes":         {plain.WithPlatformKubeRay(true), true, false}, // its webhook looks for them as well
-		"with Routes":            {shift.WithPlatformKubeRay(true), true, true},
-		"removed":                {shift.WithPlatformKubeRay(true).WithPlatformKubeRay(false), false, false},
-		"of a community, Routes": {shift, false, false},
+		"no KubeRay of the platform":    {withoutRoutes, false, false},
+		"without Routes":                {withoutRoutes.WithPlatformKubeRay(true), true, false}, // its webhook needs Routes, too
+		"with Routes":                   {withRoutes.WithPlatformKubeRay(true), true, true},
+		"removed":                       {withRoutes.WithPlatformKubeRay(true).WithPlatformKubeRay(false), false, false},
+		"community KubeRay with Routes": {withRoutes, false, false},
 	} {
-		if test.set.PlatformKubeRay() != test.there || test.set.KubeRaySecures() != test.secures {
+		if test.set.PlatformKubeRay() != test.detected || test.set.KubeRaySecures() != test.secures {
 			t.Errorf("%s: PlatformKubeRay returned %t, KubeRaySecures %t", name, test.set.PlatformKubeRay(), test.set.KubeRaySecures())
 		}
 	}
-	if shift.Equal(shift.WithPlatformKubeRay(true)) || !shift.WithPlatformKubeRay(true).Equal(shift.WithPlatformKubeRay(true)) {
+	if withRoutes.Equal(withRoutes.WithPlatformKubeRay(true)) || !withRoutes.WithPlatformKubeRay(true).Equal(withRoutes.WithPlatformKubeRay(true)) {
 		t.Error("Equal ignores the KubeRay of the platform, or is not reflexive")
 	}
 }
@@ -83,8 +83,8 @@ func newKubeRay(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 		map[schema.GroupVersionResource]string{mutatingConfigurations: "MutatingWebhookConfigurationList"}, objects...)
 }
 
-// lists returns the number of list requests.
-func lists(client *dynamicfake.FakeDynamicClient) int {
+// countLists returns the number of list requests.
+func countLists(client *dynamicfake.FakeDynamicClient) int {
 	n := 0
 	for _, action := range client.Actions() {
 		if action.GetVerb() == "list" {
@@ -104,72 +104,72 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 		}
 		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
-		pass(time.Second)
-		at := lists(client)
-		want := func(there bool, reported int) {
+		advance(time.Second)
+		before := countLists(client)
+		expectState := func(secures bool, notifications int) {
 			t.Helper()
-			pass(time.Second)
-			if w.Current().KubeRaySecures() != there || recorder.len() != reported || !w.Current().Has(RayCluster) {
-				t.Errorf("%t after %d changes: %s", w.Current().KubeRaySecures(), recorder.len(), w.Current())
+			advance(time.Second)
+			if w.Current().KubeRaySecures() != secures || recorder.len() != notifications || !w.Current().Has(RayCluster) {
+				t.Errorf("got KubeRaySecures %t after %d notifications: %s", w.Current().KubeRaySecures(), recorder.len(), w.Current())
 			}
 		}
-		want(false, 0)
-		of := client.Tracker()
-		if err := of.Add(ofPlatform()); err != nil {
+		expectState(false, 0)
+		tracker := client.Tracker()
+		if err := tracker.Add(platformConfiguration()); err != nil {
 			t.Fatal(err)
 		}
-		want(true, 1)
-		changed := ofPlatform()
+		expectState(true, 1)
+		changed := platformConfiguration()
 		nested.Map(changed.Object, "webhooks", "1")["failurePolicy"] = "Ignore"
-		if err := of.Update(mutatingConfigurations, changed, ""); err != nil {
+		if err := tracker.Update(mutatingConfigurations, changed, ""); err != nil {
 			t.Fatal(err)
 		}
-		want(true, 1)
-		if err := of.Delete(mutatingConfigurations, "", PlatformKubeRayConfiguration); err != nil {
+		expectState(true, 1)
+		if err := tracker.Delete(mutatingConfigurations, "", PlatformKubeRayConfiguration); err != nil {
 			t.Fatal(err)
 		}
-		want(false, 2)
-		pass(time.Hour)
-		want(false, 2)
-		if lists(client) != at {
-			t.Errorf("%d reads at rest", lists(client)-at)
+		expectState(false, 2)
+		advance(time.Hour)
+		expectState(false, 2)
+		if countLists(client) != before {
+			t.Errorf("got %d list requests in the steady state, want none", countLists(client)-before)
 		}
 		name := PlatformKubeRayConfiguration + ".admissionregistration.k8s.io/v1"
-		if l.with(`"gained"="`+name+`"`) != 1 || l.with(`"lost"="`+name+`"`) != 1 {
+		if l.count(`"gained"="`+name+`"`) != 1 || l.count(`"lost"="`+name+`"`) != 1 {
 			t.Error(l.lines)
 		}
 	})
 }
 
 // An existing configuration is known before any component is set up.
-func TestPlatformKubeRayAtTheStart(t *testing.T) {
+func TestPlatformKubeRayIsDetectedAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: newKubeRay(ofPlatform())})
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: newKubeRay(platformConfiguration())})
 		if !w.Current().KubeRaySecures() {
 			t.Error("the KubeRay of the platform was not detected")
 		}
 	})
 }
 
-// The set is empty until the presence of KubeRay is known. Without the permission KubeRay counts as absent.
-func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
+// The set is empty until the presence of KubeRay is known. Without permission to read it, KubeRay is treated as absent.
+func TestUnreadablePlatformKubeRay(t *testing.T) {
 	failing := func(err error) (*dynamicfake.FakeDynamicClient, func()) {
-		client, mended := newKubeRay(ofPlatform()), &atomic.Bool{}
-		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return !mended.Load(), nil, err })
-		return client, func() { mended.Store(true) }
+		client, repaired := newKubeRay(platformConfiguration()), &atomic.Bool{}
+		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return !repaired.Load(), nil, err })
+		return client, func() { repaired.Store(true) }
 	}
 	synctest.Test(t, func(t *testing.T) {
-		client, mend := failing(errors.New("away"))
+		client, repair := failing(errors.New("unreachable"))
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client})
 		if err := w.Ready(nil); err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration of KubeRay") || w.Current().Has(RayCluster) {
-			t.Errorf("ready: %v, %s", err, w.Current())
+			t.Errorf("Ready returned %v with capabilities %s", err, w.Current())
 		}
 		run(t, w)
 		if w.Ready(nil) == nil {
 			t.Error("want Ready to return an error")
 		}
-		mend()
-		pass(2 * time.Minute)
+		repair()
+		advance(2 * time.Minute)
 		if err := w.Ready(nil); err != nil || !w.Current().KubeRaySecures() {
 			t.Errorf("Ready returned %v with capabilities %s", err, w.Current())
 		}

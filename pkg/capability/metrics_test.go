@@ -8,8 +8,8 @@ import (
 )
 
 func TestServedKindsMetric(t *testing.T) {
-	followed := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueOlder}
-	shown := func(k schema.GroupVersionKind) float64 {
+	watchedKinds := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueOlder}
+	metricValue := func(k schema.GroupVersionKind) float64 {
 		var m dto.Metric
 		if err := servedGauge.WithLabelValues(k.Group, k.Version, k.Kind).Write(&m); err != nil {
 			t.Fatal(err)
@@ -17,10 +17,10 @@ func TestServedKindsMetric(t *testing.T) {
 		return m.GetGauge().GetValue()
 	}
 	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueOlder), {}} {
-		(&Watcher{options: Options{Kinds: followed}}).record(set)
-		for _, k := range followed {
-			if got, want := shown(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {
-				t.Errorf("%s is shown as %v while %s are served", k, got, set)
+		(&Watcher{options: Options{Kinds: watchedKinds}}).record(set)
+		for _, k := range watchedKinds {
+			if got, want := metricValue(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {
+				t.Errorf("metric of %s is %v, want %v while %s are served", k, got, want, set)
 			}
 		}
 	}

@@ -7,16 +7,16 @@ import (
 )
 
 func TestSet(t *testing.T) {
-	var none Set
-	if none.Has(Route) || none.OpenShift() || none.String() != "" || !none.Equal(NewSet()) || !none.HasAll() {
+	var empty Set
+	if empty.Has(Route) || empty.OpenShift() || empty.String() != "" || !empty.Equal(NewSet()) || !empty.HasAll() {
 		t.Error("want the zero Set to be empty")
 	}
 	s := NewSet(Route, HTTPRoute)
 	if s.OpenShift() {
-		t.Error("a cluster with Routes alone counts as OpenShift")
+		t.Error("want OpenShift to report false for a cluster with Routes only")
 	}
 	if NewSet(Route, OpenShiftIngress).OAuth() || NewSet(Route, UserGroup).OAuth() || !NewSet(Route, OpenShiftIngress, UserGroup).OAuth() {
-		t.Error("want OAuth only with Routes, the ingress configuration and the API of users")
+		t.Error("want OAuth only with Routes, the ingress configuration and the user API")
 	}
 	if !NewSet(Route, OpenShiftIngress).OpenShift() {
 		t.Error("want a cluster with Routes and the ingress configuration to count as OpenShift")

@@ -19,15 +19,15 @@ func TestOnChange(t *testing.T) {
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		var notified []string
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, unsubscribe := context.WithCancel(t.Context())
 		w.OnChange(ctx, func(s Set) { notified = append(notified, s.String()) })
 		env.addKind(HTTPRoute)
 		env.removeKind(HTTPRoute)
-		leave()
+		unsubscribe()
 		env.addKind(RayCluster)
 		route, both := NewSet(Route).String(), NewSet(Route, HTTPRoute).String()
 		if want := []string{route, both, route}; !slices.Equal(notified, want) {
-			t.Errorf("heard %q, want %q", notified, want)
+			t.Errorf("got notifications %q, want %q", notified, want)
 		}
 	})
 }
@@ -35,21 +35,21 @@ func TestOnChange(t *testing.T) {
 // The last call of a listener has the current set, even with concurrent changes.
 func TestOnChangeDuringChanges(t *testing.T) {
 	w := New(Options{Discovery: newDiscovery(), Kinds: kinds})
-	followers := make([]*changes, 50)
+	listeners := make([]*changes, 50)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for i := range 200 {
 			w.publish(NewSet(kinds[i%len(kinds)]))
 		}
 	})
-	for i := range followers {
-		followers[i] = &changes{}
-		all.Go(func() { w.OnChange(t.Context(), followers[i].add) })
+	for i := range listeners {
+		listeners[i] = &changes{}
+		all.Go(func() { w.OnChange(t.Context(), listeners[i].add) })
 	}
 	all.Wait()
-	for i, f := range followers {
+	for i, f := range listeners {
 		if got := f.sets[len(f.sets)-1]; !got.Equal(w.Current()) {
-			t.Errorf("follower %d heard of %q last, it is %q", i, got, w.Current())
+			t.Errorf("listener %d got %q last, want %q", i, got, w.Current())
 		}
 	}
 }
@@ -60,10 +60,10 @@ func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 		env := fakeAPIServer{newDiscovery(), newCluster(t)}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
-		left := &changes{}
+		recorder := &changes{}
 		for range 100 {
 			ctx, stop := context.WithCancel(t.Context())
-			w.Subscribe(ctx, left.add)
+			w.Subscribe(ctx, recorder.add)
 			w.OnChange(ctx, func(Set) {})
 			for _, k := range []schema.GroupVersionKind{Route, HTTPRoute} {
 				if err := w.Kind(&informers{}, k, nil, &handler.EnqueueRequestForObject{}).Start(ctx, nil); err != nil {
@@ -74,9 +74,9 @@ func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 			synctest.Wait()
 		}
 		env.addKind(Route)
-		pass(time.Second)
-		if w.Len() != 0 || left.len() != 0 {
-			t.Errorf("%d listeners stayed, and %d calls came after the end", w.Len(), left.len())
+		advance(time.Second)
+		if w.Len() != 0 || recorder.len() != 0 {
+			t.Errorf("got %d listeners, and %d calls after their contexts ended, want none", w.Len(), recorder.len())
 		}
 	})
 }

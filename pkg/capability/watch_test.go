@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// informers is a cache that counts how many informers of an object run, and how many were started in all.
+// informers is a cache that counts the running informers of an object, and all informers that were started.
 type informers struct {
 	informertest.FakeInformers
 	unsynced bool // informers never sync, like those of a removed kind
@@ -50,13 +50,13 @@ func (c *informers) RemoveInformer(context.Context, client.Object) error {
 	return nil
 }
 
-func (c *informers) want(t *testing.T, running, total int) {
+func (c *informers) expectInformers(t *testing.T, running, total int) {
 	t.Helper()
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running != running || c.total != total {
-		t.Errorf("%d informers run of %d started, want %d of %d", c.running, c.total, running, total)
+		t.Errorf("got %d running of %d started informers, want %d of %d", c.running, c.total, running, total)
 	}
 }
 
@@ -81,7 +81,7 @@ func newController(t *testing.T, sources ...source.Source) controller.Controller
 	return c
 }
 
-func start(t *testing.T, c controller.Controller) (stop func()) {
+func startController(t *testing.T, c controller.Controller) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -104,13 +104,13 @@ type fakeAPIServer struct {
 func (c fakeAPIServer) addKind(k schema.GroupVersionKind) {
 	c.d.serve(k)
 	c.cluster.create(crdName(k))
-	pass(time.Second)
+	advance(time.Second)
 }
 
 func (c fakeAPIServer) removeKind(k schema.GroupVersionKind) {
-	c.d.withdraw(k)
+	c.d.remove(k)
 	c.cluster.remove(crdName(k))
-	pass(time.Second)
+	advance(time.Second)
 }
 
 func TestKindStartsAndStops(t *testing.T) {
@@ -119,22 +119,22 @@ func TestKindStartsAndStops(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
-				defer start(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // before Start
+				defer startController(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // before Start
 				run(t, w)
-				store.want(t, 0, 0)
+				store.expectInformers(t, 0, 0)
 				for round := range 3 {
 					env.addKind(Route)
-					store.want(t, 1, round+1)
+					store.expectInformers(t, 1, round+1)
 					env.removeKind(Route)
-					store.want(t, 0, round+1)
+					store.expectInformers(t, 0, round+1)
 				}
 				want := client.Object(MetadataOf(Route))
 				if object != nil {
 					want = object
 				}
-				for _, asked := range store.requests {
-					if asked != object && asked.GetObjectKind().GroupVersionKind() != want.GetObjectKind().GroupVersionKind() {
-						t.Errorf("asked for %T %s", asked, asked.GetObjectKind().GroupVersionKind())
+				for _, requested := range store.requests {
+					if requested != object && requested.GetObjectKind().GroupVersionKind() != want.GetObjectKind().GroupVersionKind() {
+						t.Errorf("unexpected informer for %T %s", requested, requested.GetObjectKind().GroupVersionKind())
 					}
 				}
 			})
@@ -149,19 +149,19 @@ func TestKindServedAtStart(t *testing.T) {
 		run(t, w)
 		env.addKind(HTTPRoute)
 		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
-		store.want(t, 0, 0)
-		stop := start(t, c)
-		store.want(t, 1, 1)
+		store.expectInformers(t, 0, 0)
+		stop := startController(t, c)
+		store.expectInformers(t, 1, 1)
 
-		// The source of a controller that ended is not started again.
+		// The source of a stopped controller is not started again.
 		stop()
 		env.removeKind(HTTPRoute)
 		env.addKind(HTTPRoute)
-		store.want(t, 1, 1)
+		store.expectInformers(t, 1, 1)
 	})
 }
 
-func TestKindBeforeTheControllerStarts(t *testing.T) {
+func TestKindServedBeforeControllerStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
@@ -170,28 +170,28 @@ func TestKindBeforeTheControllerStarts(t *testing.T) {
 		env.addKind(HTTPRoute)
 		env.removeKind(HTTPRoute)
 		env.addKind(HTTPRoute)
-		store.want(t, 0, 0)
-		defer start(t, c)()
-		store.want(t, 1, 1) // only the watch of the last appearance
+		store.expectInformers(t, 0, 0)
+		defer startController(t, c)()
+		store.expectInformers(t, 1, 1) // only the watch of the last time the kind was served
 	})
 }
 
-// A kind that vanishes while its informer syncs blocks neither the notifier nor the start of the controller, and leaves nothing behind: the
-// bubble fails on goroutines that hang.
-func TestKindThatVanishesWhileItSyncs(t *testing.T) {
+// Removing a kind while its informer syncs blocks neither notifications nor the start of the controller, and leaks no goroutine: the synctest
+// bubble fails on blocked goroutines.
+func TestKindRemovedDuringSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, recorder, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), recorder.add)
-		defer start(t, newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
+		defer startController(t, newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
 		run(t, w)
 		env.addKind(HTTPRoute)
-		store.want(t, 1, 1)
+		store.expectInformers(t, 1, 1)
 		env.removeKind(HTTPRoute)
-		pass(time.Minute)
-		store.want(t, 0, 1)
+		advance(time.Minute)
+		store.expectInformers(t, 0, 1)
 		if recorder.len() != 2 {
-			t.Errorf("%d changes came through, want 2", recorder.len())
+			t.Errorf("got %d notifications, want 2", recorder.len())
 		}
 	})
 }

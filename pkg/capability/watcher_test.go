@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = nil // one of them sleeps until a time of another bubble
+	utilruntime.ErrorHandlers = nil // one of them would sleep across bubbles
 	goleak.VerifyTestMain(m)
 }
 
@@ -47,7 +47,7 @@ func (l *logs) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-func (l *logs) with(text string) int {
+func (l *logs) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -86,62 +86,62 @@ func run(t *testing.T, w *Watcher) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Start: %v", err)
+			t.Errorf("Start returned error %v", err)
 		}
 	})
 	synctest.Wait()
 }
 
-// pass advances the virtual time and waits until all goroutines block.
-func pass(d time.Duration) {
+// advance advances the virtual time and waits until all goroutines block.
+func advance(d time.Duration) {
 	<-time.After(d) // virtual time of the synctest bubble
 	synctest.Wait()
 }
 
-func TestFollowsDefinitions(t *testing.T) {
+func TestCRDChangesUpdateServedKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, recorder := newDiscovery(), newCluster(t), &changes{}
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
-		pass(time.Second)
+		advance(time.Second)
 		if n := d.callCount(); n != 2 {
 			t.Errorf("got %d discovery calls without a CRD, want 2: of New and of Start", n)
 		}
 
 		// A CRD is created before it is served.
 		cluster.create(crdName(RayCluster))
-		pass(time.Second)
+		advance(time.Second)
 		if w.Current().Has(RayCluster) {
-			t.Fatal("the kind counts as served before its CRD exists")
+			t.Fatal("the kind counts as served before discovery lists it")
 		}
 		d.serve(RayCluster)
-		pass(3 * time.Second)
+		advance(3 * time.Second)
 		if !w.Current().Has(RayCluster) || recorder.len() != 1 {
 			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), recorder.len())
 		}
 
 		// A CRD is deleted before discovery omits it.
 		cluster.remove(crdName(RayCluster))
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		if w.Current().Has(RayCluster) || recorder.len() != 2 {
 			t.Fatalf("current %q after %d changes, want none after 2", w.Current(), recorder.len())
 		}
 
-		d.withdraw(RayCluster)
+		d.remove(RayCluster)
 		before := d.callCount()
-		pass(8 * time.Minute)
+		advance(8 * time.Minute)
 		if n := d.callCount() - before; n != 0 {
-			t.Errorf("discovery was asked %d times at rest, want 0", n)
+			t.Errorf("got %d discovery calls in the steady state, want 0", n)
 		}
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		if n := d.callCount() - before; n != 1 {
-			t.Errorf("discovery was asked %d times in 13 minutes at rest, want 1", n)
+			t.Errorf("got %d discovery calls in 13 minutes of steady state, want 1", n)
 		}
 	})
 }
 
-func TestEventsAreGathered(t *testing.T) {
+func TestCRDEventsAreDebounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
@@ -154,47 +154,47 @@ func TestEventsAreGathered(t *testing.T) {
 				cluster.update(crdName(k), fmt.Sprint(version+2))
 			}
 		}
-		pass(time.Second)
+		advance(time.Second)
 		if n := d.callCount() - before; n != 1 {
-			t.Errorf("18 events led to %d readings, want 1", n)
+			t.Errorf("18 events caused %d discovery calls, want 1", n)
 		}
 		if !w.Current().Equal(NewSet(HTTPRoute, ReferenceGrant, ServiceMonitor)) {
-			t.Errorf("current %q", w.Current())
+			t.Errorf("unexpected served kinds %q", w.Current())
 		}
 	})
 }
 
-func TestForeignGroupsDoNotMatter(t *testing.T) {
+func TestCRDsOfOtherGroupsAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
 		cluster.create(crdName(HTTPRoute))
 		d.serve(HTTPRoute)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
-		pass(time.Second)
+		advance(time.Second)
 		before := d.callCount()
 		cluster.create("things.example.com", "routes.example.com")
-		pass(time.Minute)
+		advance(time.Minute)
 		if n := d.callCount() - before; n != 0 {
-			t.Errorf("foreign APIs led to %d readings", n)
+			t.Errorf("CRDs of other groups caused %d discovery calls, want none", n)
 		}
 	})
 }
 
-// No CRD reports an aggregated API.
-func TestAggregatedAPIsAreLookedFor(t *testing.T) {
+// Aggregated APIs have no CRD, so only the resync detects them.
+func TestResyncDetectsAggregatedAPIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(HTTPRoute), newCluster(t)
 		cluster.create(crdName(HTTPRoute))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		d.serve(Route)
-		pass(resyncPeriod + resyncPeriod/5)
+		advance(resyncPeriod + resyncPeriod/5)
 		if !w.Current().Has(Route) {
 			t.Fatal("the aggregated API does not count as served")
 		}
-		d.withdraw(Route)
-		pass(resyncPeriod + resyncPeriod/5 + discoveryGracePeriod + maxBackoff)
+		d.remove(Route)
+		advance(resyncPeriod + resyncPeriod/5 + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
 			t.Fatal("the deleted aggregated API still counts as served")
 		}
@@ -202,14 +202,14 @@ func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 }
 
 // Changes between New and the first list of the CRDs are detected.
-func TestComparesAtTheStart(t *testing.T) {
+func TestChangesBeforeStartAreDetected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
-		readings                                      int
+		discoveryCalls                                int
 	}{
-		"agreement":   {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 2},
-		"CRD created": {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
-		"CRD deleted": {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], readings: 9},
+		"no change":   {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, discoveryCalls: 2},
+		"CRD created": {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], discoveryCalls: 2},
+		"CRD deleted": {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], discoveryCalls: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -219,21 +219,21 @@ func TestComparesAtTheStart(t *testing.T) {
 					cluster.create(crdName(k))
 				}
 				d.serve(tc.servedLater...)
-				d.withdraw(tc.withdrawn...)
+				d.remove(tc.withdrawn...)
 				run(t, w)
-				pass(discoveryGracePeriod + 5*time.Second)
-				if n := d.callCount(); n != tc.readings {
-					t.Errorf("%d readings, want %d", n, tc.readings)
+				advance(discoveryGracePeriod + 5*time.Second)
+				if n := d.callCount(); n != tc.discoveryCalls {
+					t.Errorf("got %d discovery calls, want %d", n, tc.discoveryCalls)
 				}
 				if !w.Current().Equal(NewSet(tc.existing...)) {
-					t.Errorf("current %q", w.Current())
+					t.Errorf("unexpected served kinds %q", w.Current())
 				}
 			})
 		})
 	}
 }
 
-func TestRecheckEnds(t *testing.T) {
+func TestRecheckStopsAfterGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(RayCluster), newCluster(t)
 		cluster.create(crdName(RayCluster))
@@ -243,12 +243,12 @@ func TestRecheckEnds(t *testing.T) {
 		// One CRD is never established, and discovery never omits the kind of the other CRD, which is deleted.
 		cluster.create(crdName(HTTPRoute))
 		cluster.remove(crdName(RayCluster))
-		pass(discoveryGracePeriod + maxBackoff)
+		advance(discoveryGracePeriod + maxBackoff)
 		during := d.callCount() - before
 		if during < 5 || during > 15 {
 			t.Errorf("got %d discovery calls within the grace period, want 5 to 15", during)
 		}
-		pass(8 * time.Minute)
+		advance(8 * time.Minute)
 		if n := d.callCount() - before - during; n != 0 {
 			t.Errorf("got %d discovery calls after the grace period, want none", n)
 		}
@@ -258,16 +258,16 @@ func TestRecheckEnds(t *testing.T) {
 	})
 }
 
-// A transient discovery error never downgrades. [modelregistry-54] [modelregistry-58] [modelregistry-59] [modelregistry-60]
-func TestErrorsKeepTheLastKnownState(t *testing.T) {
+// A transient discovery error never removes a served kind. [modelregistry-54] [modelregistry-58] [modelregistry-59] [modelregistry-60]
+func TestDiscoveryErrorsKeepServedKinds(t *testing.T) {
 	timeout := apierrors.NewTimeoutError("slow", 1)
 	for name, tc := range map[string]struct {
-		break_ func(*fakeDiscovery)
+		inject func(*fakeDiscovery)
 		repair func(*fakeDiscovery)
 	}{
-		"all requests time out":   {func(d *fakeDiscovery) { d.fail(timeout) }, func(d *fakeDiscovery) { d.fail(nil) }},
-		"all requests return 503": {func(d *fakeDiscovery) { d.fail(apierrors.NewServiceUnavailable("busy")) }, func(d *fakeDiscovery) { d.fail(nil) }},
-		"even not found":          {func(d *fakeDiscovery) { d.fail(apierrors.NewNotFound(schema.GroupResource{}, "")) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"all requests time out":   {func(d *fakeDiscovery) { d.setError(timeout) }, func(d *fakeDiscovery) { d.setError(nil) }},
+		"all requests return 503": {func(d *fakeDiscovery) { d.setError(apierrors.NewServiceUnavailable("busy")) }, func(d *fakeDiscovery) { d.setError(nil) }},
+		"all requests return 404": {func(d *fakeDiscovery) { d.setError(apierrors.NewNotFound(schema.GroupResource{}, "")) }, func(d *fakeDiscovery) { d.setError(nil) }},
 		"one version is stale": {
 			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), errors.New("stale")) },
 			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), nil) },
@@ -277,11 +277,11 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 			func(d *fakeDiscovery) { d.markStale(UserGroup.GroupVersion(), nil) },
 		},
 		"one kind is missing while its CRD exists": {
-			func(d *fakeDiscovery) { d.withdraw(HTTPRoute) },
+			func(d *fakeDiscovery) { d.remove(HTTPRoute) },
 			func(d *fakeDiscovery) { d.serve(HTTPRoute) },
 		},
 		"one aggregated version is missing": {
-			func(d *fakeDiscovery) { d.withdraw(Route) },
+			func(d *fakeDiscovery) { d.remove(Route) },
 			func(d *fakeDiscovery) { d.serve(Route) },
 		},
 	} {
@@ -292,65 +292,65 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), recorder.add)
 				run(t, w)
-				tc.break_(d)
-				cluster.update(crdName(HTTPRoute), "2") // anything that starts a reading
-				pass(20 * time.Second)
+				tc.inject(d)
+				cluster.update(crdName(HTTPRoute), "2") // triggers discovery
+				advance(20 * time.Second)
 				if !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute, UserGroup)) {
 					t.Errorf("got served kinds %q, want no kind to be removed", w.Current())
 				}
 				tc.repair(d)
-				pass(35 * time.Second)
+				advance(35 * time.Second)
 				before := d.callCount()
-				pass(8 * time.Minute)
+				advance(8 * time.Minute)
 				if n := d.callCount() - before; n != 0 || recorder.len() != 0 {
-					t.Errorf("%d readings and %d changes after the repair, want none", n, recorder.len())
+					t.Errorf("got %d discovery calls and %d notifications after the repair, want none", n, recorder.len())
 				}
 			})
 		})
 	}
 }
 
-func TestPersistentAbsenceCounts(t *testing.T) {
+func TestMissingKindIsRemovedAfterGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, recorder := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
 		cluster.create(crdName(HTTPRoute), crdName(ReferenceGrant))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
-		d.withdraw(ReferenceGrant) // its CRD stays and stops to serve this version
+		d.remove(ReferenceGrant) // its CRD still exists, but no longer serves this version
 		cluster.update(crdName(ReferenceGrant), "2")
-		pass(discoveryGracePeriod - 5*time.Second)
+		advance(discoveryGracePeriod - 5*time.Second)
 		if !w.Current().Has(ReferenceGrant) {
 			t.Error("the kind does not count as served, although its CRD exists")
 		}
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		if !w.Current().Equal(NewSet(HTTPRoute)) || recorder.len() != 1 {
-			t.Errorf("current %q after %d changes", w.Current(), recorder.len())
+			t.Errorf("got served kinds %q after %d notifications, want HTTPRoute after 1", w.Current(), recorder.len())
 		}
 	})
 }
 
-// The API service of a group outlives one of its CRDs and must not delay that loss.
-func TestSiblingsDoNotDelayALoss(t *testing.T) {
+// Other CRDs of a group must not delay the removal of a kind.
+func TestRemovalIsNotDelayedByOtherKindsOfGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor, PrometheusRule), newCluster(t)
 		cluster.create(crdName(ServiceMonitor), crdName(PrometheusRule))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
-		d.withdraw(PrometheusRule)
+		d.remove(PrometheusRule)
 		cluster.remove(crdName(PrometheusRule))
-		pass(time.Second)
+		advance(time.Second)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
-			t.Errorf("current %q", w.Current())
+			t.Errorf("unexpected served kinds %q", w.Current())
 		}
 	})
 }
 
 // [modelregistry-57]
-func TestFirstReadingFails(t *testing.T) {
+func TestInitialDiscoveryFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, recorder := newDiscovery(Route), newCluster(t), &changes{}
-		d.fail(errors.New("connection refused"))
+		d.setError(errors.New("connection refused"))
 		logged := &logs{}
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: logged.logger()})
 		if w.Ready(nil) == nil || len(w.Current().Set) != 0 {
@@ -358,59 +358,59 @@ func TestFirstReadingFails(t *testing.T) {
 		}
 		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		// 250 ms, 500 ms, 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
 		if n := d.callCount(); n < 14 || n > 19 {
-			t.Errorf("%d readings in five minutes of failure", n)
+			t.Errorf("got %d discovery calls in five minutes of failure, want 14 to 19", n)
 		}
-		d.fail(nil)
-		pass(maxBackoff)
+		d.setError(nil)
+		advance(maxBackoff)
 		if err := w.Ready(nil); err != nil || !w.Current().Has(Route) || recorder.len() != 1 {
-			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), recorder.len())
+			t.Errorf("Ready returned %v, served kinds %q after %d notifications", err, w.Current(), recorder.len())
 		}
-		if logged.with("connection refused") == 0 {
+		if logged.count("connection refused") == 0 {
 			t.Error("the discovery error was not logged")
 		}
 	})
 }
 
-func TestForbiddenFallsBackToPolling(t *testing.T) {
+func TestForbiddenWatchFallsBackToPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, logged := newDiscovery(), newCluster(t), &logs{}
 		allow := cluster.forbid()
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: logged.logger()})
 		run(t, w)
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		d.serve(Route)
-		pass(pollPeriod)
+		advance(pollPeriod)
 		if !w.Current().Has(Route) {
 			t.Error("polling did not notice the API")
 		}
-		d.withdraw(Route)
-		pass(pollPeriod + discoveryGracePeriod + maxBackoff)
+		d.remove(Route)
+		advance(pollPeriod + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
 			t.Error("polling did not notice that the API was removed")
 		}
 
-		// Once the permission comes, events are followed.
+		// With the permission, the watcher follows events.
 		allow()
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		d.serve(RayCluster)
 		cluster.create(crdName(RayCluster))
-		pass(time.Second)
+		advance(time.Second)
 		if !w.Current().Has(RayCluster) {
 			t.Error("the new CRD did not make its kind served")
 		}
 		before := d.callCount()
-		pass(8 * time.Minute)
+		advance(8 * time.Minute)
 		if n := d.callCount() - before; n > 1 {
-			t.Errorf("%d readings while following", n)
+			t.Errorf("got %d discovery calls while watching, want at most 1", n)
 		}
 	})
 }
 
-// Every pause comes from the injected clock.
-func TestPollsByInjectedClock(t *testing.T) {
+// All delays use the injected clock.
+func TestPollingUsesInjectedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, recorder, cluster := newDiscovery(), &changes{}, newCluster(t)
 		cluster.forbid()
@@ -421,14 +421,14 @@ func TestPollsByInjectedClock(t *testing.T) {
 		synctest.Wait()
 		w.Subscribe(t.Context(), recorder.add) // after Start
 		d.serve(Route, OpenShiftIngress)
-		pass(time.Hour)
+		advance(time.Hour)
 		if recorder.len() != 0 {
 			t.Fatal("listeners were called, although the injected clock did not advance")
 		}
 		clk.Step(pollPeriod)
 		synctest.Wait()
 		if recorder.len() != 1 || !w.Current().OpenShift() {
-			t.Errorf("current %q", w.Current())
+			t.Errorf("unexpected served kinds %q", w.Current())
 		}
 	})
 }
@@ -437,12 +437,12 @@ func TestLegacyDiscovery(t *testing.T) {
 	d := newDiscovery(Route, HTTPRoute, ServiceMonitor)
 	d.markStale(ServiceMonitor.GroupVersion(), apierrors.NewServiceUnavailable("busy"))
 	d.markStale(HTTPRoute.GroupVersion(), apierrors.NewNotFound(schema.GroupResource{}, ""))
-	w := New(Options{Discovery: newLegacy(d), Kinds: kinds})
+	w := New(Options{Discovery: newUnaggregated(d), Kinds: kinds})
 	if !w.Current().Equal(NewSet(Route, ServiceMonitor, PrometheusRule)) || w.Ready(nil) != nil {
-		t.Errorf("current %q: what could not be read is not absent, what was not found is", w.Current())
+		t.Errorf("got served kinds %q, want unreadable versions served and missing versions not served", w.Current())
 	}
 	if w.backoff != 2*minBackoff {
-		t.Errorf("the first version that could not be read made the next interval %s", w.backoff)
+		t.Errorf("got backoff %s after an unreadable version, want %s", w.backoff, 2*minBackoff)
 	}
 }
 
@@ -491,10 +491,10 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 		for _, k := range []schema.GroupVersionKind{HTTPRoute, RayCluster} {
 			d.serve(k)
 			cluster.create(crdName(k))
-			pass(time.Second)
+			advance(time.Second)
 		}
 		if maxActive != 1 || !slices.Equal(order, []string{"a", "b", "a", "b"}) {
-			t.Errorf("order %v, %d at once", order, maxActive)
+			t.Errorf("unexpected order %v, or %d concurrent calls", order, maxActive)
 		}
 	})
 }
@@ -505,9 +505,9 @@ func TestInformerKeepsOnlyNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := fmt.Sprintf("%+v", out)
-	if strings.Contains(kept, "kubectl") || strings.Contains(kept, "big") || !strings.Contains(kept, "routes.example.com") {
-		t.Errorf("kept %s", kept)
+	content := fmt.Sprintf("%+v", out)
+	if strings.Contains(content, "kubectl") || strings.Contains(content, "big") || !strings.Contains(content, "routes.example.com") {
+		t.Errorf("unexpected content of the informer: %s", content)
 	}
 	if same, err := nameOnly(bytes.MinRead); err != nil || same != bytes.MinRead {
 		t.Error("want values other than objects returned unchanged")

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// The kinds of targets.
+// Kinds of targets.
 var (
 	Validating = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
 	Mutating   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}
@@ -32,13 +32,13 @@ type Target struct {
 	Name string
 	// Optional reports whether the object may be absent because its component is disabled and its manifests were removed.
 	Optional bool
-	// Service restricts the injection to client configurations of this Service name, since another operator may own the others. Empty
-	// for all.
+	// Service restricts the injection to client configurations of this Service name, since another operator may own the others.
+	// "" means all Services.
 	Service string
 }
 
-// injectCA writes the bundle into all targets and joins their errors. injected reports whether no webhook call can fail for the CA: a
-// target that does not exist has no callers, and a disabled component has no role to write its optional target.
+// injectCA writes the bundle into all targets and joins their errors. injected reports whether no webhook call can fail because
+// of the CA: a missing target has no callers, and a disabled component has no permission to write its optional target.
 func (a *Authority) injectCA(ctx context.Context, bundle []byte) (injected bool, err error) {
 	var errs []error
 	injected = true
@@ -69,7 +69,7 @@ func (a *Authority) injectTarget(ctx context.Context, target Target, bundle stri
 	}
 	// The test operation fails the patch after a concurrent change of the webhooks; the next sync retries it.
 	patch = append([]jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/resourceVersion", obj.GetResourceVersion())}, patch...)
-	body, _ := json.Marshal(patch) // strings: encoding cannot fail
+	body, _ := json.Marshal(patch) // encoding strings cannot fail
 	return a.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body))
 }
 

@@ -34,9 +34,9 @@ func TestSyncInjectsCA(t *testing.T) {
 	w := newEnvironment(t,
 		webhooks("v", hook("first", map[string]any{"caBundle": "b2xk"}), hook("second", map[string]any{})),
 		mutating,
-		converted("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+		crdWithConversion("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 			"clientConfig": map[string]any{"service": map[string]any{"name": "s"}}, "conversionReviewVersions": []any{"v1"}}}),
-		converted("plain.a.b", map[string]any{"strategy": "None"}),
+		crdWithConversion("plain.a.b", map[string]any{"strategy": "None"}),
 	)
 	targets := []Target{{Kind: Validating, Name: "v"}, {Kind: Mutating, Name: "m"}, {Kind: Conversion, Name: "things.a.b"}, {Kind: Conversion, Name: "plain.a.b"}}
 	w.sync(w.replica(nil, targets...))
@@ -49,7 +49,7 @@ func TestSyncInjectsCA(t *testing.T) {
 		t.Errorf("mutating (-want +got):\n%s", diff)
 	}
 	hooks, _, _ := unstructured.NestedSlice(w.get(targets[0]).Object, "webhooks")
-	if hooks[0].(map[string]any)["fieldOfTomorrow"] != "kept" {
+	if hooks[0].(map[string]any)["unknownField"] != "kept" {
 		t.Error("an unknown field of the webhook configuration was dropped")
 	}
 	got, _, _ := unstructured.NestedString(w.get(targets[2]).Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
@@ -66,8 +66,8 @@ func TestSyncKeepsCAOfOtherServices(t *testing.T) {
 	call := func(service string) map[string]any {
 		return map[string]any{"caBundle": "b2xk", "service": map[string]any{"namespace": "any", "name": service}}
 	}
-	w := newEnvironment(t, webhooks("v", hook("ours", call("our-webhook")), hook("theirs", call("their-webhook"))))
-	target := Target{Kind: Validating, Name: "v", Service: "our-webhook"}
+	w := newEnvironment(t, webhooks("v", hook("own", call("own-webhook")), hook("foreign", call("foreign-webhook"))))
+	target := Target{Kind: Validating, Name: "v", Service: "own-webhook"}
 	w.sync(w.replica(nil, target))
 	if diff := cmp.Diff([]any{base64.StdEncoding.EncodeToString(w.bundle()), "b2xk"}, caBundles(w.get(target))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -84,7 +84,7 @@ func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
 	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the CA was not injected into the existing target")
 	}
-	w.mustTrust(a, w.bundle(), "the first certificate is served all the same")
+	w.mustTrust(a, w.bundle(), "the first certificate, although a target is missing")
 }
 
 // A disabled component may have no manifests. All other errors are reported.
@@ -97,42 +97,42 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the CA was not injected into an optional target that exists")
 	}
-	away := w.replica(&interceptor.Funcs{
+	failing := w.replica(&interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if key.Name == "v" {
-				return errors.New("away")
+				return errors.New("unreachable")
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	}, Target{Kind: Validating, Name: "v", Optional: true})
-	if _, err := away.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "away") {
+	if _, err := failing.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "unreachable") {
 		t.Errorf("got error %v, want that of the request", err)
 	}
 }
 
 // A certificate is not served before the targets contain its CA, while the previous one is valid.
-func TestServesOldCertificateUntilInjection(t *testing.T) {
+func TestOldCertificateIsServedUntilInjection(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
-	broken := false
+	unreachable := false
 	a := w.replica(&interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if broken && key.Name == "v" {
-				return errors.New("away")
+			if unreachable && key.Name == "v" {
+				return errors.New("unreachable")
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	}, Target{Kind: Validating, Name: "v"})
 	w.sync(a)
 	before := a.current.Load()
-	broken = true
+	unreachable = true
 	w.clock.Step(leafLifetime * 3 / 4)
 	if _, err := a.Sync(t.Context()); err == nil {
-		t.Fatal("want an error for the missing target")
+		t.Fatal("want an error for the unreachable target")
 	}
 	if a.current.Load() != before {
 		t.Error("the serving certificate was replaced before the CA was injected")
 	}
-	broken = false
+	unreachable = false
 	w.sync(a)
 	if a.current.Load() == before {
 		t.Error("the new certificate is not served")
@@ -144,24 +144,24 @@ func TestReadyAfterInjection(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)
 	for name, test := range map[string]struct {
 		target Target
-		err    error // of reading the target
+		err    error // from reading the target
 		waits  bool
 	}{
-		"written":                              {target: Target{Kind: Validating, Name: "v"}},
-		"absent":                               {target: Target{Kind: Validating, Name: "gone"}},
-		"API server unavailable":               {target: Target{Kind: Validating, Name: "v"}, err: errors.New("away"), waits: true},
-		"no right":                             {target: Target{Kind: Validating, Name: "v"}, err: forbidden, waits: true},
-		"no right, of a component that is off": {target: Target{Kind: Validating, Name: "v", Optional: true}, err: forbidden},
+		"written":                       {target: Target{Kind: Validating, Name: "v"}},
+		"absent":                        {target: Target{Kind: Validating, Name: "gone"}},
+		"API server unavailable":        {target: Target{Kind: Validating, Name: "v"}, err: errors.New("unreachable"), waits: true},
+		"forbidden":                     {target: Target{Kind: Validating, Name: "v"}, err: forbidden, waits: true},
+		"forbidden, disabled component": {target: Target{Kind: Validating, Name: "v", Optional: true}, err: forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 			failing := test.err
-			var during error
+			var readyErr error
 			var a *Authority
 			intercept := &interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					if key.Name == test.target.Name {
-						during = a.Ready(nil)
+						readyErr = a.Ready(nil)
 						if failing != nil {
 							return failing
 						}
@@ -172,16 +172,16 @@ func TestReadyAfterInjection(t *testing.T) {
 			for _, replica := range []string{"first", "second"} {
 				a, failing = w.replica(intercept, test.target), test.err
 				_, _ = a.Sync(t.Context())
-				if during == nil {
-					t.Errorf("%s: ready before the target was looked at", replica)
+				if readyErr == nil {
+					t.Errorf("%s: Ready returned no error before the target was read", replica)
 				}
 				if err := a.Ready(nil); (err != nil) != test.waits {
-					t.Errorf("%s: readiness after one sync: %v", replica, err)
+					t.Errorf("%s: Ready returned %v after one sync", replica, err)
 				}
 				failing = nil
 				_, _ = a.Sync(t.Context())
 				if err := a.Ready(nil); err != nil {
-					t.Errorf("%s: readiness when the trouble has passed: %v", replica, err)
+					t.Errorf("%s: Ready returned %v after a successful sync", replica, err)
 				}
 			}
 		})
@@ -206,10 +206,10 @@ func TestReadyAfterInjectionTimeout(t *testing.T) {
 	w.clock.Step(time.Second)
 	for range 2 {
 		if err := a.Ready(nil); err != nil {
-			t.Errorf("not ready: %v", err)
+			t.Errorf("Ready returned %v after injectionTimeout", err)
 		}
 	}
 	if strings.Count(log.String(), "Serving before all webhook configurations") != 1 {
-		t.Errorf("log:\n%s", log.String())
+		t.Errorf("want one line about serving without all targets in log:\n%s", log.String())
 	}
 }

@@ -18,11 +18,11 @@ type LeafOptions struct {
 	// CommonName is the only field of the subject.
 	CommonName string
 	// DNSNames and Addresses are the required names in any order. An issued certificate keeps names that are no longer required until
-	// another reason renews it.
+	// it is renewed for another reason.
 	DNSNames  []string
 	Addresses []netip.Addr
-	// Lifetime is the validity, limited by that of the CA. The certificate is renewed after a third, because a process keeps the
-	// certificate that it was started with.
+	// Lifetime is the validity, limited by the validity of the CA. The certificate is renewed after a third, because a process
+	// keeps the certificate that it read at start.
 	Lifetime time.Duration
 	// ServerOnly is for a server that reloads its certificate and does not use it as a client. It is renewed after two thirds of
 	// its lifetime.

@@ -67,11 +67,11 @@ func TestEnsureLeafIssuesCertificate(t *testing.T) {
 	if l.Cause == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
 		t.Errorf("cause %q, %d keys, expires %s, addresses %v; want a cause, 3 keys, a year and 2 addresses", l.Cause, len(l.Data), l.Expires, l.Addresses)
 	}
-	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
+	if _, found := l.Data[dataKeyCAPrivateKey]; found {
 		t.Error("the Secret of the leaf contains the key of the CA")
 	}
 	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
-		t.Errorf("issued before the renewal is due, because %s", again.Cause)
+		t.Errorf("issued before the renewal was due, because %s", again.Cause)
 	}
 	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Cause != "a third of its lifetime has passed" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
 		t.Errorf("renewal when due: cause %q, want a third of the lifetime and a new private key", due.Cause)
@@ -181,14 +181,14 @@ func TestLeafExpiresWithCA(t *testing.T) {
 	}
 }
 
-// process holds the files that a server read at start.
+// process is a server with the files that it read at start.
 type process struct {
 	started time.Time
 	leaf    Leaf
 }
 
-// For ten years, with a call every three weeks: two processes with valid certificates trust each other, whenever they started, and no
-// process starts with less than two thirds of the lifetime of its certificate.
+// For ten years, with a call every 23 days: processes with valid certificates trust each other, whenever they started. No process starts
+// with less than two thirds of the lifetime of its certificate.
 func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var root Root
@@ -200,12 +200,12 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 		root = ensureRoot(t, root.Data, now)
 		mustSign(t, root, now)
 		if len(root.bundle) > maxBundleSize {
-			t.Fatalf("%d CAs in the bundle", len(root.bundle))
+			t.Fatalf("got %d CAs in the bundle, want at most %d", len(root.bundle), maxBundleSize)
 		}
 		authorities[string(root.bundle[0].Raw)] = true
 		current = ensureLeaf(t, &root, current.Data, leafOptions, now)
 		if left := current.Expires.Sub(now); left < 2*year/3-stride {
-			t.Fatalf("at %s a process would start with a certificate for %s", now, left)
+			t.Fatalf("at %s, a process would start with a certificate that is valid for %s", now, left)
 		}
 		if random.IntN(3) == 0 {
 			replicas = append(replicas, process{started: now, leaf: current})
@@ -215,10 +215,10 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 			for _, other := range []process{replicas[0], {started: now, leaf: current}} {
 				handshakes++
 				if err := verify(p.leaf.Data, other.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
-					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, other.started, p.started, err)
+					t.Fatalf("at %s, the process of %s does not trust the process of %s: %v", now, other.started, p.started, err)
 				}
 				if err := verify(other.leaf.Data, p.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
-					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, p.started, other.started, err)
+					t.Fatalf("at %s, the process of %s does not trust the process of %s: %v", now, p.started, other.started, err)
 				}
 			}
 		}

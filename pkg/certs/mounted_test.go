@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// mount writes a certificate like a volume and returns its expiry.
-func mount(t *testing.T, dir string) time.Time {
+// writeCertificate writes a certificate as in a mounted volume, and returns its expiry.
+func writeCertificate(t *testing.T, dir string) time.Time {
 	t.Helper()
 	p, err := ensurePair(nil, []string{serviceName}, time.Now())
 	if err != nil {
@@ -32,7 +32,7 @@ func TestIsMounted(t *testing.T) {
 	if _, err := NewMounted(dir); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got error %v, want one that names the directory", err)
 	}
-	first := mount(t, dir)
+	first := writeCertificate(t, dir)
 	if !IsMounted(dir) {
 		t.Error("IsMounted reports false, although both files exist")
 	}
@@ -41,24 +41,24 @@ func TestIsMounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := metric(t, servingCertificateLabel); got != float64(first.Unix()) {
-		t.Errorf("metric %v, want %v", got, first.Unix())
+		t.Errorf("got metric %v, want %v", got, first.Unix())
 	}
 	served, err := m.GetCertificate(nil)
 	if err != nil || served.Leaf.DNSNames[0] != serviceName {
-		t.Errorf("served %v, %v", served, err)
+		t.Errorf("got certificate %v, error %v, want the mounted certificate", served, err)
 	}
 	m.WithWatchInterval(10 * time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Start(ctx) }()
-	mount(t, dir)
+	writeCertificate(t, dir)
 	waitFor(t, func() bool {
-		now, err := m.GetCertificate(nil)
-		return err == nil && now.Leaf.SerialNumber.Cmp(served.Leaf.SerialNumber) != 0
+		current, err := m.GetCertificate(nil)
+		return err == nil && current.Leaf.SerialNumber.Cmp(served.Leaf.SerialNumber) != 0
 	})
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("stopping: %v", err)
+		t.Errorf("the watcher stopped with %v", err)
 	}
 	if m.NeedLeaderElection() || (&Authority{}).NeedLeaderElection() {
 		t.Error("NeedLeaderElection reports true, although every replica serves webhooks")
@@ -67,7 +67,7 @@ func TestIsMounted(t *testing.T) {
 
 func TestIsMountedNeedsBothFiles(t *testing.T) {
 	dir := t.TempDir()
-	mount(t, dir)
+	writeCertificate(t, dir)
 	if err := os.Remove(filepath.Join(dir, dataKeyPrivateKey)); err != nil {
 		t.Fatal(err)
 	}

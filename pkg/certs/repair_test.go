@@ -78,14 +78,14 @@ func TestDamagedRootIsRepaired(t *testing.T) {
 			t.Fatalf("the first of %d certificates cannot sign: %v", len(bundle), err)
 		}
 		if len(bundle) > maxBundleSize || !r.Next.After(now) {
-			t.Fatalf("%d certificates, next step at %s, now is %s", len(bundle), r.Next, now)
+			t.Fatalf("got %d certificates and the next rotation at %s, the time is %s", len(bundle), r.Next, now)
 		}
 		if r.Step == Unchanged != maps.EqualFunc(r.Data, data, bytes.Equal) {
-			t.Fatalf("%s, because %s", r.Step, r.Cause)
+			t.Fatalf("unexpected step %q, because %s", r.Step, r.Cause)
 		}
 		again, err := EnsureRoot(r.Data, rootOptions, now)
 		if err != nil || again.Step != Unchanged {
-			t.Fatalf("a second time: %s, because %s, %v", again.Step, again.Cause, err)
+			t.Fatalf("the second call made step %q, because %s, error %v", again.Step, again.Cause, err)
 		}
 	})
 }
@@ -117,14 +117,14 @@ func TestDamagedLeafIsReplaced(t *testing.T) {
 			}
 		}
 		if key, err := parseKey(l.Data[dataKeyPrivateKey]); err != nil || len(l.Data) != 3 {
-			t.Fatalf("key %T, %v, %d keys in the Secret", key, err, len(l.Data))
+			t.Fatalf("got private key %T, error %v, and %d keys in the Secret, want 3", key, err, len(l.Data))
 		}
 		if (l.Cause == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {
-			t.Fatalf("changed, because %q", l.Cause)
+			t.Fatalf("the cause %q does not match the change of the data", l.Cause)
 		}
 		again, err := stage.root.EnsureLeaf(l.Data, leafOptions, now)
 		if err != nil || again.Cause != "" {
-			t.Fatalf("a second time because %s, %v", again.Cause, err)
+			t.Fatalf("the second call changed the certificate, because %s, error %v", again.Cause, err)
 		}
 	})
 }

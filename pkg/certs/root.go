@@ -116,7 +116,7 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 		r.moveCA(index, 0)
 		r.Step, r.Cause = Repaired, "the signing CA was not the first in "+dataKeyCACert
 	}
-	// A next key without a CA is ignored: it will be replaced.
+	// A next key without a CA is ignored and later replaced.
 	if next, err := parseKey(data[dataKeyNextCAPrivateKey]); err == nil {
 		if index := r.indexForKey(next); index > 0 {
 			r.moveCA(index, 1)
@@ -133,7 +133,7 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// indexForKey returns the index of the CA with a key; -1 for none.
+// indexForKey returns the index of the CA with a key, or -1.
 func (r *Root) indexForKey(key *signingKey) int {
 	return slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && keyMatches(key, c) })
 }
@@ -144,7 +144,7 @@ func (r *Root) moveCA(from, to int) {
 	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), from, from+1), to, ca)
 }
 
-// createRoot issues a new CA and keeps the CAs of the previous bundle behind it.
+// createRoot issues a new CA, followed by the CAs of the previous bundle.
 func createRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
 	r := Root{Step: Created, Cause: "no CA existed"}
 	if len(data) > 0 {

@@ -47,14 +47,14 @@ func TestEnsureServingIssuesOnce(t *testing.T) {
 		t.Fatal("clients do not accept the first certificate")
 	}
 	if len(first.Data) != 3 {
-		t.Errorf("%d keys, want none for the private key of the CA", len(first.Data))
+		t.Errorf("got %d keys, want 3 without the private key of the CA", len(first.Data))
 	}
 	again := ensureServing(t, first.Data, first.Next.Add(-time.Second))
 	if again.Cause != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
-		t.Errorf("issued again before it is due: %q, %s, %s", again.Cause, again.Next, again.Expires)
+		t.Errorf("issued again before the renewal was due: cause %q, next %s, expiry %s", again.Cause, again.Next, again.Expires)
 	}
-	if early := first.Expires.Sub(first.Next); early < servingOptions.Lifetime/4 {
-		t.Errorf("renewed only %s before the end", early)
+	if remaining := first.Expires.Sub(first.Next); remaining < servingOptions.Lifetime/4 {
+		t.Errorf("renewed only %s before the expiry", remaining)
 	}
 }
 
@@ -74,27 +74,27 @@ func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 	late := second.Expires.Add(time.Hour)
 	third := ensureServing(t, second.Data, late)
 	if got, err := certutil.ParseCertsPEM(third.Data["ca.crt"]); err != nil || len(got) != 1 {
-		t.Errorf("%d authorities after the others have ended, %v", len(got), err)
+		t.Errorf("got %d CAs after the others expired, error %v, want one", len(got), err)
 	}
 	if !accepts(t, third.Data, third.Data["ca.crt"], late) {
 		t.Error("clients do not accept the third certificate")
 	}
 }
 
-func TestEnsureServingRepairs(t *testing.T) {
+func TestEnsureServingReplacesInvalidCertificate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	good, other := ensureServing(t, nil, now), ensureServing(t, nil, now)
 	for name, change := range map[string]func(map[string][]byte){
-		"no certificate": func(d map[string][]byte) { delete(d, "tls.crt") },
-		"no key":         func(d map[string][]byte) { delete(d, "tls.key") },
-		"no CA":          func(d map[string][]byte) { delete(d, "ca.crt") },
-		"rubbish":        func(d map[string][]byte) { d["tls.crt"] = []byte("x") },
-		"another key":    func(d map[string][]byte) { d["tls.key"] = other.Data["tls.key"] },
-		"another CA":     func(d map[string][]byte) { d["ca.crt"] = other.Data["ca.crt"] },
-		"a broken CA": func(d map[string][]byte) {
+		"no certificate":      func(d map[string][]byte) { delete(d, "tls.crt") },
+		"no key":              func(d map[string][]byte) { delete(d, "tls.key") },
+		"no CA":               func(d map[string][]byte) { delete(d, "ca.crt") },
+		"invalid certificate": func(d map[string][]byte) { d["tls.crt"] = []byte("x") },
+		"another key":         func(d map[string][]byte) { d["tls.key"] = other.Data["tls.key"] },
+		"another CA":          func(d map[string][]byte) { d["ca.crt"] = other.Data["ca.crt"] },
+		"invalid CA": func(d map[string][]byte) {
 			d["ca.crt"] = []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 		},
-		"key in another encoding": func(d map[string][]byte) {
+		"invalid key": func(d map[string][]byte) {
 			d["tls.key"] = []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
 		},
 	} {
@@ -112,9 +112,9 @@ func TestEnsureServingRepairs(t *testing.T) {
 	}
 	t.Run("other names", func(t *testing.T) {
 		o := servingOptions
-		o.DNSNames = append([]string{"elsewhere"}, o.DNSNames...)
+		o.DNSNames = append([]string{"added"}, o.DNSNames...)
 		if s, err := EnsureServing(good.Data, o, now); err != nil || s.Cause == "" {
-			t.Errorf("issued %t, %v", s.Cause != "", err)
+			t.Errorf("got cause %q and error %v, want a new certificate", s.Cause, err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func newEnvironment(t *testing.T, objects ...client.Object) *environment {
 	}
 }
 
-// replica returns an Authority, as of another process. A nil intercept is the plain client.
+// replica returns the Authority of another process. A nil intercept changes no requests.
 func (env *environment) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
 	c := env.client
 	if intercept != nil {
@@ -96,7 +96,7 @@ func (env *environment) handshake(a *Authority, bundle []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(env.t.Context(), 10*time.Second)
 	defer cancel()
-	plain, err := net.Listen("tcp", "127.0.0.1:0") // a pipe has no buffer, and a refused handshake would block in it
+	plain, err := net.Listen("tcp", "127.0.0.1:0") // not a pipe: a failed handshake would block on it, because it has no buffer
 	if err != nil {
 		env.t.Fatal(err)
 	}
@@ -129,10 +129,10 @@ func webhooks(name string, hooks ...any) *unstructured.Unstructured {
 }
 
 func hook(name string, config map[string]any) any {
-	return map[string]any{"name": name, "fieldOfTomorrow": "kept", "clientConfig": config}
+	return map[string]any{"name": name, "unknownField": "kept", "clientConfig": config}
 }
 
-func converted(name string, conversion map[string]any) *unstructured.Unstructured {
+func crdWithConversion(name string, conversion map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": name}, "spec": map[string]any{"group": "a.b", "conversion": conversion},
 	}}

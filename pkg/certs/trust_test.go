@@ -21,7 +21,7 @@ func TestTrustKeepsPreviousCA(t *testing.T) {
 				t.Error("want only the first CA trusted, and no early requeue")
 			}
 			second := ensureServing(t, before, due)
-			for range 2 { // each reconcile notes it
+			for range 2 { // each reconcile calls Update
 				trust.Update(second.Data["ca.crt"], due)
 			}
 			for which, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
@@ -30,7 +30,7 @@ func TestTrustKeepsPreviousCA(t *testing.T) {
 				}
 			}
 			if left := trust.RequeueAfter(time.Hour, due); name != "renewed" && left != trustOverlap || name == "renewed" && left != time.Hour {
-				t.Errorf("the result changes after %s", left)
+				t.Errorf("RequeueAfter returned %s", left)
 			}
 			later := due.Add(trustOverlap)
 			if !bytes.Equal(trust.Bundle(later), second.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, later) != time.Hour {

@@ -48,25 +48,25 @@ func TestWatchRestoresCABundle(t *testing.T) {
 	if isInjected(t, target) != 1 {
 		t.Error("want the metric of CA injection to be 1")
 	}
-	right := bundle()
+	expected := bundle()
 
-	wrong := webhooks("v", hook("h", map[string]any{"caBundle": base64.StdEncoding.EncodeToString([]byte("other"))}))
+	overwritten := webhooks("v", hook("h", map[string]any{"caBundle": base64.StdEncoding.EncodeToString([]byte("other"))}))
 	stored := w.get(target)
-	stored.Object["webhooks"] = wrong.Object["webhooks"]
+	stored.Object["webhooks"] = overwritten.Object["webhooks"]
 	if err := w.client.Update(ctx, stored); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { // until the watch is established
 		_ = watched.Tracker().Delete(resource, "", "v")
-		_ = watched.Tracker().Create(resource, wrong.DeepCopy(), "")
+		_ = watched.Tracker().Create(resource, overwritten.DeepCopy(), "")
 		return isInjected(t, target) == 0
 	})
-	begun := w.clock.Now()
-	waitFor(t, func() bool { // second by second, since others may wait for the clock as well
-		if w.clock.HasWaiters() && w.clock.Since(begun) < resyncInterval/2 {
+	start := w.clock.Now()
+	waitFor(t, func() bool { // in small steps, because other timers use the same clock
+		if w.clock.HasWaiters() && w.clock.Since(start) < resyncInterval/2 {
 			w.clock.Step(time.Second)
 		}
-		return bundle() == right && isInjected(t, target) == 1
+		return bundle() == expected && isInjected(t, target) == 1
 	})
 	cancel()
 	if err := <-done; err != nil {
@@ -76,7 +76,7 @@ func TestWatchRestoresCABundle(t *testing.T) {
 
 // The watch restores a Secret that another client deletes or damages, with the trusted CA.
 func TestWatchRestoresSecret(t *testing.T) {
-	for name, harm := range map[string]func(*environment){
+	for name, damage := range map[string]func(*environment){
 		"deleted": func(w *environment) {
 			if err := w.client.Delete(t.Context(), w.secret()); err != nil {
 				t.Fatal(err)
@@ -100,7 +100,7 @@ func TestWatchRestoresSecret(t *testing.T) {
 			go func() { done <- a.Start(ctx) }()
 			waitFor(t, func() bool { return a.current.Load() != nil && w.clock.HasWaiters() })
 			before := w.bundle()
-			harm(w)
+			damage(w)
 			start := w.clock.Now()
 			waitFor(t, func() bool {
 				// An event of the Secret, since the fakes of the two clients are not connected.

@@ -45,7 +45,7 @@ type Options struct {
 	DNSNames []string
 	// Targets are the objects that need the CA bundle.
 	Targets []Target
-	// Dynamic watches the Secret and the targets by name, so that changes of other clients are corrected immediately. Nil for no watch.
+	// Dynamic watches the Secret and the targets by name, so that changes of other clients are reverted immediately. Nil disables the watch.
 	Dynamic dynamic.Interface
 	// Clock is the clock for validity and renewal.
 	Clock clock.Clock

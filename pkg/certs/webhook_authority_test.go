@@ -25,14 +25,14 @@ func TestFirstSyncServesCertificate(t *testing.T) {
 	pause := w.sync(a)
 	w.mustTrust(a, w.bundle(), "first start")
 	if err := a.Ready(nil); err != nil {
-		t.Errorf("not ready: %v", err)
+		t.Errorf("Ready returned %v after the first sync", err)
 	}
 	if pause != resyncInterval {
-		t.Errorf("next reconcile after %s, want %s", pause, resyncInterval)
+		t.Errorf("got pause %s, want %s", pause, resyncInterval)
 	}
 	secret := w.secret()
 	if secret.Type != corev1.SecretTypeTLS || secret.Labels["a"] != "b" || len(secret.Data) != 4 {
-		t.Errorf("Secret of type %s, labels %v, %d keys", secret.Type, secret.Labels, len(secret.Data))
+		t.Errorf("unexpected Secret of type %s with labels %v and %d keys", secret.Type, secret.Labels, len(secret.Data))
 	}
 	for label, want := range map[string]time.Duration{servingCertificateLabel: leafLifetime, caCertificateLabel: caLifetime} {
 		if got := metric(t, label); got != float64(w.clock.Now().Add(want).Unix()) {
@@ -65,12 +65,12 @@ func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
 	a := w.replica(count, Target{Kind: Validating, Name: "v"})
 	w.sync(a)
 	if writes != 2 {
-		t.Errorf("%d writes at the start, want the Secret and one patch", writes)
+		t.Errorf("got %d writes, want the Secret and one patch", writes)
 	}
 	w.sync(a)
 	w.sync(w.replica(count, Target{Kind: Validating, Name: "v"}))
 	if writes != 2 {
-		t.Errorf("%d writes at rest and after a restart", writes-2)
+		t.Errorf("got %d writes in the steady state and after a restart, want none", writes-2)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 
 	w.clock.Step(before.leaf.Next.Sub(w.clock.Now()) - time.Minute)
 	if pause := w.sync(a); pause != time.Minute || !before.matches(a.current.Load().data) {
-		t.Errorf("a minute early: pause %s", pause)
+		t.Errorf("a minute before the renewal: got pause %s, want a minute and the same certificate", pause)
 	}
 	w.clock.Step(time.Minute)
 	w.sync(a)
@@ -91,38 +91,38 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	if bytes.Equal(after.data[dataKeyCert], before.data[dataKeyCert]) || !bytes.Equal(after.data[dataKeyCACert], before.data[dataKeyCACert]) {
 		t.Error("want a new serving certificate and the same CA")
 	}
-	w.mustTrust(a, before.data[dataKeyCACert], "with the bundle from before")
+	w.mustTrust(a, before.data[dataKeyCACert], "with the previous bundle")
 }
 
 // A new CA is published before it signs, so every server is trusted at all times.
 func TestRotationOfCAKeepsTrust(t *testing.T) {
 	w := newEnvironment(t)
-	a, lazy := w.replica(nil), w.replica(nil)
+	a, delayed := w.replica(nil), w.replica(nil)
 	w.sync(a)
-	w.sync(lazy)
+	w.sync(delayed)
 	old := w.bundle()
-	look := func(due time.Time) {
+	advanceUntil := func(due time.Time) {
 		for w.clock.Now().Before(due) {
 			w.clock.Step(24 * time.Hour)
 			w.sync(a)
-			w.sync(lazy)
+			w.sync(delayed)
 		}
 	}
-	look(a.current.Load().root.Next)
+	advanceUntil(a.current.Load().root.Next)
 	both := w.bundle()
 	if bytes.Equal(both, old) || !bytes.Contains(both, old) {
 		t.Fatal("want the bundle to contain the new and the old CA")
 	}
-	w.mustTrust(a, both, "published")
+	w.mustTrust(a, both, "the new CA was published")
 	w.mustTrust(a, old, "an API server that does not know the new CA yet")
 
-	look(a.current.Load().root.Next.Add(-24 * time.Hour))
+	advanceUntil(a.current.Load().root.Next.Add(-24 * time.Hour))
 	w.clock.Step(24 * time.Hour)
 	if pause := w.sync(a); pause != resyncInterval {
 		t.Errorf("pause %s, want %s", pause, resyncInterval)
 	}
-	w.mustTrust(a, both, "signed by the new CA")
-	w.mustTrust(lazy, w.bundle(), "a replica that has not looked yet")
+	w.mustTrust(a, both, "the new CA signs")
+	w.mustTrust(delayed, w.bundle(), "a replica that has not synced yet")
 	if err := w.handshake(a, old); err == nil {
 		t.Error("the serving certificate is still signed by the old CA")
 	}
@@ -143,7 +143,7 @@ func TestRotationForYears(t *testing.T) {
 			w.mustTrust(a, known, w.clock.Now().String())
 		}
 		if n := len(a.current.Load().root.bundle); n > 3 {
-			t.Fatalf("%d CAs in the bundle", n)
+			t.Fatalf("got %d CAs in the bundle, want at most 3", n)
 		}
 		w.clock.Step(73 * time.Hour)
 	}
@@ -156,9 +156,9 @@ func TestSyncAfterExpiry(t *testing.T) {
 	w.clock.Step(10 * caLifetime)
 	a := w.replica(nil)
 	w.sync(a)
-	w.mustTrust(a, w.bundle(), "after ten lives")
+	w.mustTrust(a, w.bundle(), "all certificates were expired")
 	if n := len(a.current.Load().root.bundle); n != 1 {
-		t.Errorf("%d CAs, an expired one is worth nothing", n)
+		t.Errorf("got %d CAs, want no expired CA", n)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestReplicasShareAuthority(t *testing.T) {
 	}
 }
 
-// The other replica writes between read and write of this one.
+// Another replica writes the Secret between the read and the write.
 func TestSyncReadsSecretAfterConflict(t *testing.T) {
 	for name, created := range map[string]bool{"creating": false, "renewing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -193,12 +193,12 @@ func TestSyncReadsSecretAfterConflict(t *testing.T) {
 				w.sync(fast)
 				w.clock.Step(leafLifetime * 3 / 4)
 			}
-			overtaken := false
+			synced := false
 			slow := w.replica(&interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
-					if !overtaken {
-						overtaken = true
+					if !synced {
+						synced = true
 						w.sync(fast)
 					}
 					return err
@@ -216,13 +216,13 @@ func TestSyncFailsAfterRepeatedConflicts(t *testing.T) {
 	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	w.clock.Step(leafLifetime * 3 / 4)
-	tries := 0
+	attempts := 0
 	a := w.replica(&interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
-		tries++
+		attempts++
 		return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("again"))
 	}})
-	if _, err := a.Sync(t.Context()); err == nil || tries != maxSyncAttempts {
-		t.Errorf("error %v after %d tries", err, tries)
+	if _, err := a.Sync(t.Context()); err == nil || attempts != maxSyncAttempts {
+		t.Errorf("got error %v after %d attempts, want an error after maxSyncAttempts", err, attempts)
 	}
 }
 
@@ -238,11 +238,11 @@ func isUpToDate(t *testing.T, data map[string][]byte, names []string, now time.T
 
 func TestDamagedSecretIsRepaired(t *testing.T) {
 	for name, damage := range map[string]func(map[string][]byte){
-		"emptied":         func(d map[string][]byte) { clear(d) },
-		"no CA key":       func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) },
-		"CA key is noise": func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") },
-		"CA is noise":     func(d map[string][]byte) { d[dataKeyCACert] = []byte("noise") },
-		"CA DER is noise": func(d map[string][]byte) {
+		"empty":          func(d map[string][]byte) { clear(d) },
+		"no CA key":      func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) },
+		"invalid CA key": func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") },
+		"invalid CA":     func(d map[string][]byte) { d[dataKeyCACert] = []byte("noise") },
+		"invalid CA DER": func(d map[string][]byte) {
 			d[dataKeyCACert] = []byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")
 		},
 		"keys swapped": func(d map[string][]byte) {
@@ -251,14 +251,14 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 		"leaf as CA": func(d map[string][]byte) {
 			d[dataKeyCACert], d[dataKeyCAPrivateKey] = d[dataKeyCert], d[dataKeyPrivateKey]
 		},
-		"no serving key":    func(d map[string][]byte) { delete(d, dataKeyPrivateKey) },
-		"serving key wrong": func(d map[string][]byte) { d[dataKeyPrivateKey] = d[dataKeyCAPrivateKey] },
-		"serving cut short": func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:40] },
-		"CA as serving": func(d map[string][]byte) {
+		"no serving key":                func(d map[string][]byte) { delete(d, dataKeyPrivateKey) },
+		"wrong serving key":             func(d map[string][]byte) { d[dataKeyPrivateKey] = d[dataKeyCAPrivateKey] },
+		"truncated serving certificate": func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:40] },
+		"CA as serving certificate": func(d map[string][]byte) {
 			d[dataKeyCert], d[dataKeyPrivateKey] = d[dataKeyCACert], d[dataKeyCAPrivateKey]
 		},
 	} {
-		for _, fresh := range []bool{true, false} {
+		for _, restarted := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				w := newEnvironment(t)
 				a := w.replica(nil)
@@ -269,16 +269,16 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 				if err := w.client.Update(t.Context(), secret); err != nil {
 					t.Fatal(err)
 				}
-				if fresh {
-					a = w.replica(nil) // one that remembers nothing
+				if restarted {
+					a = w.replica(nil) // without state
 				}
 				w.sync(a)
 				w.mustTrust(a, w.bundle(), "repaired")
-				if !fresh {
-					w.mustTrust(a, known, "a replica that remembers keeps the CA that the cluster trusts")
+				if !restarted {
+					w.mustTrust(a, known, "the served CA was kept")
 				}
 				if data := w.secret().Data; !isUpToDate(t, data, a.DNSNames, w.clock.Now()) {
-					t.Errorf("the Secret is still damaged")
+					t.Errorf("the Secret was not repaired")
 				}
 			})
 		}
@@ -295,18 +295,18 @@ func TestDeletedSecretIsRecreated(t *testing.T) {
 	}
 	w.sync(a)
 	if !bytes.Equal(w.bundle(), before.Data[dataKeyCACert]) {
-		t.Error("the CA that is injected was replaced")
+		t.Error("the injected CA was replaced")
 	}
 }
 
-func TestOtherNamesNeedNewCertificate(t *testing.T) {
+func TestChangedNamesReplaceCertificate(t *testing.T) {
 	w := newEnvironment(t)
 	w.sync(w.replica(nil))
 	known := w.bundle()
-	moved := w.replica(nil)
-	moved.DNSNames = []string{serviceName, "moved.operator.svc"}
-	w.sync(moved)
-	if err := moved.current.Load().tlsCertificate.Leaf.VerifyHostname("moved.operator.svc"); err != nil {
+	renamed := w.replica(nil)
+	renamed.DNSNames = []string{serviceName, "renamed.operator.svc"}
+	w.sync(renamed)
+	if err := renamed.current.Load().tlsCertificate.Leaf.VerifyHostname("renamed.operator.svc"); err != nil {
 		t.Error(err)
 	}
 	if !bytes.Equal(known, w.bundle()) {
@@ -336,15 +336,15 @@ func TestSyncErrors(t *testing.T) {
 }
 
 // Start retries with back-off, recovers, and syncs again after resyncInterval.
-func TestStartRetriesAndRechecks(t *testing.T) {
+func TestStartRetriesAndResyncs(t *testing.T) {
 	w := newEnvironment(t)
 	var mu sync.Mutex
-	broken, reads := true, 0
+	failing, reads := true, 0
 	a := w.replica(&interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if reads++; broken {
-			return errors.New("away")
+		if reads++; failing {
+			return errors.New("unreachable")
 		}
 		return c.Get(ctx, key, o, opts...)
 	}})
@@ -360,7 +360,7 @@ func TestStartRetriesAndRechecks(t *testing.T) {
 	step(1, time.Second)
 	waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return reads == 2 })
 	mu.Lock()
-	broken = false
+	failing = false
 	mu.Unlock()
 	step(2, 2*time.Second)
 	step(3, resyncInterval)

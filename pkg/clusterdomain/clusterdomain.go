@@ -33,7 +33,7 @@ func FromIngress(config *unstructured.Unstructured) string {
 	return Prefer(ingress.Spec.AppsDomain, ingress.Spec.Domain)
 }
 
-// Prefer returns the configured domain, or the discovered one if it is empty. Dots and spaces around them are removed.
+// Prefer returns the configured domain, or the discovered one if it is empty. Leading and trailing dots and spaces are removed.
 func Prefer(configured, discovered string) string {
 	if domain := trimDots(configured); domain != "" {
 		return domain
@@ -54,7 +54,7 @@ func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Wat
 	}, singleton.AbsentUnlessKnown, FromIngress)}
 }
 
-// Domain returns the current domain without dots around it; empty if it is unknown.
+// Domain returns the current domain without leading and trailing dots, or "" if it is unknown.
 func (w *Watcher) Domain() string {
 	domain, _ := w.Current()
 	return domain

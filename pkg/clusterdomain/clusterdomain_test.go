@@ -28,23 +28,23 @@ func ingress(spec map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// [R27] spec.appsDomain is where routes without a host go, so it counts where it is set.
+// [R27] spec.appsDomain overrides spec.domain, because Routes without a host use it.
 func TestFromIngress(t *testing.T) {
 	for name, test := range map[string]struct {
 		config *unstructured.Unstructured
 		want   string
 	}{
-		"no object":           {nil, ""},
-		"no spec":             {&unstructured.Unstructured{Object: map[string]any{}}, ""},
-		"domain":              {ingress(map[string]any{"domain": "apps.example.org"}), "apps.example.org"},
-		"appsDomain wins":     {ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "ours.example.org"}), "ours.example.org"},
-		"appsDomain is empty": {ingress(map[string]any{"domain": "apps.example.org", "appsDomain": ""}), "apps.example.org"},
-		"dots around it":      {ingress(map[string]any{"domain": " .apps.example.org. "}), "apps.example.org"},
-		"another schema":      {ingress(map[string]any{"appsDomain": int64(1), "domain": "apps.example.org"}), ""},
+		"no object":                 {nil, ""},
+		"no spec":                   {&unstructured.Unstructured{Object: map[string]any{}}, ""},
+		"domain":                    {ingress(map[string]any{"domain": "apps.example.org"}), "apps.example.org"},
+		"appsDomain":                {ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "own.example.org"}), "own.example.org"},
+		"appsDomain is empty":       {ingress(map[string]any{"domain": "apps.example.org", "appsDomain": ""}), "apps.example.org"},
+		"leading and trailing dots": {ingress(map[string]any{"domain": " .apps.example.org. "}), "apps.example.org"},
+		"unexpected schema":         {ingress(map[string]any{"appsDomain": int64(1), "domain": "apps.example.org"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := FromIngress(test.config); got != test.want {
-				t.Errorf("domain %q, want %q", got, test.want)
+				t.Errorf("got domain %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -52,14 +52,14 @@ func TestFromIngress(t *testing.T) {
 
 func TestPrefer(t *testing.T) {
 	for name, test := range map[string]struct{ configured, discovered, want string }{
-		"the setting wins": {"mine.example.org", "apps.example.org", "mine.example.org"},
-		"no setting":       {" ", "apps.example.org", "apps.example.org"},
-		"no domain":        {"", "", ""},
-		"dots":             {".mine.example.org.", "", "mine.example.org"},
+		"configured": {"mine.example.org", "apps.example.org", "mine.example.org"},
+		"no setting": {" ", "apps.example.org", "apps.example.org"},
+		"no domain":  {"", "", ""},
+		"dots":       {".mine.example.org.", "", "mine.example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Prefer(test.configured, test.discovered); got != test.want {
-				t.Errorf("domain %q, want %q", got, test.want)
+				t.Errorf("got domain %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
 }
 
-func TestFollowsTheCluster(t *testing.T) {
+func TestWatcherReportsChanges(t *testing.T) {
 	w, c := newWatcher(ingress(map[string]any{"domain": "apps.example.org"}))
 	reported := make(chan string, 10)
 	w.Subscribe(t.Context(), func(domain string) { reported <- domain })
@@ -78,18 +78,18 @@ func TestFollowsTheCluster(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.Start(ctx) }()
 	if got := w.Domain(); got != "" {
-		t.Errorf("domain %q before anything was read", got)
+		t.Errorf("got domain %q before the first read, want none", got)
 	}
 	w.SetServed(true)
-	if heard, got := <-reported, w.Domain(); got != "apps.example.org" || heard != got {
-		t.Errorf("domain %q, listener received %q", got, heard)
+	if notified, got := <-reported, w.Domain(); got != "apps.example.org" || notified != got {
+		t.Errorf("got domain %q, and the listener %q", got, notified)
 	}
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if heard, got := <-reported, w.Domain(); got != "new.example.org" || heard != got {
-		t.Errorf("domain %q, listener received %q", got, heard)
+	if notified, got := <-reported, w.Domain(); got != "new.example.org" || notified != got {
+		t.Errorf("got domain %q, and the listener %q", got, notified)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -97,8 +97,8 @@ func TestFollowsTheCluster(t *testing.T) {
 	}
 }
 
-// A domain that has not been read yet is not mistaken for none.
-func TestSettled(t *testing.T) {
+// HasSynced reports false until the API server has responded.
+func TestHasSynced(t *testing.T) {
 	for name, respond := range map[string]func(*Watcher){
 		"a domain":      func(w *Watcher) { w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) },
 		"no object":     func(w *Watcher) { w.OnUpdate(nil) },
@@ -107,10 +107,10 @@ func TestSettled(t *testing.T) {
 		w, _ := newWatcher()
 		w.SetServed(true)
 		if w.HasSynced() {
-			t.Errorf("%s: settled before the cluster was asked", name)
+			t.Errorf("%s: HasSynced reports true before a response", name)
 		}
 		if respond(w); !w.HasSynced() {
-			t.Errorf("%s: not settled", name)
+			t.Errorf("%s: HasSynced reports false after a response", name)
 		}
 	}
 }
@@ -120,18 +120,18 @@ func TestChangesTriggerController(t *testing.T) {
 	w.SetServed(true)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-	if err := w.EventSource(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+	if err := w.EventSource(object, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"}))
-	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the controller is triggered", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
-		t.Errorf("request %v", got)
+		t.Errorf("got request %v, want a/b", got)
 	}
 	queue.Done(got)
-	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) // the same again
+	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) // unchanged
 	w.OnUpdate(ingress(map[string]any{"domain": "two.example.org"}))
-	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the controller is triggered again", func() bool { return queue.Len() == 1 })
 }

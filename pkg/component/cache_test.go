@@ -29,7 +29,7 @@ var (
 	required    = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Required"}
 )
 
-const ourLabel = "platform.opendatahub.io/operator=odh-platform-operator"
+const operatorSelector = "platform.opendatahub.io/operator=odh-platform-operator"
 
 // byKind returns the cache options of a kind.
 func byKind(t interface{ Fatalf(string, ...any) }, options cache.Options, kind schema.GroupVersionKind) (cache.ByObject, bool) {
@@ -40,7 +40,7 @@ func byKind(t interface{ Fatalf(string, ...any) }, options cache.Options, kind s
 		}
 	}
 	if len(found) > 1 {
-		t.Fatalf("%s has %d settings, the cache allows one", kind, len(found))
+		t.Fatalf("%s has %d cache options, want at most one", kind, len(found))
 	}
 	if len(found) == 0 {
 		return cache.ByObject{}, false
@@ -63,24 +63,24 @@ func TestCacheOptions(t *testing.T) {
 		t.Error("DefaultTransform is not the given function")
 	}
 	by, ok := byKind(t, options, deployments)
-	if !ok || by.Namespaces["one"].LabelSelector.String() != ourLabel || by.Namespaces["two"].LabelSelector.String() != ourLabel || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
-		t.Errorf("Deployments: %+v", by)
+	if !ok || by.Namespaces["one"].LabelSelector.String() != operatorSelector || by.Namespaces["two"].LabelSelector.String() != operatorSelector || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
+		t.Errorf("unexpected cache options of Deployments: %+v", by)
 	}
 	if by, _ := byKind(t, options, ownKind); !reflect.ValueOf(by).IsZero() {
-		t.Errorf("%s is wanted in full, which is the default, and has %+v", ownKind.Kind, by)
+		t.Errorf("%s has cache options %+v, want the default", ownKind.Kind, by)
 	}
 	if by, ok := byKind(t, options, secrets); !ok || by.Label != nil || len(by.Namespaces) > 0 {
-		t.Errorf("Secrets of all are wanted, and have %+v", by)
+		t.Errorf("unexpected cache options of Secrets: %+v", by)
 	}
 	// The cache fails to start if a kind in ByObject is not served.
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, required} {
 		if by, ok := byKind(t, options, kind); ok {
-			t.Errorf("%s is optional and has %+v", kind.Kind, by)
+			t.Errorf("the optional kind %s has cache options %+v, want none", kind.Kind, by)
 		}
 	}
 }
 
-// A component that needs all Secrets of one namespace must not make the cache hold all Secrets of the cluster.
+// A component that needs all Secrets of one namespace must not make the cache store all Secrets of the cluster.
 func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
 	options := CacheOptions([]Component{
 		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", IncludeForeign: true}, {Kind: secrets, Namespace: "two"}}},
@@ -88,20 +88,20 @@ func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
 	}, nil)
 	by, ok := byKind(t, options, secrets)
 	if !ok || by.Label != nil || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"", "apps"}) {
-		t.Fatalf("Secrets: %+v", by)
+		t.Fatalf("unexpected cache options of Secrets: %+v", by)
 	}
-	if all := by.Namespaces[""]; all.LabelSelector.String() != ourLabel {
-		t.Errorf("got selection in all namespaces %+v, want the managed objects", all)
+	if allNamespaces := by.Namespaces[""]; allNamespaces.LabelSelector.String() != operatorSelector {
+		t.Errorf("got selection in all namespaces %+v, want the managed objects", allNamespaces)
 	}
 	if apps := by.Namespaces["apps"]; apps.LabelSelector != nil {
 		t.Errorf("got selection in namespace apps %+v, want all objects", apps)
 	}
 }
 
-// recorded is a ListerWatcher that records the selectors of requests.
-type recorded struct{ selectors []string }
+// recordingServer records the selectors of list and watch requests.
+type recordingServer struct{ selectors []string }
 
-func (r *recorded) listWatch() toolscache.ListerWatcher {
+func (r *recordingServer) listWatch() toolscache.ListerWatcher {
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			r.selectors = append(r.selectors, "list "+o.LabelSelector)
@@ -115,22 +115,22 @@ func (r *recorded) listWatch() toolscache.ListerWatcher {
 }
 
 // IsWatchListSemanticsUnSupported makes informers list, because there are no bookmarks.
-func (r *recorded) IsWatchListSemanticsUnSupported() bool { return true }
+func (r *recordingServer) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Foreign objects of built-in kinds keep their identity only; other objects are unchanged.
+// Foreign objects of built-in kinds keep only their identity. Other objects are unchanged.
 func TestStripForeign(t *testing.T) {
 	head := func(kind schema.GroupVersionKind, labels map[string]string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{TypeMeta: capability.MetadataOf(kind).TypeMeta, ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7", Labels: labels,
-			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
+			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a Secret"},
 			Finalizers:  []string{"example.com/x"}, OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
 		}}
 	}
-	marked := func(in any) (any, error) {
+	dropManagedFields := func(in any) (any, error) {
 		in.(metav1.Object).SetManagedFields(nil)
 		return in, nil
 	}
-	transform := CacheOptions(nil, marked).DefaultTransform
+	transform := CacheOptions(nil, dropManagedFields).DefaultTransform
 	foreign := map[string]string{"owner": "helm"}
 	out, err := transform(head(secrets, foreign))
 	want := capability.MetadataOf(secrets)
@@ -144,15 +144,15 @@ func TestStripForeign(t *testing.T) {
 			t.Errorf("unexpected fields remain of a %s object: %+v, error %v", name, out, err)
 		}
 	}
-	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
-	if out, err := stripForeign(gone); err != nil || out != any(gone) {
+	tombstone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
+	if out, err := stripForeign(tombstone); err != nil || out != any(tombstone) {
 		t.Errorf("stripForeign of a tombstone returned %+v, error %v, want it unchanged", out, err)
 	}
 }
 
 func TestListWatchWithSelector(t *testing.T) {
-	r := &recorded{}
-	lw := toolscache.ToListerWatcherWithContext(listWatchCustomResources(r.listWatch(), ourLabel, clock.RealClock{}))
+	r := &recordingServer{}
+	lw := toolscache.ToListerWatcherWithContext(listWatchCustomResources(r.listWatch(), operatorSelector, clock.RealClock{}))
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func TestListWatchWithSelector(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Stop()
-	if want := []string{"list " + ourLabel, "watch " + ourLabel}; !slices.Equal(r.selectors, want) {
-		t.Errorf("asked with %q, want %q", r.selectors, want)
+	if want := []string{"list " + operatorSelector, "watch " + operatorSelector}; !slices.Equal(r.selectors, want) {
+		t.Errorf("got requests with selectors %q, want %q", r.selectors, want)
 	}
 }
 
@@ -172,12 +172,12 @@ func TestInformersOfOptionalKinds(t *testing.T) {
 		{Kind: capability.HTTPRoute}, {Kind: capability.Route, IncludeForeign: true},
 	}}}, nil)
 	for kind, want := range map[schema.GroupVersionKind]string{
-		capability.HTTPRoute: ourLabel, capability.Route: "", capability.ServiceMonitor: "", deployments: "",
+		capability.HTTPRoute: operatorSelector, capability.Route: "", capability.ServiceMonitor: "", deployments: "",
 	} {
 		t.Run(kind.Kind, func(t *testing.T) {
 			obj := &metav1.PartialObjectMetadata{}
 			obj.SetGroupVersionKind(kind)
-			r := &recorded{}
+			r := &recordingServer{}
 			informer := options.NewInformer(r.listWatch(), obj, 0, toolscache.Indexers{})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -195,7 +195,7 @@ func TestInformersOfOptionalKinds(t *testing.T) {
 			}
 			for _, got := range r.selectors {
 				if got != "list "+want && got != "watch "+want {
-					t.Errorf("asked with %q, want selector %q", got, want)
+					t.Errorf("got request %q, want selector %q", got, want)
 				}
 			}
 		})
@@ -218,7 +218,7 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 		return CacheNeed{
 			Kind:           rapid.SampledFrom([]schema.GroupVersionKind{deployments, secrets}).Draw(t, "kind"),
 			Namespace:      rapid.SampledFrom([]string{"", "one", "two", "three"}).Draw(t, "namespace"),
-			IncludeForeign: rapid.Bool().Draw(t, "everything"),
+			IncludeForeign: rapid.Bool().Draw(t, "include foreign"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -229,19 +229,19 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 			if !limited {
 				continue
 			}
-			seen, rest := by.Namespaces[n.Namespace], by.Namespaces[""]
-			_, here := by.Namespaces[n.Namespace]
-			_, anywhere := by.Namespaces[""]
+			config, allNamespaces := by.Namespaces[n.Namespace], by.Namespaces[""]
+			_, found := by.Namespaces[n.Namespace]
+			_, foundAll := by.Namespaces[""]
 			switch {
-			case len(by.Namespaces) == 0: // one rule for all
-				seen.LabelSelector = by.Label
-			case !here && !anywhere:
-				t.Fatalf("%+v is not among the namespaces %v", n, by.Namespaces)
-			case !here:
-				seen = rest
+			case len(by.Namespaces) == 0: // one selector for all namespaces
+				config.LabelSelector = by.Label
+			case !found && !foundAll:
+				t.Fatalf("%+v is not covered by the namespaces %v", n, by.Namespaces)
+			case !found:
+				config = allNamespaces
 			}
-			if n.IncludeForeign && seen.LabelSelector != nil {
-				t.Fatalf("%+v is limited to %s", n, seen.LabelSelector)
+			if n.IncludeForeign && config.LabelSelector != nil {
+				t.Fatalf("%+v is limited to %s", n, config.LabelSelector)
 			}
 		}
 		parts := make([]Component, 0, len(needs))
@@ -253,7 +253,7 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 			a, inA := byKind(t, options, kind)
 			b, inB := byKind(t, again, kind)
 			if inA != inB || (a.Label == nil) != (b.Label == nil) || !maps.EqualFunc(a.Namespaces, b.Namespaces, func(x, y cache.Config) bool { return (x.LabelSelector == nil) == (y.LabelSelector == nil) }) {
-				t.Fatalf("%s: %+v and %+v depend on the order", kind.Kind, a, b)
+				t.Fatalf("%s: cache options %+v and %+v depend on the order", kind.Kind, a, b)
 			}
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Webhooks are registered immediately, also those of disabled components, and controllers are added on the leader.
+// Webhooks are registered immediately, even those of disabled components. Controllers are added only on the leader.
 func TestSetup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []string
@@ -21,7 +21,7 @@ func TestSetup(t *testing.T) {
 			return Component{
 				Name: name,
 				Webhooks: func(_ ctrl.Manager, enabled bool) error {
-					calls = append(calls, name+" webhooks "+map[bool]string{true: "on", false: "off"}[enabled])
+					calls = append(calls, name+" webhooks "+map[bool]string{true: "enabled", false: "disabled"}[enabled])
 					return nil
 				},
 				Controllers: func(_ context.Context, mgr ctrl.Manager) error {
@@ -35,27 +35,27 @@ func TestSetup(t *testing.T) {
 		if err := Setup(mgr, &fakeCapabilities{}, components, func(name string) bool { return name != "b" }); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"a webhooks on", "b webhooks off"}
+		want := []string{"a webhooks enabled", "b webhooks disabled"}
 		if !slices.Equal(calls, want) {
-			t.Errorf("calls %q, want %q", calls, want)
+			t.Errorf("got calls %q, want %q", calls, want)
 		}
 		close(mgr.elected)
 		defer mgr.start()()
 		if want = append(want, "a controllers"); !slices.Equal(calls, want) {
-			t.Errorf("calls %q, want %q", calls, want)
+			t.Errorf("got calls %q, want %q", calls, want)
 		}
 		if len(mgr.added) != 2 {
-			t.Errorf("%d runnables were added, want a supervisor and its controller", len(mgr.added))
+			t.Errorf("got %d runnables, want a supervisor and its controller", len(mgr.added))
 		}
 	})
 }
 
 func TestSetupErrors(t *testing.T) {
-	broken := errors.New("port in use")
-	failing := Component{Name: "a", Webhooks: func(ctrl.Manager, bool) error { return broken }}
-	err := Setup(newManager(t), &fakeCapabilities{}, []Component{failing}, all)
-	if want := "component a: setting up webhooks: port in use"; !errors.Is(err, broken) || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
+	webhookErr := errors.New("port in use")
+	failing := Component{Name: "a", Webhooks: func(ctrl.Manager, bool) error { return webhookErr }}
+	err := Setup(newManager(t), &fakeCapabilities{}, []Component{failing}, enableAll)
+	if want := "component a: setting up webhooks: port in use"; !errors.Is(err, webhookErr) || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
 	}
 }
 

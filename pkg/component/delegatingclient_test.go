@@ -13,32 +13,32 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Objects with a routed reader are read from it only.
+// Objects with a route are read only from the routed reader.
 func TestDelegatingClient(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	holding := func(name, data string) client.Client {
+	clientWith := func(name, data string) client.Client {
 		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string]string{"from": data},
 		}).Build()
 	}
-	aside := holding("routed", "aside")
-	r := &DelegatingClient{Client: holding("other", "manager"), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+	routed := clientWith("routed", "routed")
+	r := &DelegatingClient{Client: clientWith("other", "manager"), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*corev1.ConfigMap); ok && key.Name == "routed" {
-			return aside
+			return routed
 		}
 		return nil
 	}}
-	for name, want := range map[string]string{"routed": "aside", "other": "manager"} {
+	for name, want := range map[string]string{"routed": "routed", "other": "manager"} {
 		got := &corev1.ConfigMap{}
 		if err := r.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, got); err != nil || got.Data["from"] != want {
-			t.Errorf("%s comes from %q, error %v", name, got.Data["from"], err)
+			t.Errorf("%s was read from %q, error %v, want %q", name, got.Data["from"], err, want)
 		}
 	}
 	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "routed"}, &corev1.Secret{}); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("another kind of that name: %v", err)
+		t.Errorf("got error %v for another kind, want NotFound", err)
 	}
 }
 
@@ -50,9 +50,9 @@ func TestOptionalKindsAreWatched(t *testing.T) {
 		{Name: "b", Caches: []CacheNeed{{Kind: required}, {Kind: used}, {Kind: secrets}}},
 	}
 	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), required, used)...); !got.Equal(want) {
-		t.Errorf("followed are %s, want %s", got, want)
+		t.Errorf("got watched kinds %s, want %s", got, want)
 	}
 	if by, ok := byKind(t, CacheOptions(components, nil), used); ok {
-		t.Errorf("the cache would look for its scope: %+v", by)
+		t.Errorf("the optional kind has cache options %+v, want none", by)
 	}
 }

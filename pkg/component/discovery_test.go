@@ -15,13 +15,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// dawn is the discovery of a starting API server: first unavailable, then without one version, then complete.
-type dawn struct {
+// startingDiscovery is the discovery of a starting API server: first unavailable, then without the resources of one version, then complete.
+type startingDiscovery struct {
 	discovery.DiscoveryInterface
-	responding, describes atomic.Bool
+	responding, complete atomic.Bool
 }
 
-func (d *dawn) ServerGroups() (*metav1.APIGroupList, error) {
+func (d *startingDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
 	if !d.responding.Load() {
 		return nil, errors.New("connection refused")
 	}
@@ -33,12 +33,12 @@ func (d *dawn) ServerGroups() (*metav1.APIGroupList, error) {
 	return list, nil
 }
 
-func (d *dawn) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+func (d *startingDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
 	list := &metav1.APIResourceList{GroupVersion: gv}
 	switch {
 	case gv == capability.RayCluster.GroupVersion().String():
 		list.APIResources = []metav1.APIResource{{Kind: "RayCluster", Name: "rayclusters"}}
-	case !d.describes.Load():
+	case !d.complete.Load():
 		return nil, errors.New("the server is currently unable to handle the request")
 	default:
 		list.APIResources = []metav1.APIResource{{Kind: "Route", Name: "routes"}}
@@ -46,15 +46,15 @@ func (d *dawn) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLis
 	return list, nil
 }
 
-// A component waits until discovery succeeded, and an API whose server is down does not count as missing.
+// A component waits until discovery has succeeded. An unavailable API does not count as missing.
 func TestComponentsWaitForDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, w, mgr := &dawn{}, &worker{}, newManager(t)
+		d, w, mgr := &startingDiscovery{}, &worker{}, newManager(t)
 		definitions := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
 		served := capability.New(capability.Options{Discovery: d, Metadata: definitions, Kinds: capability.Known(), Log: mgr.GetLogger()})
 		c := ray(w)
 		c.Requires = c.Requires[:1] // RayCluster; Route is optional
-		if err := Setup(mgr, served, []Component{c}, all); err != nil {
+		if err := Setup(mgr, served, []Component{c}, enableAll); err != nil {
 			t.Fatal(err)
 		}
 		close(mgr.elected)
@@ -62,20 +62,20 @@ func TestComponentsWaitForDiscovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer mgr.start()()
-		pass(time.Hour)
-		w.want(t, 0, 0)
+		advance(time.Hour)
+		w.expectRuns(t, 0, 0)
 		d.responding.Store(true)
-		pass(time.Minute)
-		w.want(t, 1, 1)
+		advance(time.Minute)
+		w.expectRuns(t, 1, 1)
 		if !served.Current().Has(capability.Route) {
-			t.Error("the component was started before discovery of its optional API")
+			t.Error("the component was started without its optional API")
 		}
-		d.describes.Store(true)
-		pass(time.Hour)
-		w.want(t, 1, 1)
+		d.complete.Store(true)
+		advance(time.Hour)
+		w.expectRuns(t, 1, 1)
 		d.responding.Store(false)
-		d.describes.Store(false)
-		pass(time.Hour)
-		w.want(t, 1, 1)
+		d.complete.Store(false)
+		advance(time.Hour)
+		w.expectRuns(t, 1, 1)
 	})
 }

@@ -34,7 +34,7 @@ type fakeManager struct {
 	mu       sync.Mutex
 	added    []manager.Runnable
 	run      func(manager.Runnable)
-	ended    error
+	stopErr  error
 	messages []string
 }
 
@@ -83,7 +83,7 @@ func (m *fakeManager) start() (stop func()) {
 			if err := r.Start(ctx); err != nil && ctx.Err() == nil {
 				m.mu.Lock()
 				defer m.mu.Unlock()
-				m.ended = err
+				m.stopErr = err
 				cancel()
 			}
 		})
@@ -100,12 +100,12 @@ func (m *fakeManager) start() (stop func()) {
 	}
 }
 
-// end returns the error of the stopped manager, if any.
-func (m *fakeManager) end() error {
+// stopError returns the error that stopped the manager, if any.
+func (m *fakeManager) stopError() error {
 	synctest.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.ended
+	return m.stopErr
 }
 
 // fakeCapabilities is a CapabilitySource that the test controls.
@@ -121,9 +121,9 @@ func (c *fakeCapabilities) Current() capability.Set {
 	return c.current
 }
 
-func (c *fakeCapabilities) OnChange(ctx context.Context, tell func(capability.Set)) {
-	c.Subscribe(ctx, tell)
-	tell(c.Current())
+func (c *fakeCapabilities) OnChange(ctx context.Context, notify func(capability.Set)) {
+	c.Subscribe(ctx, notify)
+	notify(c.Current())
 }
 
 func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
@@ -138,7 +138,7 @@ func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
 type worker struct {
 	mu             sync.Mutex
 	running, total int
-	most           int
+	maxRunning     int
 	fail           chan error
 }
 
@@ -146,7 +146,7 @@ func (w *worker) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.running++
 	w.total++
-	w.most = max(w.most, w.running)
+	w.maxRunning = max(w.maxRunning, w.running)
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -161,13 +161,13 @@ func (w *worker) Start(ctx context.Context) error {
 	}
 }
 
-func (w *worker) want(t *testing.T, running, total int) {
+func (w *worker) expectRuns(t *testing.T, running, total int) {
 	t.Helper()
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.running != running || w.total != total || w.most > 1 {
-		t.Errorf("%d workers run of %d started, at most %d at once; want %d of %d", w.running, w.total, w.most, running, total)
+	if w.running != running || w.total != total || w.maxRunning > 1 {
+		t.Errorf("got %d running of %d started workers, at most %d concurrently; want %d of %d", w.running, w.total, w.maxRunning, running, total)
 	}
 }
 
@@ -176,10 +176,10 @@ type standby struct{ worker }
 
 func (s *standby) NeedLeaderElection() bool { return false }
 
-// pass advances the virtual time and waits until all goroutines block.
-func pass(d time.Duration) {
+// advance advances the virtual time and waits until all goroutines block.
+func advance(d time.Duration) {
 	<-time.After(d) // virtual time of the synctest bubble
 	synctest.Wait()
 }
 
-func all(string) bool { return true }
+func enableAll(string) bool { return true }

@@ -14,59 +14,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// stuck is a cache that returns no informer while err is set.
-type stuck struct {
+// failingCache is a cache that returns no informer while err is set.
+type failingCache struct {
 	cache.Cache
 	err error
 }
 
-func (s *stuck) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (s *failingCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
 	return s.Cache.GetInformer(ctx, obj, opts...)
 }
 
-type stuckManager struct {
+type cacheManager struct {
 	ctrl.Manager
 	cache    cache.Cache
 	recorder recorder.EventRecorder
 }
 
-func (m *stuckManager) GetCache() cache.Cache                          { return m.cache }
-func (m *stuckManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
+func (m *cacheManager) GetCache() cache.Cache                          { return m.cache }
+func (m *cacheManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
 
 // A component whose caches do not sync does not count as running.
 func TestUnsyncedCacheIsNotRunning(t *testing.T) {
-	c := &stuck{Cache: &informertest.FakeInformers{}, err: errors.New("pods is forbidden")}
-	mgr := instrument(&stuckManager{cache: c}, "hungry", true)
+	c := &failingCache{Cache: &informertest.FakeInformers{}, err: errors.New("pods is forbidden")}
+	mgr := instrument(&cacheManager{cache: c}, "waiting", true)
 	mgr.setReady(controllers, true)
 	expect := func(when string, want float64) {
 		t.Helper()
-		if got := valueOf(t, runningGauge.WithLabelValues("hungry")); got != want {
+		if got := valueOf(t, runningGauge.WithLabelValues("waiting")); got != want {
 			t.Errorf("%s: running is %v, want %v", when, got, want)
 		}
 	}
-	expect("before it asks", 1)
+	expect("before a request", 1)
 	if _, err := mgr.GetCache().GetInformer(t.Context(), &corev1.Pod{}); err == nil {
 		t.Fatal("want an error for an informer of a kind that is not cached")
 	}
-	expect("while a cache is empty", 0)
+	expect("after a failed request", 0)
 	c.err = nil
 	if _, err := mgr.GetCache().GetInformer(t.Context(), &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("when it has filled", 1)
+	expect("after a successful request", 1)
 	mgr.setReady(controllers, false)
-	expect("when it does not run", 0)
+	expect("after the component stopped", 0)
 }
 
 // Event recorders of components redact credentials.
 func TestEventsOfComponentsAreRedacted(t *testing.T) {
-	recorded := events.NewFakeRecorder(1)
-	mgr := instrument(&stuckManager{recorder: recorded}, "quiet", true)
-	mgr.GetEventRecorder("x").Eventf(&corev1.Pod{}, nil, "Warning", "Why", "Act", "%s", "postgresql://a:hunter2@pg/x is away")
-	if got, want := <-recorded.Events, "Warning Why postgresql://[redacted]@pg/x is away"; got != want {
+	fakeRecorder := events.NewFakeRecorder(1)
+	mgr := instrument(&cacheManager{recorder: fakeRecorder}, "redacting", true)
+	mgr.GetEventRecorder("x").Eventf(&corev1.Pod{}, nil, "Warning", "Failed", "Connect", "%s", "postgresql://a:hunter2@pg/x is unreachable")
+	if got, want := <-fakeRecorder.Events, "Warning Failed postgresql://[redacted]@pg/x is unreachable"; got != want {
 		t.Errorf("event %q, want %q", got, want)
 	}
 }

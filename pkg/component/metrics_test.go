@@ -31,13 +31,13 @@ func TestComponentMetrics(t *testing.T) {
 		late := ray(&worker{})
 		late.Name = "late"
 		plain := Component{Name: "plain", Controllers: func(context.Context, ctrl.Manager) error { return nil }}
-		off := Component{Name: "off", Controllers: plain.Controllers}
-		broken := ray()
-		broken.Name = "broken"
-		broken.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
-		h := &house{newManager(t), &fakeCapabilities{}}
-		enabled := func(name string) bool { return name != "off" }
-		if err := Setup(h, h.caps, []Component{late, plain, off, broken}, enabled); err != nil {
+		disabled := Component{Name: "disabled", Controllers: plain.Controllers}
+		failing := ray()
+		failing.Name = "failing"
+		failing.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
+		h := &testManager{newManager(t), &fakeCapabilities{}}
+		enabled := func(name string) bool { return name != "disabled" }
+		if err := Setup(h, h.caps, []Component{late, plain, disabled, failing}, enabled); err != nil {
 			t.Fatal(err)
 		}
 		close(h.elected)
@@ -46,14 +46,14 @@ func TestComponentMetrics(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if got := states(t, name); got != want {
-				t.Errorf("%s: enabled, running, failures are %v, want %v", name, got, want)
+				t.Errorf("%s: got metrics %v for enabled, running and failures, want %v", name, got, want)
 			}
 		}
 		expect("plain", [3]float64{1, 1, 0})
-		expect("off", [3]float64{0, 0, 0})
+		expect("disabled", [3]float64{0, 0, 0})
 		expect("late", [3]float64{1, 0, 0})
 		h.serve()
 		expect("late", [3]float64{1, 1, 0})
-		expect("broken", [3]float64{1, 0, 1})
+		expect("failing", [3]float64{1, 0, 1})
 	})
 }

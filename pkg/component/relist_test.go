@@ -22,9 +22,9 @@ func TestIsCustomResource(t *testing.T) {
 		object runtime.Object
 		want   bool
 	}{
-		"a typed built-in kind":       {&corev1.Pod{}, false},
+		"typed built-in kind":         {&corev1.Pod{}, false},
 		"metadata of a built-in kind": {capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), false},
-		"a typed custom kind":         {&awv1beta2.AppWrapper{}, true},
+		"typed custom kind":           {&awv1beta2.AppWrapper{}, true},
 		"metadata of a custom kind":   {capability.MetadataOf(capability.HTTPRoute), true},
 		"metadata of a managed kind":  {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
 	} {
@@ -34,19 +34,19 @@ func TestIsCustomResource(t *testing.T) {
 	}
 }
 
-// A reflector that watches again gets the error that makes it list, if the API server closed the last watch before its timeout.
+// After a watch that the API server closed before its timeout, the next watch of a reflector fails with the error that makes it list.
 func TestWatchClosedEarlyRelists(t *testing.T) {
 	for name, c := range map[string]struct {
 		seconds *int64
-		passes  time.Duration
+		elapsed time.Duration
 		between func(toolscache.ListerWatcherWithContext) error
 		expired bool
 	}{
 		"closed early":            {new(int64(600)), 599 * time.Second, nil, true},
-		"its time is over":        {new(int64(600)), 600 * time.Second, nil, false},
-		"no delay requested":      {nil, time.Second, nil, false},
+		"timeout reached":         {new(int64(600)), 600 * time.Second, nil, false},
+		"no timeout":              {nil, time.Second, nil, false},
 		"list in between":         {new(int64(600)), time.Second, list, false},
-		"a watch that lists, too": {new(int64(600)), time.Second, watchList, false},
+		"watch with initial list": {new(int64(600)), time.Second, watchList, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
@@ -58,7 +58,7 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds}); err != nil {
 					t.Fatal(err)
 				}
-				clk.SetTime(clk.Now().Add(c.passes))
+				clk.SetTime(clk.Now().Add(c.elapsed))
 				if c.between != nil {
 					if err := c.between(lw); err != nil {
 						t.Fatal(err)
@@ -66,9 +66,9 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 				}
 				_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds})
 				if apierrors.IsResourceExpired(err) != c.expired {
-					t.Errorf("round %d: got %v", round, err)
+					t.Errorf("round %d: got error %v, want ResourceExpired: %t", round, err, c.expired)
 				}
-				if err := list(lw); err != nil { // as the reflector does then
+				if err := list(lw); err != nil { // as the reflector does after the error
 					t.Fatal(err)
 				}
 			}

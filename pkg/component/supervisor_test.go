@@ -30,25 +30,25 @@ func ray(runnables ...manager.Runnable) Component {
 	return c
 }
 
-// house is a manager with components and capabilities.
-type house struct {
+// testManager is a manager with components and capabilities.
+type testManager struct {
 	*fakeManager
 	caps *fakeCapabilities
 }
 
-func newHouse(t *testing.T, components ...Component) *house {
+func newTestManager(t *testing.T, components ...Component) *testManager {
 	t.Helper()
-	h := &house{newManager(t), &fakeCapabilities{}}
-	if err := Setup(h, h.caps, components, all); err != nil {
+	h := &testManager{newManager(t), &fakeCapabilities{}}
+	if err := Setup(h, h.caps, components, enableAll); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-func (h *house) serve()    { h.caps.set(capability.RayCluster, capability.Route) }
-func (h *house) withdraw() { h.caps.set(capability.Route) }
+func (h *testManager) serve()      { h.caps.set(capability.RayCluster, capability.Route) }
+func (h *testManager) removeKind() { h.caps.set(capability.Route) }
 
-func (h *house) logCount(text string) int {
+func (h *testManager) logCount(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -63,20 +63,20 @@ func (h *house) logCount(text string) int {
 func TestStartsWhenKindsAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &worker{}
-		h := newHouse(t, ray(w))
+		h := newTestManager(t, ray(w))
 		close(h.elected)
 		defer h.start()()
-		w.want(t, 0, 0)
+		w.expectRuns(t, 0, 0)
 		if h.logCount("Waiting for the APIs") != 1 {
 			t.Error("want one log entry about the missing APIs")
 		}
-		h.caps.set(capability.RayCluster) // one of two
-		w.want(t, 0, 0)
+		h.caps.set(capability.RayCluster) // one of two required kinds
+		w.expectRuns(t, 0, 0)
 		h.serve()
-		w.want(t, 1, 1)
+		w.expectRuns(t, 1, 1)
 		h.caps.set(capability.RayCluster, capability.Route, capability.HTTPRoute) // not required
-		w.want(t, 1, 1)
-		if err := h.end(); err != nil {
+		w.expectRuns(t, 1, 1)
+		if err := h.stopError(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -84,23 +84,23 @@ func TestStartsWhenKindsAreServed(t *testing.T) {
 
 // Even a short absence stops the manager, because the informers of the kind were removed.
 func TestRemovedKindStopsManager(t *testing.T) {
-	for name, back := range map[string]bool{"for good": false, "for a moment": true} {
+	for name, restored := range map[string]bool{"permanently": false, "temporarily": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &worker{}
-				h := newHouse(t, ray(w))
+				h := newTestManager(t, ray(w))
 				close(h.elected)
 				defer h.start()()
 				h.serve()
-				w.want(t, 1, 1)
-				h.withdraw()
-				if back {
+				w.expectRuns(t, 1, 1)
+				h.removeKind()
+				if restored {
 					h.serve() // before any component reads it
 				}
-				if err := h.end(); !errors.Is(err, ErrAPIRemoved) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
-					t.Errorf("ended with %v", err)
+				if err := h.stopError(); !errors.Is(err, ErrAPIRemoved) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
+					t.Errorf("the manager stopped with %v", err)
 				}
-				w.want(t, 0, 1)
+				w.expectRuns(t, 0, 1)
 			})
 		})
 	}
@@ -113,12 +113,12 @@ func TestStartsImmediatelyWhenServed(t *testing.T) {
 		caps.set(capability.RayCluster, capability.Route)
 		mgr := newManager(t)
 		close(mgr.elected)
-		if err := Setup(mgr, caps, []Component{ray(w)}, all); err != nil {
+		if err := Setup(mgr, caps, []Component{ray(w)}, enableAll); err != nil {
 			t.Fatal(err)
 		}
-		w.want(t, 0, 0) // not before the manager starts
+		w.expectRuns(t, 0, 0) // not before the manager starts
 		defer mgr.start()()
-		w.want(t, 1, 1)
+		w.expectRuns(t, 1, 1)
 	})
 }
 
@@ -126,16 +126,16 @@ func TestStartsImmediatelyWhenServed(t *testing.T) {
 func TestStandbyReplicaDoesNotStartComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, everywhere := &worker{}, &standby{}
-		h := newHouse(t, ray(leader, everywhere))
+		h := newTestManager(t, ray(leader, everywhere))
 		defer h.start()()
 		h.serve()
-		h.withdraw() // before the election
-		everywhere.want(t, 0, 0)
+		h.removeKind() // before the election
+		everywhere.expectRuns(t, 0, 0)
 		h.serve()
 		close(h.elected)
-		leader.want(t, 1, 1)
-		everywhere.want(t, 1, 1)
-		if err := h.end(); err != nil {
+		leader.expectRuns(t, 1, 1)
+		everywhere.expectRuns(t, 1, 1)
+		if err := h.stopError(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -156,19 +156,19 @@ func TestFailingSetupIsRetried(t *testing.T) {
 			}
 			return nil
 		}
-		h := newHouse(t, c)
+		h := newTestManager(t, c)
 		close(h.elected)
 		defer h.start()()
 		h.serve()
-		pass(time.Minute) // 1, 2, 4, 8, 16, 30, ... seconds
+		advance(time.Minute) // 1, 2, 4, 8, 16, 30, ... seconds
 		if n := attempts.Load(); n != 6 {
-			t.Errorf("%d attempts in a minute, want 6", n)
+			t.Errorf("got %d attempts in a minute, want 6", n)
 		}
-		w.want(t, 0, 0) // all or nothing
-		pass(time.Minute)
-		w.want(t, 1, 1)
+		w.expectRuns(t, 0, 0) // no runnable of a failed attempt
+		advance(time.Minute)
+		w.expectRuns(t, 1, 1)
 		if h.logCount("no matches for kind") != 7 {
-			t.Errorf("said %q", h.messages)
+			t.Errorf("got log %q, want the error of each failed attempt", h.messages)
 		}
 	})
 }
@@ -178,37 +178,37 @@ func TestRemovedKindAfterFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ray()
 		c.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
-		h := newHouse(t, c)
+		h := newTestManager(t, c)
 		close(h.elected)
 		defer h.start()()
 		h.serve()
-		pass(minBackoff / 2)
-		h.withdraw()
-		if err := h.end(); !errors.Is(err, ErrAPIRemoved) {
-			t.Errorf("ended with %v", err)
+		advance(minBackoff / 2)
+		h.removeKind()
+		if err := h.stopError(); !errors.Is(err, ErrAPIRemoved) {
+			t.Errorf("the manager stopped with %v", err)
 		}
 	})
 }
 
 // The context of Controllers ends with a failed attempt and with the manager.
-func TestContextOfAnAttempt(t *testing.T) {
+func TestContextOfControllersIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var contexts []context.Context
 		c := ray()
 		c.Controllers = func(ctx context.Context, _ ctrl.Manager) error {
 			contexts = append(contexts, ctx)
 			if len(contexts) == 1 {
-				return errors.New("not this time")
+				return errors.New("not yet")
 			}
 			return nil
 		}
-		h := newHouse(t, c)
+		h := newTestManager(t, c)
 		close(h.elected)
 		stop := h.start()
 		h.serve()
-		pass(2 * minBackoff)
+		advance(2 * minBackoff)
 		if len(contexts) != 2 || contexts[0].Err() == nil || contexts[1].Err() != nil {
-			t.Fatalf("%d attempts; the context of the first has to be over, that of the second not", len(contexts))
+			t.Fatalf("got %d attempts, want 2, with only the context of the first canceled", len(contexts))
 		}
 		stop()
 		if contexts[1].Err() == nil {

@@ -92,18 +92,18 @@ func (d *document) read(tree map[string]any, path string) {
 	for _, name := range sortedKeys(tree) {
 		full := strings.TrimPrefix(path+"."+name, ".")
 		row, known := d.settings[d.normalizeKey(full)]
-		below := d.childSettings(full)
+		children := d.childSettings(full)
 		if strings.Contains(name, ".") { // not a path
-			known, below = false, nil
+			known, children = false, nil
 		}
 		switch {
-		case !known && len(below) == 0:
+		case !known && len(children) == 0:
 			d.unknownKeys = append(d.unknownKeys, unknownKey{key: name, path: path, known: sortedKeys(d.childSettings(path))})
 		case tree[name] == nil && row.nullValue != "":
 			d.values[row.key] = value{source: d.source + ": " + full, raw: row.nullValue}
 		case tree[name] == nil:
-		case len(below) > 0:
-			d.readSection(tree[name], full, below)
+		case len(children) > 0:
+			d.readSection(tree[name], full, children)
 		case row.key != "":
 			d.readValue(tree[name], full, row)
 		}
@@ -111,12 +111,12 @@ func (d *document) read(tree map[string]any, path string) {
 }
 
 // readSection reads an object that contains settings. A value of another type is an error for all of them.
-func (d *document) readSection(section any, path string, below map[string][]setting) {
+func (d *document) readSection(section any, path string, children map[string][]setting) {
 	from := d.source + ": " + path
 	fields, isObject := section.(map[string]any)
 	if !isObject {
 		invalid := value{err: typeObject.typeError(from, section)}
-		for _, row := range slices.Concat(slices.Collect(maps.Values(below))...) {
+		for _, row := range slices.Concat(slices.Collect(maps.Values(children))...) {
 			d.values[row.key] = invalid
 		}
 		return
@@ -159,7 +159,7 @@ func (d *document) readItems(lists map[string]any, path string, knownKeys []stri
 	}
 }
 
-// childSettings returns the settings below a path by the next element of their keys.
+// childSettings returns the settings below a path, by the next element of their keys.
 func (d *document) childSettings(path string) map[string][]setting {
 	children := map[string][]setting{}
 	for key, row := range d.settings {

@@ -9,12 +9,12 @@ import (
 
 // An error is one line that names the setting, its value and the fix.
 func TestLoadRejectsInvalidSettings(t *testing.T) {
-	args := func(a ...string) given { return given{args: a} }
-	env := func(name, value string) given { return given{env: map[string]string{name: value}} }
-	file := func(body string) given { return given{}.withFile(body) }
+	args := func(a ...string) inputs { return inputs{args: a} }
+	env := func(name, value string) inputs { return inputs{env: map[string]string{name: value}} }
+	file := func(body string) inputs { return inputs{}.withFile(body) }
 	for name, tc := range map[string]struct {
-		given given
-		want  []string
+		inputs inputs
+		want   []string
 	}{
 		"unknown flag": {args("--metrics-adress=:1"),
 			[]string{"unknown flag --metrics-adress", "known flags: --author-checks, --components, --config", "--zap-time-encoding"}},
@@ -36,7 +36,7 @@ func TestLoadRejectsInvalidSettings(t *testing.T) {
 		"image as URL":           {env("RELATED_IMAGE_ODH_MLFLOW_IMAGE", "https://q/i"), []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "image reference"}},
 		"URL without host":       {env("MLFLOW_URL", "https:///x"), []string{"MLFLOW_URL", "with a host"}},
 		"URL scheme":             {env("MLFLOW_URL", "ftp://a.b"), []string{"MLFLOW_URL", `"ftp://a.b"`, "http or https"}},
-		"URL broken":             {env("MLFLOW_URL", "https://a b"), []string{"MLFLOW_URL"}},
+		"invalid URL":            {env("MLFLOW_URL", "https://a b"), []string{"MLFLOW_URL"}},
 		"URL with query":         {env("MLFLOW_URL", "https://a.b?c=d"), []string{"without user, query"}},
 		"URL with password":      {env("MLFLOW_URL", "https://u:p@a.b"), []string{"without user, query"}},
 		"address":                {args("--metrics-bind-address=8443"), []string{"--metrics-bind-address", `"8443"`, "host:port"}},
@@ -52,13 +52,13 @@ func TestLoadRejectsInvalidSettings(t *testing.T) {
 		"log file key":           {file("logging: {encoder: xml}"), []string{"logging.encoder", "xml"}},
 
 		"missing file":                 {args("--config=gone.yaml"), []string{"gone.yaml", "does not exist", "--config"}},
-		"not YAML":                     {given{args: []string{"--config=f"}, files: map[string]string{"f": "a: [b"}}, []string{"f is not valid YAML"}},
-		"not an object":                {given{args: []string{"--config=f"}, files: map[string]string{"f": "[]"}}, []string{"f must hold one PlatformOperatorConfiguration"}},
+		"not YAML":                     {inputs{args: []string{"--config=f"}, files: map[string]string{"f": "a: [b"}}, []string{"f is not valid YAML"}},
+		"not an object":                {inputs{args: []string{"--config=f"}, files: map[string]string{"f": "[]"}}, []string{"f must hold one PlatformOperatorConfiguration"}},
 		"duplicate key":                {file("namespace: a\nnamespace: b"), []string{"operator.yaml", "namespace"}},
-		"file of another kind":         {given{args: []string{"--config=f"}, files: map[string]string{"f": "kind: ConfigMap"}}, []string{"ConfigMap", "must be config.platform.opendatahub.io/v1alpha1, PlatformOperatorConfiguration"}},
-		"empty file":                   {given{args: []string{"--config=f"}, files: map[string]string{"f": ""}}, []string{"must be config.platform.opendatahub.io/v1alpha1"}},
+		"file of another kind":         {inputs{args: []string{"--config=f"}, files: map[string]string{"f": "kind: ConfigMap"}}, []string{"ConfigMap", "must be config.platform.opendatahub.io/v1alpha1, PlatformOperatorConfiguration"}},
+		"empty file":                   {inputs{args: []string{"--config=f"}, files: map[string]string{"f": ""}}, []string{"must be config.platform.opendatahub.io/v1alpha1"}},
 		"unknown key":                  {file("namespaces: a"), []string{"operator.yaml", `unknown key "namespaces" at the top`, "did you mean namespace?", "apiVersion, appwrapper, components, exposure, health, kind, leaderElection, logging, metrics, mlflow, modelcatalog, modelmesh, modelregistry, namespace, platform, raycluster, tls, webhook"}},
-		"a path as a key":              {file("mlflow.image: a"), []string{`unknown key "mlflow.image" at the top`}},
+		"path as a key":                {file("mlflow.image: a"), []string{`unknown key "mlflow.image" at the top`}},
 		"unknown deep key":             {file("mlflow: {gateway: a}"), []string{`unknown key "gateway" in mlflow`, "gatewayName, gatewayNamespace, image, namespaceRBAC, resourceNamePrefix, sectionTitle, url"}},
 		"key in wrong case":            {file("Namespace: a"), []string{`unknown key "Namespace"`}},
 		"value of wrong type":          {file("metrics: {secure: 1}"), []string{"metrics.secure 1: must be true or false"}},
@@ -84,7 +84,7 @@ func TestLoadRejectsInvalidSettings(t *testing.T) {
 		"empty list in file":        {file("components: []"), []string{"components", "enables no component"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := tc.given.load()
+			_, err := tc.inputs.load()
 			if err == nil {
 				t.Fatal("the configuration was not rejected")
 			}
@@ -125,7 +125,7 @@ func TestEnabledComponents(t *testing.T) {
 		"null in the file is ignored":       {file: "components: null", want: []string{"appwrapper", "mlflow"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := given{args: tc.args, env: tc.env}
+			g := inputs{args: tc.args, env: tc.env}
 			if tc.file != "" {
 				g = g.withFile(tc.file)
 			}
@@ -133,14 +133,14 @@ func TestEnabledComponents(t *testing.T) {
 			if diff := cmp.Diff(tc.want, cfg.EnabledComponents()); diff != "" {
 				t.Errorf("enabled (-want +got):\n%s", diff)
 			}
-			if cfg.Enabled("unheard-of") {
+			if cfg.Enabled("unknown") {
 				t.Error("an unknown component is enabled")
 			}
 		})
 	}
 }
 
-func TestLoadRejectsComponentIfTheBuildHasNone(t *testing.T) {
+func TestLoadRejectsComponentInBuildWithoutComponents(t *testing.T) {
 	_, err := Load(Program{}, []string{"--components=mlflow"}, func(string) (string, bool) { return "", false }, noFiles)
 	if err == nil || !strings.Contains(err.Error(), "contains none") {
 		t.Errorf("got error %v, want one that the build contains no components", err)
@@ -155,7 +155,7 @@ func FuzzFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		g := given{args: []string{"--config=f"}, files: map[string]string{"f": text}}
+		g := inputs{args: []string{"--config=f"}, files: map[string]string{"f": text}}
 		if cfg, err := g.load(); err == nil && cfg.Namespace == "" {
 			t.Error("a configuration without a namespace was accepted")
 		}
@@ -168,7 +168,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add("--components", "*,-mlflow")
 	f.Add("-", "--=x")
 	f.Fuzz(func(t *testing.T, first, second string) {
-		if cfg, err := (given{args: []string{first, second}}).load(); err == nil && cfg.Namespace == "" {
+		if cfg, err := (inputs{args: []string{first, second}}).load(); err == nil && cfg.Namespace == "" {
 			t.Error("a configuration without a namespace was accepted")
 		}
 	})

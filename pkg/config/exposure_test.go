@@ -12,17 +12,17 @@ func TestExposure(t *testing.T) {
 		file string
 		want Exposure
 	}{
-		"no setting":  {"exposure: {}", Exposure{Kind: ExposeAuto}},
-		"the Gateway": {"exposure: {kind: gateway}", Exposure{Kind: ExposeGateway}},
-		"an Ingress": {"exposure: {kind: ingress, ingressClass: nginx, ingressDomain: apps.example.org, ingressAnnotations: [cert-manager.io/cluster-issuer=ours, " +
+		"no setting": {"exposure: {}", Exposure{Kind: ExposeAuto}},
+		"gateway":    {"exposure: {kind: gateway}", Exposure{Kind: ExposeGateway}},
+		"ingress": {"exposure: {kind: ingress, ingressClass: nginx, ingressDomain: apps.example.org, ingressAnnotations: [cert-manager.io/cluster-issuer=own, " +
 			"'nginx.ingress.kubernetes.io/whitelist-source-range=10.0.0.0/8,192.168.0.0/16', a=b=c]}", Exposure{
 			Kind: ExposeIngress, IngressClass: "nginx", IngressDomain: "apps.example.org", IngressAnnotations: map[string]string{
-				"cert-manager.io/cluster-issuer": "ours", "nginx.ingress.kubernetes.io/whitelist-source-range": "10.0.0.0/8,192.168.0.0/16", "a": "b=c",
+				"cert-manager.io/cluster-issuer": "own", "nginx.ingress.kubernetes.io/whitelist-source-range": "10.0.0.0/8,192.168.0.0/16", "a": "b=c",
 			},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := (given{}).withFile(c.file).load()
+			got, err := (inputs{}).withFile(c.file).load()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestExposure(t *testing.T) {
 		"exposure: {ingressAnnotations: [without value]}": "must be a list such as",
 		"exposure: {ingressClass: Big}":                   "must be an object name",
 	} {
-		if _, err := (given{}).withFile(file).load(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (inputs{}).withFile(file).load(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want %q", file, err, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestExposureOfRayClusters(t *testing.T) {
 		"Ray by gateway, rest ingress": {ingress + "raycluster: {publish: gateway}", false, published{PublishGateway, "apps.example.org", "data-science-gateway", "edge"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ray, _, err := mustLoad(t, (given{}).withFile(c.file)).RayCluster(nil)
+			ray, _, err := mustLoad(t, (inputs{}).withFile(c.file)).RayCluster(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

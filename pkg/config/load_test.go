@@ -17,14 +17,14 @@ import (
 
 var program = Program{Components: []string{"mlflow", "appwrapper", "platform"}, MLflowVersion: "v3.14.0"}
 
-// given is one start of the program: arguments, environment, and files by path.
-type given struct {
+// inputs are the arguments, the environment, and the files by path of a start of the program.
+type inputs struct {
 	args  []string
 	env   map[string]string
 	files map[string]string
 }
 
-func (g given) load() (Config, error) {
+func (g inputs) load() (Config, error) {
 	lookup := func(name string) (string, bool) {
 		v, ok := g.env[name]
 		return v, ok
@@ -41,7 +41,7 @@ func (g given) load() (Config, error) {
 const header = "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"
 
 // withFile adds a configuration file and the flag that names it.
-func (g given) withFile(body string) given {
+func (g inputs) withFile(body string) inputs {
 	g.args = append(slices.Clone(g.args), "--config=operator.yaml")
 	g.files = maps.Clone(g.files)
 	if g.files == nil {
@@ -51,7 +51,7 @@ func (g given) withFile(body string) given {
 	return g
 }
 
-func mustLoad(t *testing.T, g given) Config {
+func mustLoad(t *testing.T, g inputs) Config {
 	t.Helper()
 	cfg, err := g.load()
 	if err != nil {
@@ -61,9 +61,9 @@ func mustLoad(t *testing.T, g given) Config {
 }
 
 func TestLoadUsesDefaults(t *testing.T) {
-	cfg := mustLoad(t, given{})
+	cfg := mustLoad(t, inputs{})
 	if !strings.HasSuffix(cfg.Webhook.CertDir, "serving-certs") {
-		t.Errorf("webhook certificate directory %q", cfg.Webhook.CertDir)
+		t.Errorf("unexpected webhook certificate directory %q", cfg.Webhook.CertDir)
 	}
 	cfg.Webhook.CertDir = ""
 	want := Config{
@@ -87,7 +87,7 @@ func TestLoadUsesDefaults(t *testing.T) {
 	}
 }
 
-// TestSourcesOfSettingsHavePrecedence sets every setting of the table in all its sources and takes the sources away from the top.
+// TestSourcesOfSettingsHavePrecedence adds the sources of each setting in ascending precedence.
 func TestSourcesOfSettingsHavePrecedence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flag, env, key string
@@ -125,7 +125,7 @@ func TestSourcesOfSettingsHavePrecedence(t *testing.T) {
 		"webhook port": {flag: "webhook-port", key: "webhook.port", values: [3]string{"1", "", "65535"},
 			fallback: "9443", get: func(c Config) any { return c.Webhook.Port }},
 		"webhook dir": {flag: "webhook-cert-dir", key: "webhook.certDir", values: [3]string{"/a", "", "/c"},
-			fallback: mustLoad(t, given{}).Webhook.CertDir, get: func(c Config) any { return c.Webhook.CertDir }},
+			fallback: mustLoad(t, inputs{}).Webhook.CertDir, get: func(c Config) any { return c.Webhook.CertDir }},
 		"webhook mode": {flag: "webhook-cert-mode", key: "webhook.mode", values: [3]string{"self", "", "mounted"},
 			fallback: "auto", get: func(c Config) any { return c.Webhook.Mode }},
 		"mlflow image": {env: "MLFLOW_IMAGE", key: "mlflow.image", values: [3]string{"", "b", "c"},
@@ -144,13 +144,13 @@ func TestSourcesOfSettingsHavePrecedence(t *testing.T) {
 			fallback: "mlflow-operator-", get: func(c Config) any { return c.MLflow.ResourceNamePrefix }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect := func(g given, text, source string) {
+			expect := func(g inputs, text, source string) {
 				t.Helper()
 				if got := stringOf(tc.get(mustLoad(t, g))); got != canonical(text) {
 					t.Errorf("%s: got %q, want %q", source, got, canonical(text))
 				}
 			}
-			g := given{}
+			g := inputs{}
 			expect(g, tc.fallback, "default")
 			if tc.key != "" {
 				g = g.withFile(nested(tc.key, tc.values[2]))
@@ -172,29 +172,29 @@ func TestSourcesOfSettingsHavePrecedence(t *testing.T) {
 	}
 }
 
-// A key of the file is that of one setting.
+// Each key of the file belongs to one setting.
 func TestKeysAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range append(settings(&Config{}, program.Components), componentSections()...) {
 		if row.key != "" && seen[row.key] {
-			t.Errorf("%s is set twice", row.key)
+			t.Errorf("two settings have the key %s", row.key)
 		}
 		seen[row.key] = true
 	}
 	if len(seen) < 90 {
-		t.Errorf("%d keys", len(seen))
+		t.Errorf("got %d keys, want at least 90", len(seen))
 	}
 }
 
 func TestFlagForms(t *testing.T) {
 	for name, args := range map[string][]string{
-		"as shipped":       {"--leader-elect", "--health-probe-bind-address=:8082", "-metrics-bind-address=:8443"},
-		"value apart":      {"--leader-elect=true", "-health-probe-bind-address", ":8082", "--metrics-bind-address", ":8443"},
-		"the last counts":  {"--metrics-bind-address=:1", "-health-probe-bind-address=:8082", "--metrics-bind-address=:8443"},
-		"bare and numeric": {"-leader-elect=1", "-health-probe-bind-address=:8082", "-metrics-bind-address=:8443"},
+		"flags of the manifests": {"--leader-elect", "--health-probe-bind-address=:8082", "-metrics-bind-address=:8443"},
+		"separate values":        {"--leader-elect=true", "-health-probe-bind-address", ":8082", "--metrics-bind-address", ":8443"},
+		"repeated flag":          {"--metrics-bind-address=:1", "-health-probe-bind-address=:8082", "--metrics-bind-address=:8443"},
+		"numeric boolean":        {"-leader-elect=1", "-health-probe-bind-address=:8082", "-metrics-bind-address=:8443"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := mustLoad(t, given{args: args})
+			cfg := mustLoad(t, inputs{args: args})
 			if !cfg.LeaderElection.Enabled || cfg.Metrics.BindAddress != ":8443" || cfg.Health.BindAddress != ":8082" {
 				t.Errorf("got %+v, want leader election and the given addresses", cfg)
 			}
@@ -205,122 +205,122 @@ func TestFlagForms(t *testing.T) {
 // [mlflow-1] POD_NAMESPACE names the namespace when no flag does, and an empty value counts as unset.
 func TestNamespaceMLflow1(t *testing.T) {
 	for name, tc := range map[string]struct {
-		given given
-		want  string
+		inputs inputs
+		want   string
 	}{
-		"from the pod": {given{env: map[string]string{"POD_NAMESPACE": "custom-apps"}}, "custom-apps"},
-		"empty":        {given{env: map[string]string{"POD_NAMESPACE": ""}}, "opendatahub"},
-		"flag first":   {given{args: []string{"--namespace=flagged"}, env: map[string]string{"POD_NAMESPACE": "custom-apps"}}, "flagged"},
+		"POD_NAMESPACE":          {inputs{env: map[string]string{"POD_NAMESPACE": "custom-apps"}}, "custom-apps"},
+		"empty POD_NAMESPACE":    {inputs{env: map[string]string{"POD_NAMESPACE": ""}}, "opendatahub"},
+		"flag and POD_NAMESPACE": {inputs{args: []string{"--namespace=flagged"}, env: map[string]string{"POD_NAMESPACE": "custom-apps"}}, "flagged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := mustLoad(t, tc.given).Namespace; got != tc.want {
-				t.Errorf("namespace %q, want %q", got, tc.want)
+			if got := mustLoad(t, tc.inputs).Namespace; got != tc.want {
+				t.Errorf("got namespace %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// [mlflow-2] MLflow needs an image and a version, and the program a namespace. Without an image MLflow stays off, and the others
-// run, as in the Deployments of the operators before.
+// [mlflow-2] MLflow needs an image and a version, and the program a namespace. Without an image, MLflow is disabled and the other components
+// run, as in the Deployments of legacy operators.
 func TestStartNeedsMLflow2(t *testing.T) {
 	image := map[string]string{"MLFLOW_IMAGE": "quay.io/o/mlflow:1"}
-	if err := mustLoad(t, given{env: image}).CheckComplete(); err != nil {
-		t.Errorf("complete, but refused: %v", err)
+	if err := mustLoad(t, inputs{env: image}).CheckComplete(); err != nil {
+		t.Errorf("CheckComplete failed with an image and a version: %v", err)
 	}
-	err := mustLoad(t, given{}).CheckComplete()
+	err := mustLoad(t, inputs{}).CheckComplete()
 	for _, part := range []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE", "mlflow.image"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("without an image: error %v, want it to name %s", err, part)
 		}
 	}
-	left := mustLoad(t, given{})
-	if reasons := left.DisableIncompleteComponents(); len(reasons) != 1 || left.Enabled("mlflow") || left.CheckComplete() != nil {
-		t.Errorf("MLflow is on: %t, reasons %v", left.Enabled("mlflow"), reasons)
+	cfgWithoutImage := mustLoad(t, inputs{})
+	if reasons := cfgWithoutImage.DisableIncompleteComponents(); len(reasons) != 1 || cfgWithoutImage.Enabled("mlflow") || cfgWithoutImage.CheckComplete() != nil {
+		t.Errorf("got MLflow enabled: %t, reasons %v, want it disabled for one reason", cfgWithoutImage.Enabled("mlflow"), reasons)
 	}
-	if others := mustLoad(t, given{}).EnabledComponents(); len(left.EnabledComponents()) != len(others)-1 {
-		t.Errorf("on are %q, want all of %q but mlflow", left.EnabledComponents(), others)
+	if others := mustLoad(t, inputs{}).EnabledComponents(); len(cfgWithoutImage.EnabledComponents()) != len(others)-1 {
+		t.Errorf("got enabled components %q, want all of %q except mlflow", cfgWithoutImage.EnabledComponents(), others)
 	}
-	if err := mustLoad(t, given{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
+	if err := mustLoad(t, inputs{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
 		t.Errorf("disabled component without an image: unexpected error %v", err)
 	}
-	cfg := mustLoad(t, given{env: image})
+	cfg := mustLoad(t, inputs{env: image})
 	cfg.MLflow.Version = ""
 	if err := cfg.CheckComplete(); err == nil || !strings.Contains(err.Error(), "version") {
 		t.Errorf("got error %v, want one that names the missing version", err)
 	}
-	if _, err := (given{args: []string{"--namespace="}, env: image}).load(); err == nil || !strings.Contains(err.Error(), "namespace") {
+	if _, err := (inputs{args: []string{"--namespace="}, env: image}).load(); err == nil || !strings.Contains(err.Error(), "namespace") {
 		t.Errorf("got error %v, want one that names the namespace", err)
 	}
 }
 
-// [mlflow-3] The platform's namespace counts only together with the module switch.
+// [mlflow-3] APPLICATIONS_NAMESPACE takes effect only with the component platform.
 func TestApplicationsNamespaceMLflow3(t *testing.T) {
 	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
 	for name, tc := range map[string]struct {
 		env  map[string]string
 		want string
 	}{
-		"off":                      {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
-		"not set":                  {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
-		"on":                       {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
-		"on but empty":             {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
-		"on, no name":              {map[string]string{module: "true"}, "flagged"},
+		"disabled":                 {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
+		"no variable":              {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
+		"enabled":                  {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
+		"enabled, empty namespace": {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
+		"enabled, no namespace":    {map[string]string{module: "true"}, "flagged"},
 		"ENABLE_PLATFORM is true":  {map[string]string{"APPLICATIONS_NAMESPACE": "apps", "ENABLE_PLATFORM": "true"}, "apps"},
 		"ENABLE_PLATFORM is false": {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true", "ENABLE_PLATFORM": "false"}, "flagged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := mustLoad(t, given{args: []string{"--namespace=flagged"}, env: tc.env})
+			cfg := mustLoad(t, inputs{args: []string{"--namespace=flagged"}, env: tc.env})
 			if cfg.Namespace != tc.want {
-				t.Errorf("namespace %q, want %q", cfg.Namespace, tc.want)
+				t.Errorf("got namespace %q, want %q", cfg.Namespace, tc.want)
 			}
 		})
 	}
 }
 
-// [mlflow-66] The legacy switch of the module enables the component platform, and cannot disable it, because the component does
-// more than MLflow needs.
+// [mlflow-66] The legacy variable enables the component platform, but cannot disable it, because the component does more than the legacy
+// module.
 func TestLegacyVariableOfThePlatform(t *testing.T) {
 	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
 	for name, tc := range map[string]struct {
-		given given
-		want  bool
+		inputs inputs
+		want   bool
 	}{
-		"default":                          {given{}, false},
-		"on":                               {given{env: map[string]string{module: "true"}}, true},
-		"enabled by 1":                     {given{env: map[string]string{module: " 1 "}}, true},
-		"no boolean":                       {given{env: map[string]string{module: "enabled"}}, false},
-		"ENABLE_PLATFORM takes precedence": {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
-		"only ENABLE_PLATFORM":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
-		"the flag counts most":             {given{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
-		"off against the file":             {given{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
-		"on against the file":              {given{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
-		"off after list in flag":           {given{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
+		"default":                          {inputs{}, false},
+		"enabled":                          {inputs{env: map[string]string{module: "true"}}, true},
+		"enabled by 1":                     {inputs{env: map[string]string{module: " 1 "}}, true},
+		"invalid boolean":                  {inputs{env: map[string]string{module: "enabled"}}, false},
+		"ENABLE_PLATFORM takes precedence": {inputs{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
+		"only ENABLE_PLATFORM":             {inputs{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
+		"flag takes precedence":            {inputs{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
+		"disabled, enabled in the file":    {inputs{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
+		"enabled, disabled in the file":    {inputs{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
+		"enabled, list in a flag":          {inputs{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := mustLoad(t, tc.given).Enabled("platform"); got != tc.want {
-				t.Errorf("enabled: %t, want %t", got, tc.want)
+			if got := mustLoad(t, tc.inputs).Enabled("platform"); got != tc.want {
+				t.Errorf("got enabled %t, want %t", got, tc.want)
 			}
 		})
 	}
 	if usage := Usage(program); !strings.Contains(usage, "$ENABLE_PLATFORM, $"+module) {
-		t.Errorf("the usage does not name the variable:\n%s, want it to contain %q", usage, "$ENABLE_PLATFORM, $"+module)
+		t.Errorf("the usage does not contain %[2]q:\n%[1]s", usage, "$ENABLE_PLATFORM, $"+module)
 	}
 }
 
 // [mlflow-5] RELATED_IMAGE_ODH_MLFLOW_IMAGE takes precedence over MLFLOW_IMAGE, and MLFLOW_IMAGE changes nothing but the image.
 func TestImagesMLflow5(t *testing.T) {
 	both := map[string]string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE": "related:1", "MLFLOW_IMAGE": "legacy:1"}
-	if got := mustLoad(t, given{env: both}).MLflow.Image; got != "related:1" {
+	if got := mustLoad(t, inputs{env: both}).MLflow.Image; got != "related:1" {
 		t.Errorf("image %q, want %q", got, "related:1")
 	}
 	both["RELATED_IMAGE_ODH_MLFLOW_IMAGE"] = ""
-	cfg := mustLoad(t, given{env: both})
+	cfg := mustLoad(t, inputs{env: both})
 	if cfg.MLflow.Image != "legacy:1" || cfg.MLflow.ExternalURL != "" || cfg.Namespace != "opendatahub" {
 		t.Errorf("got %+v, want the legacy image and the default namespace", cfg.MLflow)
 	}
 }
 
-// [D29] Only a real URL is one, and it is normalised once.
+// [D29] A configured URL is normalized, and placeholders count as unset.
 func TestExternalURL(t *testing.T) {
 	for name, tc := range map[string]struct{ raw, want string }{
 		"unset":                  {"", ""},
@@ -328,13 +328,13 @@ func TestExternalURL(t *testing.T) {
 		"example":                {"https://mlflow.example.com", ""},
 		"example with slash":     {"https://mlflow.example.com/", ""},
 		"shipped placeholder":    {PlaceholderURL, ""},
-		"real":                   {"https://gw.apps.lab.test", "https://gw.apps.lab.test"},
-		"bare host":              {"gw.apps.lab.test/", "https://gw.apps.lab.test"},
+		"URL":                    {"https://gw.apps.lab.test", "https://gw.apps.lab.test"},
+		"host without scheme":    {"gw.apps.lab.test/", "https://gw.apps.lab.test"},
 		"blanks and slashes":     {" https://gw.apps.lab.test// ", "https://gw.apps.lab.test"},
 		"port and path are kept": {"http://gw.test:8080/ml/", "http://gw.test:8080/ml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mustLoad(t, given{env: map[string]string{"MLFLOW_URL": tc.raw}}).MLflow
+			m := mustLoad(t, inputs{env: map[string]string{"MLFLOW_URL": tc.raw}}).MLflow
 			if m.ExternalURL != tc.want {
 				t.Errorf("got %q, want %q", m.ExternalURL, tc.want)
 			}
@@ -345,15 +345,15 @@ func TestExternalURL(t *testing.T) {
 func TestOperatorNamespace(t *testing.T) {
 	mounted := map[string]string{namespaceFile: "from-file\n"}
 	for name, tc := range map[string]struct {
-		given given
-		want  string
+		inputs inputs
+		want   string
 	}{
-		"pod":             {given{args: []string{"--namespace=apps"}, env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
-		"service account": {given{args: []string{"--namespace=apps"}, files: mounted}, "from-file"},
-		"outside":         {given{args: []string{"--namespace=apps"}}, "apps"},
+		"POD_NAMESPACE":     {inputs{args: []string{"--namespace=apps"}, env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
+		"ServiceAccount":    {inputs{args: []string{"--namespace=apps"}, files: mounted}, "from-file"},
+		"outside a cluster": {inputs{args: []string{"--namespace=apps"}}, "apps"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := mustLoad(t, tc.given)
+			cfg := mustLoad(t, tc.inputs)
 			if cfg.OperatorNamespace != tc.want || cfg.LeaderElection.Namespace != tc.want {
 				t.Errorf("got %q and %q, want %q", cfg.OperatorNamespace, cfg.LeaderElection.Namespace, tc.want)
 			}
@@ -362,26 +362,26 @@ func TestOperatorNamespace(t *testing.T) {
 }
 
 func TestLoadParsesLoggingFlags(t *testing.T) {
-	g := given{args: []string{"--zap-devel", "--zap-log-level=3", "--zap-encoder=console", "--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"}}
+	g := inputs{args: []string{"--zap-devel", "--zap-log-level=3", "--zap-encoder=console", "--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"}}
 	options := mustLoad(t, g).Logging
 	if !options.Development || options.NewEncoder == nil || options.TimeEncoder == nil {
 		t.Errorf("got %+v, want development logging with both encoders", options)
 	}
 	if !options.Level.Enabled(zapcore.Level(-3)) || options.Level.Enabled(zapcore.Level(-4)) {
-		t.Errorf("level %v, want 3", options.Level)
+		t.Errorf("got level %v, want 3", options.Level)
 	}
 	if !options.StacktraceLevel.Enabled(zapcore.PanicLevel) || options.StacktraceLevel.Enabled(zapcore.ErrorLevel) {
-		t.Errorf("stack traces from %v, want panic", options.StacktraceLevel)
+		t.Errorf("got stack traces from level %v, want panic", options.StacktraceLevel)
 	}
-	fromFile := mustLoad(t, given{}.withFile("logging: {level: error, development: false}"))
+	fromFile := mustLoad(t, inputs{}.withFile("logging: {level: error, development: false}"))
 	if fromFile.Logging.Level.Enabled(zapcore.InfoLevel) || fromFile.Logging.Development {
-		t.Errorf("from the file: %+v", fromFile.Logging)
+		t.Errorf("got %+v, want the level and mode of the file", fromFile.Logging)
 	}
 }
 
 func TestHelpFlagReturnsErrHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "-help"} {
-		if _, err := (given{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
+		if _, err := (inputs{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
 			t.Errorf("%s: unexpected error: %v", arg, err)
 		}
 	}
@@ -389,7 +389,7 @@ func TestHelpFlagReturnsErrHelp(t *testing.T) {
 	for _, part := range []string{"--metrics-bind-address", "$RELATED_IMAGE_ODH_MLFLOW_IMAGE, $MLFLOW_IMAGE, file mlflow.image",
 		"--enable-appwrapper, $ENABLE_APPWRAPPER", "(default opendatahub)", "--zap-log-level", "--components"} {
 		if !strings.Contains(usage, part) {
-			t.Errorf("usage lacks %q", part)
+			t.Errorf("the usage does not contain %q", part)
 		}
 	}
 }

@@ -51,7 +51,7 @@ const (
 // leaderElectType rejects the leader-for-life election of the legacy operator, which never had the permissions for it [M35].
 func leaderElectType(raw string) error {
 	if strings.TrimSpace(raw) != "lease" {
-		return errors.New("must be lease: a leader for life was dropped")
+		return errors.New("must be lease, because leader-for-life election is not supported")
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)
 	return nil
 }
 
-// deploymentOf returns the name of a pod without the two suffixes of Deployment and ReplicaSet, "" if it has fewer.
+// deploymentOf returns the name of a pod without the suffixes of the ReplicaSet and the pod, or "" if it lacks them.
 func deploymentOf(pod string) string {
 	for range 2 {
 		pod = pod[:max(0, strings.LastIndex(pod, "-"))]
@@ -88,7 +88,7 @@ func deploymentOf(pod string) string {
 	return pod
 }
 
-// isFalse reports whether a switch is false; invalid values are not.
+// isFalse reports whether a boolean is false. It returns false for invalid values.
 func isFalse(raw string) bool {
 	raw = strings.ToLower(strings.TrimSpace(raw))
 	return raw == "false" || raw == "0" || raw == "f" || raw == "no" || raw == "off"

@@ -32,16 +32,16 @@ func meshVariables() (map[string]string, ModelMesh) {
 		}
 }
 
-// A blank variable leaves the default in force, any other value counts.
+// A blank variable counts as unset. Any other value overrides the default.
 func TestModelMeshVariables(t *testing.T) {
 	env, want := meshVariables()
-	if diff := cmp.Diff(want, mustLoad(t, given{env: env}).ModelMesh); diff != "" {
+	if diff := cmp.Diff(want, mustLoad(t, inputs{env: env}).ModelMesh); diff != "" {
 		t.Errorf("all set (-want +got):\n%s", diff)
 	}
 	for name := range env {
 		env[name] = "  "
 	}
-	if diff := cmp.Diff(defaultModelMesh(), mustLoad(t, given{env: env}).ModelMesh); diff != "" {
+	if diff := cmp.Diff(defaultModelMesh(), mustLoad(t, inputs{env: env}).ModelMesh); diff != "" {
 		t.Errorf("all blank (-want +got):\n%s", diff)
 	}
 }
@@ -49,7 +49,7 @@ func TestModelMeshVariables(t *testing.T) {
 // The file has the same effect as the variables.
 func TestModelMeshFile(t *testing.T) {
 	_, want := meshVariables()
-	got := mustLoad(t, given{}.withFile(`
+	got := mustLoad(t, inputs{}.withFile(`
 modelmesh:
   namespace: serving
   namespaceScope: true
@@ -71,17 +71,17 @@ modelmesh:
 	}
 }
 
-// The legacy switches recognized one word each, and ignored all other values.
+// As in the legacy operator, each boolean variable recognizes one value and ignores all others.
 func TestModelMeshSwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ scope, ignore bool }{
 		"": {}, "true": {scope: true}, "false": {ignore: true}, "True": {}, "auto": {}, "0": {},
 	} {
-		m := mustLoad(t, given{env: map[string]string{
+		m := mustLoad(t, inputs{env: map[string]string{
 			"NAMESPACE_SCOPE": raw, "ENABLE_ISVC_WATCH": raw, "ENABLE_CSR_WATCH": raw, "ENABLE_SECRET_WATCH": raw,
 		}}).ModelMesh
 		if m.NamespaceScope != want.scope || m.IgnoreInferenceServices != want.ignore ||
 			m.IgnoreClusterServingRuntimes != want.ignore || m.IgnoreSecrets != want.ignore {
-			t.Errorf("switches set to %q: got %+v", raw, m)
+			t.Errorf("variables set to %q: got %+v, want %+v", raw, m, want)
 		}
 	}
 }
@@ -89,15 +89,15 @@ func TestModelMeshSwitches(t *testing.T) {
 func TestModelMeshNamespace(t *testing.T) {
 	mounted := map[string]string{namespaceFile: "from-file\n"}
 	for name, tc := range map[string]struct {
-		given given
-		want  string
+		inputs inputs
+		want   string
 	}{
-		"NAMESPACE set":  {given{env: map[string]string{"NAMESPACE": "said", "POD_NAMESPACE": "pod"}, files: mounted}, "said"},
-		"of the pod":     {given{env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
-		"of the account": {given{files: mounted}, "from-file"},
-		"unknown":        {given{}, "opendatahub"},
+		"NAMESPACE set":  {inputs{env: map[string]string{"NAMESPACE": "configured", "POD_NAMESPACE": "pod"}, files: mounted}, "configured"},
+		"POD_NAMESPACE":  {inputs{env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
+		"ServiceAccount": {inputs{files: mounted}, "from-file"},
+		"unknown":        {inputs{}, "opendatahub"},
 	} {
-		if got := mustLoad(t, tc.given).ModelMesh.Namespace; got != tc.want {
+		if got := mustLoad(t, tc.inputs).ModelMesh.Namespace; got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
@@ -111,60 +111,60 @@ func TestModelMeshControllerDeployment(t *testing.T) {
 		"operator-5d4f8-x2x":              "operator",
 		"odh-platform-operator-5d4f8-x2x": "odh-platform-operator",
 	} {
-		if got := mustLoad(t, given{env: map[string]string{"POD_NAME": pod}}).ModelMesh.ControllerDeployment; got != want {
+		if got := mustLoad(t, inputs{env: map[string]string{"POD_NAME": pod}}).ModelMesh.ControllerDeployment; got != want {
 			t.Errorf("pod %q: %q, want %q", pod, got, want)
 		}
 	}
-	if got := mustLoad(t, given{env: map[string]string{"POD_NAME": "a-b-c", "CONTROLLER_DEPLOYMENT": "said"}}).ModelMesh.ControllerDeployment; got != "said" {
-		t.Errorf("got %q, want 'said'", got)
+	if got := mustLoad(t, inputs{env: map[string]string{"POD_NAME": "a-b-c", "CONTROLLER_DEPLOYMENT": "configured"}}).ModelMesh.ControllerDeployment; got != "configured" {
+		t.Errorf("got %q, want configured", got)
 	}
 }
 
-// The file of defaults need not be there, unless a user names it; a component that is off reads none.
+// The default file of defaults is optional, a configured file is required. A disabled component reads neither.
 func TestModelMeshDefaultsFile(t *testing.T) {
-	was := program.Components
-	program.Components = append(was[:len(was):len(was)], "modelmesh")
-	defer func() { program.Components = was }()
+	original := program.Components
+	program.Components = append(original[:len(original):len(original)], "modelmesh")
+	defer func() { program.Components = original }()
 	withDefaults := map[string]string{modelMeshDefaults: "podsPerRuntime: 3"}
-	named := map[string]string{"MODELMESH_DEFAULTS_FILE": "/mine.yaml"}
+	configured := map[string]string{"MODELMESH_DEFAULTS_FILE": "/mine.yaml"}
 	for name, tc := range map[string]struct {
-		given given
-		want  string
+		inputs inputs
+		want   string
 	}{
-		"no setting":         {given{}, ""},
-		"at the old place":   {given{files: withDefaults}, "podsPerRuntime: 3"},
-		"named":              {given{env: named, files: map[string]string{"/mine.yaml": "podsPerRuntime: 4"}}, "podsPerRuntime: 4"},
-		"component disabled": {given{args: []string{"--enable-modelmesh=false"}, files: withDefaults}, ""},
-		"off and named":      {given{args: []string{"--enable-modelmesh=false"}, env: named}, ""},
+		"no setting":                     {inputs{}, ""},
+		"default path":                   {inputs{files: withDefaults}, "podsPerRuntime: 3"},
+		"configured":                     {inputs{env: configured, files: map[string]string{"/mine.yaml": "podsPerRuntime: 4"}}, "podsPerRuntime: 4"},
+		"component disabled":             {inputs{args: []string{"--enable-modelmesh=false"}, files: withDefaults}, ""},
+		"configured, component disabled": {inputs{args: []string{"--enable-modelmesh=false"}, env: configured}, ""},
 	} {
-		if got := mustLoad(t, tc.given).ModelMesh.Defaults; got != tc.want {
+		if got := mustLoad(t, tc.inputs).ModelMesh.Defaults; got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
-	if _, err := (given{env: named}).load(); err == nil || !strings.Contains(err.Error(), "/mine.yaml") || !strings.Contains(err.Error(), "MODELMESH_DEFAULTS_FILE") {
-		t.Errorf("a file that is named and not there: %v", err)
+	if _, err := (inputs{env: configured}).load(); err == nil || !strings.Contains(err.Error(), "/mine.yaml") || !strings.Contains(err.Error(), "MODELMESH_DEFAULTS_FILE") {
+		t.Errorf("got error %v for a missing configured file, want one that names it", err)
 	}
 }
 
-// [M36] DEV_MODE_LOGGING=false does not switch it on.
+// [M36] DEV_MODE_LOGGING=false does not enable development logging.
 func TestDevModeLogging(t *testing.T) {
 	for raw, want := range map[string]bool{"": false, "false": false, "False": false, "0": false, "no": false, "true": true, "1": true, "please": true} {
-		if got := mustLoad(t, given{env: map[string]string{"DEV_MODE_LOGGING": raw}}).Logging.Development; got != want {
+		if got := mustLoad(t, inputs{env: map[string]string{"DEV_MODE_LOGGING": raw}}).Logging.Development; got != want {
 			t.Errorf("%q: got %t, want %t", raw, got, want)
 		}
 	}
 	env := map[string]string{"DEV_MODE_LOGGING": "true"}
-	if mustLoad(t, given{env: env, args: []string{"--zap-devel=false"}}).Logging.Development {
+	if mustLoad(t, inputs{env: env, args: []string{"--zap-devel=false"}}).Logging.Development {
 		t.Error("want the flag to take precedence over the variable")
 	}
-	if mustLoad(t, given{env: env}.withFile("logging: {development: false}")).Logging.Development {
-		t.Error("the file takes precedence over the variable")
+	if mustLoad(t, inputs{env: env}.withFile("logging: {development: false}")).Logging.Development {
+		t.Error("want the file to take precedence over the variable")
 	}
 }
 
-// Flags of legacy programs are accepted under their names, or rejected with the fix [M35].
+// Flags of the legacy operator are accepted, or rejected with the fix [M35].
 func TestModelMeshFlags(t *testing.T) {
-	cfg := mustLoad(t, given{args: []string{
+	cfg := mustLoad(t, inputs{args: []string{
 		"--metrics-addr=:1", "--health-probe-bind-address=:2", "--enable-leader-election", "--leader-elect-type=lease",
 		"--leader-elect-lease-duration-sec=15s", "--leader-elect-lease-renew-deadline-sec", "10s", "--leader-elect-retry-period-sec=2s",
 	}})
@@ -172,29 +172,29 @@ func TestModelMeshFlags(t *testing.T) {
 	if diff := cmp.Diff(want, cfg.LeaderElection); diff != "" || cfg.Metrics.BindAddress != ":1" || cfg.Health.BindAddress != ":2" {
 		t.Errorf("leader election (-want +got):\n%s\nmetrics %+v, health %+v", diff, cfg.Metrics, cfg.Health)
 	}
-	_, err := given{args: []string{"--leader-elect-type=life"}}.load()
+	_, err := inputs{args: []string{"--leader-elect-type=life"}}.load()
 	if err == nil || !strings.Contains(err.Error(), `flag --leader-elect-type "life": must be lease`) {
-		t.Errorf("a leader for life: %v", err)
+		t.Errorf("got error %v for leader-for-life election, want that it must be lease", err)
 	}
 }
 
 // The variable of the debug server has no effect, and the manager reports that [M8].
 func TestPprofHasNoEffect(t *testing.T) {
-	if notices := mustLoad(t, given{}).Warnings; notices != nil {
-		t.Errorf("unexpected notices: %q", notices)
+	if warnings := mustLoad(t, inputs{}).Warnings; warnings != nil {
+		t.Errorf("unexpected warnings: %q", warnings)
 	}
-	notices := mustLoad(t, given{env: map[string]string{"ENABLE_PPROF": "1"}}).Warnings
-	if len(notices) != 1 || !strings.Contains(notices[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
-		t.Errorf("unexpected notices: %q", notices)
+	warnings := mustLoad(t, inputs{env: map[string]string{"ENABLE_PPROF": "1"}}).Warnings
+	if len(warnings) != 1 || !strings.Contains(warnings[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
+		t.Errorf("unexpected warnings: %q", warnings)
 	}
 }
 
-func TestModelMeshRefusals(t *testing.T) {
+func TestModelMeshErrors(t *testing.T) {
 	for name, value := range map[string]string{
 		"NAMESPACE": "a.b", "CONTROLLER_DEPLOYMENT": "A B", "ETCD_SECRET_NAME": "-x", "MONITORING_NAMESPACE": "Bad_",
 		"RELATED_IMAGE_ODH_MODELMESH_IMAGE": "https://a/b", "RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE": "a b",
 	} {
-		_, err := given{env: map[string]string{name: value}}.load()
+		_, err := inputs{env: map[string]string{name: value}}.load()
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), "must be") {
 			t.Errorf("%s: unexpected error: %v", name, err)
 		}

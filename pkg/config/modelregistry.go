@@ -93,7 +93,7 @@ func catalogSettings(m *ModelRegistry) []setting {
 	}
 }
 
-// optional returns a parser that also accepts an empty string.
+// optional returns a parser that accepts an empty string, too.
 func optional(parse func(*string) func(string) error, dst *string) func(string) error {
 	return func(raw string) error {
 		if strings.TrimSpace(raw) == "" {
@@ -104,7 +104,7 @@ func optional(parse func(*string) func(string) error, dst *string) func(string) 
 	}
 }
 
-// The legacy switches recognized one word each, and ignored all other values.
+// equals returns a parser for the variables of legacy operators, which recognized one word and ignored all other values.
 
 func equals(word string, dst *bool) func(string) error {
 	return func(raw string) error {

@@ -42,33 +42,33 @@ func registryVariables() (map[string]string, ModelRegistry) {
 		}
 }
 
-// [modelregistry-61] A blank variable leaves the default in force, any other value counts.
+// [modelregistry-61] A blank variable counts as unset. Any other value overrides the default.
 func TestRegistryVariables(t *testing.T) {
 	env, want := registryVariables()
-	if diff := cmp.Diff(want, mustLoad(t, given{env: env}).ModelRegistry); diff != "" {
+	if diff := cmp.Diff(want, mustLoad(t, inputs{env: env}).ModelRegistry); diff != "" {
 		t.Errorf("all set (-want +got):\n%s", diff)
 	}
 	for name := range env {
 		env[name] = "  "
 	}
-	if diff := cmp.Diff(defaultRegistry(), mustLoad(t, given{env: env}).ModelRegistry); diff != "" {
+	if diff := cmp.Diff(defaultRegistry(), mustLoad(t, inputs{env: env}).ModelRegistry); diff != "" {
 		t.Errorf("all blank (-want +got):\n%s", diff)
 	}
 }
 
-// The older name of an image variable counts where the newer is not set.
+// The old name of an image variable takes effect if the new one is not set.
 func TestLegacyRegistryVariables(t *testing.T) {
-	newer := map[string]string{
+	newNames := map[string]string{
 		"REST_IMAGE": "RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "KUBE_RBAC_PROXY_IMAGE": "RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE",
 		"POSTGRES_IMAGE": "RELATED_IMAGE_POSTGRESQL_16_IMAGE", "CATALOG_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE",
 		"BENCHMARK_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_PERFORMANCE_DATA_IMAGE",
 	}
 	legacyEnv, both := map[string]string{}, map[string]string{}
-	for old, now := range newer {
-		legacyEnv[old], both[old], both[now] = "older/"+strings.ToLower(old), "older:1", "newer/"+strings.ToLower(old)
+	for oldName, newName := range newNames {
+		legacyEnv[oldName], both[oldName], both[newName] = "older/"+strings.ToLower(oldName), "older:1", "newer/"+strings.ToLower(oldName)
 	}
 	images := func(env map[string]string) []string {
-		i := mustLoad(t, given{env: env}).ModelRegistry.Images
+		i := mustLoad(t, inputs{env: env}).ModelRegistry.Images
 		return []string{i.REST, i.KubeRBACProxy, i.Postgres, i.CatalogData, i.BenchmarkData}
 	}
 	for prefix, env := range map[string]map[string]string{"older/": legacyEnv, "newer/": both} {
@@ -83,7 +83,7 @@ func TestLegacyRegistryVariables(t *testing.T) {
 // The file has the same effect as the variables.
 func TestRegistryFile(t *testing.T) {
 	_, want := registryVariables()
-	got := mustLoad(t, given{}.withFile(`
+	got := mustLoad(t, inputs{}.withFile(`
 modelregistry:
   namespace: registries
   defaultDomain: apps.example.org
@@ -110,7 +110,7 @@ modelcatalog:
 	}
 }
 
-// [modelregistry-62] The legacy switches recognized one word each.
+// [modelregistry-62] As in the legacy operator, each boolean variable recognizes one value and ignores all others.
 func TestRegistrySwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ skip, bootstrap, validate bool }{
 		"":      {false, true, false},
@@ -120,90 +120,89 @@ func TestRegistrySwitches(t *testing.T) {
 		"False": {false, true, false},
 	} {
 		env := map[string]string{"SKIP_MODEL_CATALOG_DB_CREATION": raw, "ENABLE_MODEL_CATALOG": raw, "ENABLE_WEBHOOKS": raw}
-		m := mustLoad(t, given{env: env}).ModelRegistry
+		m := mustLoad(t, inputs{env: env}).ModelRegistry
 		if requested := raw != "" && raw != "false"; m.RequestModelCatalog != requested {
-			t.Errorf("%q: the catalog is requested: %v", raw, m.RequestModelCatalog)
+			t.Errorf("%q: got RequestModelCatalog %v", raw, m.RequestModelCatalog)
 		}
 		if m.SkipCatalogDatabase != want.skip || m.EnableModelCatalog != want.bootstrap || m.ValidateInReconciler != want.validate {
-			t.Errorf("switches set to %q: got %+v, want %+v", raw, m, want)
+			t.Errorf("variables set to %q: got %+v, want %+v", raw, m, want)
 		}
 	}
 }
 
-// [modelregistry-63] An empty or valid namespace is accepted; TestRefusals has the invalid one, which ends the start [D21].
+// [modelregistry-63] An empty or valid namespace is accepted, an invalid one is an error at the start [D21].
 func TestRegistriesNamespace(t *testing.T) {
 	for raw, want := range map[string]string{"": "", " ": "", "odh-model-registries": "odh-model-registries"} {
-		cfg, err := given{env: map[string]string{"REGISTRIES_NAMESPACE": raw}}.load()
+		cfg, err := inputs{env: map[string]string{"REGISTRIES_NAMESPACE": raw}}.load()
 		if err != nil || cfg.ModelRegistry.Namespace != want {
 			t.Errorf("REGISTRIES_NAMESPACE=%q: got %q, error %v, want %q", raw, cfg.ModelRegistry.Namespace, err, want)
 		}
 	}
-	if _, err := (given{env: map[string]string{"REGISTRIES_NAMESPACE": "invalid//namespace"}}).load(); err == nil {
+	if _, err := (inputs{env: map[string]string{"REGISTRIES_NAMESPACE": "invalid//namespace"}}).load(); err == nil {
 		t.Error("want an error for an invalid namespace")
 	}
 }
 
-// One variable names the Gateway of MLflow and of registries, and another that of MLflow alone: the parameters of installations
-// have a key for each.
+// GATEWAY_NAME is the Gateway of MLflow and registries. MLFLOW_GATEWAY_NAME overrides it for MLflow.
 func TestGatewayNameIsShared(t *testing.T) {
 	for mlflow, want := range map[string]string{"": "gate", "  ": "gate", "other": "other"} {
-		cfg := mustLoad(t, given{env: map[string]string{"GATEWAY_NAME": "gate", "MLFLOW_GATEWAY_NAME": mlflow}})
+		cfg := mustLoad(t, inputs{env: map[string]string{"GATEWAY_NAME": "gate", "MLFLOW_GATEWAY_NAME": mlflow}})
 		if cfg.MLflow.GatewayName != want || cfg.ModelRegistry.Gateway.Name != "gate" {
-			t.Errorf("%q: got %q and %q", mlflow, cfg.MLflow.GatewayName, cfg.ModelRegistry.Gateway.Name)
+			t.Errorf("MLFLOW_GATEWAY_NAME %q: got Gateways %q and %q", mlflow, cfg.MLflow.GatewayName, cfg.ModelRegistry.Gateway.Name)
 		}
 	}
 }
 
-// A scheme before the Gateway's domain stays: what is published starts with it.
+// The domain of the Gateway keeps its scheme, because published URLs start with it.
 func TestGatewayDomainWithScheme(t *testing.T) {
 	for raw, want := range map[string]string{"https://gateway.example.org": "https://gateway.example.org", "gateway.example.org": "gateway.example.org"} {
-		if got := mustLoad(t, given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).ModelRegistry.Gateway.Domain; got != want {
+		if got := mustLoad(t, inputs{env: map[string]string{"GATEWAY_DOMAIN": raw}}).ModelRegistry.Gateway.Domain; got != want {
 			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
 	}
 	for _, raw := range []string{"https://", "ftp://a", "https://a/b", "a:443"} {
-		if _, err := (given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).load(); err == nil {
+		if _, err := (inputs{env: map[string]string{"GATEWAY_DOMAIN": raw}}).load(); err == nil {
 			t.Errorf("%q: want an error", raw)
 		}
 	}
 }
 
-// At its start, the manager logs which servers it does not publish because no Gateway is set.
-func TestNoticeOfAGateway(t *testing.T) {
+// A warning lists the servers that are not published without a Gateway.
+func TestWarningWithoutGateway(t *testing.T) {
 	for _, tc := range []struct {
-		env     map[string]string
-		notices int
+		env      map[string]string
+		warnings int
 	}{
 		{map[string]string{"EXPOSURE": "gateway"}, 1},
 		{map[string]string{"EXPOSURE": "gateway", "GATEWAY_NAMESPACE": "gates"}, 1},
 		{map[string]string{"EXPOSURE": "gateway", "GATEWAY_NAMESPACE": "gates", "HTTPROUTE_NAMESPACE": "apps"}, 0},
 		{map[string]string{}, 0},
 	} {
-		notices := mustLoad(t, given{env: tc.env}).Warnings
-		if len(notices) != tc.notices || tc.notices > 0 && !strings.Contains(notices[0], "set GATEWAY_NAMESPACE") {
-			t.Errorf("%v: unexpected notices: %q", tc.env, notices)
+		warnings := mustLoad(t, inputs{env: tc.env}).Warnings
+		if len(warnings) != tc.warnings || tc.warnings > 0 && !strings.Contains(warnings[0], "set GATEWAY_NAMESPACE") {
+			t.Errorf("%v: unexpected warnings: %q", tc.env, warnings)
 		}
 	}
 }
 
-// The usual namespaces of the platform are for OpenShift only: elsewhere a tenant may make them.
-func TestGatewayOnAPlatform(t *testing.T) {
+// The default namespaces apply only on OpenShift: on other platforms, tenants may be able to create them.
+func TestGatewayForPlatform(t *testing.T) {
 	defaultGateway := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
-	unnamed := defaultGateway
-	unnamed.NamespacesUnset = true
+	unset := defaultGateway
+	unset.NamespacesUnset = true
 	for _, tc := range []struct {
-		given     RegistryGateway
+		gateway   RegistryGateway
 		openShift bool
 		want      RegistryGateway
 	}{
 		{RegistryGateway{Name: "g"}, true, defaultGateway},
-		{RegistryGateway{Name: "g"}, false, unnamed},
-		{RegistryGateway{Name: "g", Namespace: "openshift-ingress"}, false, unnamed},
+		{RegistryGateway{Name: "g"}, false, unset},
+		{RegistryGateway{Name: "g", Namespace: "openshift-ingress"}, false, unset},
 		{defaultGateway, false, defaultGateway},
 		{RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}, false, RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}},
 	} {
-		if got := tc.given.ForPlatform(tc.openShift); got != tc.want {
-			t.Errorf("%+v on OpenShift %t: %+v, want %+v", tc.given, tc.openShift, got, tc.want)
+		if got := tc.gateway.ForPlatform(tc.openShift); got != tc.want {
+			t.Errorf("%+v on OpenShift %t: got %+v, want %+v", tc.gateway, tc.openShift, got, tc.want)
 		}
 	}
 }

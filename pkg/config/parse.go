@@ -142,7 +142,7 @@ func baseURL(dst *string) func(string) error {
 			return nil
 		}
 		if !strings.Contains(base, "://") {
-			base = "https://" + base // a bare host has only one sensible reading, and existing installations start with it
+			base = "https://" + base // existing installations configure hosts without a scheme
 		}
 		u, err := url.Parse(base)
 		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" {

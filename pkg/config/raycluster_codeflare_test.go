@@ -9,28 +9,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each key of the CodeFlare configuration changes its settings of Ray and AppWrapper and no other ones, and is not reported as unknown.
+// Each key of the CodeFlare configuration changes only its setting of Ray or AppWrapper, and is not reported as unknown.
 func TestEveryCodeFlareKeyIsRead(t *testing.T) {
-	nothing := func(*RayCluster, *AppWrapper) {}
+	unchanged := func(*RayCluster, *AppWrapper) {}
 	for text, want := range map[string]func(*RayCluster, *AppWrapper){
 		// Flags of the manager have replaced these keys.
-		"clientConnection: {qps: 12.5}":                                      nothing,
-		"clientConnection: {burst: 7}":                                       nothing,
-		"metrics: {bindAddress: '0'}":                                        nothing,
-		"health: {bindAddress: ''}":                                          nothing,
-		"health: {readinessEndpointName: ready}":                             nothing,
-		"health: {livenessEndpointName: alive}":                              nothing,
-		"leaderElection: {leaderElect: true, resourceName: x}":               nothing,
-		"leaderElection: {resourceNamespace: ns, resourceLock: leases}":      nothing,
-		"leaderElection: {leaseDuration: 15s, renewDeadline: 10s}":           nothing,
-		"leaderElection: {retryPeriod: 2s}":                                  nothing,
+		"clientConnection: {qps: 12.5}":                                      unchanged,
+		"clientConnection: {burst: 7}":                                       unchanged,
+		"metrics: {bindAddress: '0'}":                                        unchanged,
+		"health: {bindAddress: ''}":                                          unchanged,
+		"health: {readinessEndpointName: ready}":                             unchanged,
+		"health: {livenessEndpointName: alive}":                              unchanged,
+		"leaderElection: {leaderElect: true, resourceName: x}":               unchanged,
+		"leaderElection: {resourceNamespace: ns, resourceLock: leases}":      unchanged,
+		"leaderElection: {leaseDuration: 15s, renewDeadline: 10s}":           unchanged,
+		"leaderElection: {retryPeriod: 2s}":                                  unchanged,
 		"kuberay: {rayDashboardOAuthEnabled: false}":                         func(r *RayCluster, _ *AppWrapper) { r.OAuth = false },
-		"kuberay: {rayDashboardOAuthEnabled: true}":                          nothing,
+		"kuberay: {rayDashboardOAuthEnabled: true}":                          unchanged,
 		"kuberay: {mTLSEnabled: false}":                                      func(r *RayCluster, _ *AppWrapper) { r.MTLS = false },
-		"kuberay: {mTLSEnabled: true}":                                       nothing,
+		"kuberay: {mTLSEnabled: true}":                                       unchanged,
 		"kuberay: {ingressDomain: kind}":                                     func(r *RayCluster, _ *AppWrapper) { r.IngressDomain = "kind" },
-		"kuberay: {ingressDomain: ''}":                                       nothing,
-		"appwrapper: {enabled: true}":                                        nothing,
+		"kuberay: {ingressDomain: ''}":                                       unchanged,
+		"appwrapper: {enabled: true}":                                        unchanged,
 		"appwrapper: {Config: {userRBACAdmissionCheck: false}}":              func(_ *RayCluster, a *AppWrapper) { a.UserRBACAdmissionCheck = false },
 		"appwrapper: {Config: {schedulerName: packed}}":                      func(_ *RayCluster, a *AppWrapper) { a.SchedulerName = "packed" },
 		"appwrapper: {Config: {defaultQueueName: q}}":                        func(_ *RayCluster, a *AppWrapper) { a.DefaultQueueName = "q" },
@@ -40,30 +40,30 @@ func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 		"appwrapper: {Config: {faultTolerance: {resetPause: 90000000000}}}":  func(_ *RayCluster, a *AppWrapper) { a.FaultTolerance.ResetPause = 90 * time.Second },
 		"appwrapper: {Config: {faultTolerance: {successTTLCeiling: 1}}}":     func(_ *RayCluster, a *AppWrapper) { a.FaultTolerance.SuccessTTLCeiling = 1 },
 		"appwrapper: {Config: {faultTolerance: {warmupGracePeriod: '10m'}}}": func(_ *RayCluster, a *AppWrapper) { a.FaultTolerance.WarmupGracePeriod = 10 * time.Minute },
-		// The surprises: spellings, and keys of older versions that must not break loading.
+		// Other spellings, and keys of earlier versions.
 		"appwrapper: {config: {defaultQueueName: q}}":                    func(_ *RayCluster, a *AppWrapper) { a.DefaultQueueName = "q" },
 		"AppWrapper: {CONFIG: {DefaultQueueName: q}}":                    func(_ *RayCluster, a *AppWrapper) { a.DefaultQueueName = "q" },
 		"KUBERAY: {mtlsenabled: false}":                                  func(r *RayCluster, _ *AppWrapper) { r.MTLS = false },
-		"mcad: {enabled: true, nested: [1, {a: b}]}":                     nothing,
-		"instascale: {enabled: true, maxScaleoutAllowed: 3}":             nothing,
-		"kuberay: {certGeneratorImage: quay.io/modh/ray:2.35}":           nothing,
-		"appwrapper: {externalController: true}":                         nothing,
-		"appwrapper: {Config: {enableKueueIntegrations: true}}":          nothing,
-		"appwrapper: {Config: {kueueJobReconciller: {a: {b: [1]}}}}":     nothing,
-		"appwrapper: {Config: {slackQueueName: ''}}":                     nothing,
-		"MCAD: null\nInstaScale: null\nkuberay: null\nappwrapper: null":  nothing,
-		"appwrapper: {Config: {faultTolerance: {retryLimit: null}}}":     nothing,
-		"clientConnection: null\nmetrics: 5\nhealth: text\nmcad: [1, 2]": nothing, // they are not read
+		"mcad: {enabled: true, nested: [1, {a: b}]}":                     unchanged,
+		"instascale: {enabled: true, maxScaleoutAllowed: 3}":             unchanged,
+		"kuberay: {certGeneratorImage: quay.io/modh/ray:2.35}":           unchanged,
+		"appwrapper: {externalController: true}":                         unchanged,
+		"appwrapper: {Config: {enableKueueIntegrations: true}}":          unchanged,
+		"appwrapper: {Config: {kueueJobReconciller: {a: {b: [1]}}}}":     unchanged,
+		"appwrapper: {Config: {slackQueueName: ''}}":                     unchanged,
+		"MCAD: null\nInstaScale: null\nkuberay: null\nappwrapper: null":  unchanged,
+		"appwrapper: {Config: {faultTolerance: {retryLimit: null}}}":     unchanged,
+		"clientConnection: null\nmetrics: 5\nhealth: text\nmcad: [1, 2]": unchanged, // these sections are ignored
 	} {
 		t.Run(text, func(t *testing.T) {
-			cfg := mustLoad(t, given{})
-			ray, notes, err := cfg.RayCluster(rayMap(text))
-			if err != nil || len(notes) > 0 {
-				t.Errorf("Ray: error %v, notes %q", err, notes)
+			cfg := mustLoad(t, inputs{})
+			ray, warnings, err := cfg.RayCluster(rayMap(text))
+			if err != nil || len(warnings) > 0 {
+				t.Errorf("Ray: got error %v and warnings %q", err, warnings)
 			}
-			wrapper, notes, err := cfg.AppWrapper(codeflare(text))
-			if err != nil || len(notes) > 0 {
-				t.Errorf("AppWrapper: error %v, notes %q", err, notes)
+			wrapper, warnings, err := cfg.AppWrapper(codeflare(text))
+			if err != nil || len(warnings) > 0 {
+				t.Errorf("AppWrapper: got error %v and warnings %q", err, warnings)
 			}
 			wantRay, wantWrapper := DefaultRayCluster(), DefaultAppWrapper()
 			want(&wantRay, &wantWrapper)
@@ -80,44 +80,44 @@ func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 // The only key of the ConfigMap is read, regardless of its name; maps are merged over defaults.
 func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
-		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
-		if ray, _, err := mustLoad(t, given{}).RayCluster(older); err != nil || ray.MTLS || !ray.OAuth {
+		legacy := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
+		if ray, _, err := mustLoad(t, inputs{}).RayCluster(legacy); err != nil || ray.MTLS || !ray.OAuth {
 			t.Errorf("%s: unexpected ray %+v, error %v", name, ray, err)
 		}
 	}
 	for _, data := range []map[string]string{nil, {}, {"a": "", "b": ""}} {
-		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: data}
-		if _, _, err := mustLoad(t, given{}).RayCluster(older); err == nil || !strings.HasPrefix(err.Error(), "ConfigMap a/b: cannot resolve the configuration: it has ") {
+		legacy := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: data}
+		if _, _, err := mustLoad(t, inputs{}).RayCluster(legacy); err == nil || !strings.HasPrefix(err.Error(), "ConfigMap a/b: cannot resolve the configuration: it has ") {
 			t.Errorf("%v: got error %v, want one containing 'ConfigMap a/b: cannot resolve the configuration: it has '", data, err)
 		}
 	}
 }
 
-// raySources are the sources of a setting, in their order of precedence; each has its own value.
+// raySources are the sources of settings, each with its own values.
 var raySources = []struct {
-	name string
-	say  func(g *given, older *string)
+	name      string
+	configure func(g *inputs, legacy *string)
 }{
-	{"environment", func(g *given, _ *string) {
+	{"environment", func(g *inputs, _ *string) {
 		g.env = map[string]string{"OAUTH_PROXY_IMAGE": "env/oauth:1", "CERT_GENERATOR_IMAGE": "env/cert:1"}
 	}},
-	{"file", func(g *given, _ *string) {
+	{"file", func(g *inputs, _ *string) {
 		*g = g.withFile("raycluster: {oauthProxyImage: file/oauth:1, certGeneratorImage: file/cert:1, ingressDomain: file.example.org, mTLSEnabled: true}")
 	}},
-	{"map", func(_ *given, older *string) {
-		*older = "kuberay: {certGeneratorImage: map/cert:1, ingressDomain: map.example.org, mTLSEnabled: false}"
+	{"map", func(_ *inputs, legacy *string) {
+		*legacy = "kuberay: {certGeneratorImage: map/cert:1, ingressDomain: map.example.org, mTLSEnabled: false}"
 	}},
 }
 
 // For every combination of sources, each setting has the value of the source with the highest precedence that sets it.
 func TestPrecedenceOfEverySource(t *testing.T) {
 	for mask := range 1 << len(raySources) {
-		var g given
+		var g inputs
 		legacyConfig := ""
 		isSet := map[string]bool{}
 		for i, source := range raySources {
 			if mask&(1<<i) != 0 {
-				source.say(&g, &legacyConfig)
+				source.configure(&g, &legacyConfig)
 				isSet[source.name] = true
 			}
 		}
@@ -126,7 +126,7 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := DefaultRayCluster()
-		if isSet["map"] { // the image has had no effect there for long
+		if isSet["map"] { // certGeneratorImage has no effect in the ConfigMap
 			want.IngressDomain, want.MTLS = "map.example.org", false
 		}
 		if isSet["file"] {
@@ -142,28 +142,28 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 	}
 }
 
-// A mistake in one section is reported by the component whose section it is; the other works.
+// An error in the section of one component does not affect the other component.
 func TestErrorsAreLimitedToTheirSection(t *testing.T) {
-	cfg := mustLoad(t, given{})
-	const wrapperWrong = "kuberay: {mTLSEnabled: false}\nappwrapper: {Config: {faultTolerance: {warmupGracePeriod: soon}}}"
-	if ray, _, err := cfg.RayCluster(rayMap(wrapperWrong)); err != nil || ray.MTLS {
-		t.Errorf("Ray: %+v, %v", ray, err)
+	cfg := mustLoad(t, inputs{})
+	const invalidAppWrapper = "kuberay: {mTLSEnabled: false}\nappwrapper: {Config: {faultTolerance: {warmupGracePeriod: soon}}}"
+	if ray, _, err := cfg.RayCluster(rayMap(invalidAppWrapper)); err != nil || ray.MTLS {
+		t.Errorf("Ray: got %+v and error %v", ray, err)
 	}
-	if _, _, err := cfg.AppWrapper(codeflare(wrapperWrong)); err == nil || !strings.Contains(err.Error(), `warmupGracePeriod "soon"`) {
-		t.Errorf("AppWrapper: %v", err)
+	if _, _, err := cfg.AppWrapper(codeflare(invalidAppWrapper)); err == nil || !strings.Contains(err.Error(), `warmupGracePeriod "soon"`) {
+		t.Errorf("AppWrapper: got error %v", err)
 	}
-	const rayWrong = "kuberay: {mTLSEnabled: 1}\nappwrapper: {Config: {schedulerName: packed}}"
-	if _, _, err := cfg.RayCluster(rayMap(rayWrong)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled 1: must be true or false") {
-		t.Errorf("Ray: %v", err)
+	const invalidRay = "kuberay: {mTLSEnabled: 1}\nappwrapper: {Config: {schedulerName: packed}}"
+	if _, _, err := cfg.RayCluster(rayMap(invalidRay)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled 1: must be true or false") {
+		t.Errorf("Ray: got error %v", err)
 	}
-	if wrapper, _, err := cfg.AppWrapper(codeflare(rayWrong)); err != nil || wrapper.SchedulerName != "packed" {
-		t.Errorf("AppWrapper: %+v, %v", wrapper, err)
+	if wrapper, _, err := cfg.AppWrapper(codeflare(invalidRay)); err != nil || wrapper.SchedulerName != "packed" {
+		t.Errorf("AppWrapper: got %+v and error %v", wrapper, err)
 	}
 }
 
 // All errors are reported together, and reading modifies neither the defaults nor earlier results.
 func TestSettingsOfRayAreValues(t *testing.T) {
-	cfg := mustLoad(t, given{}.withFile(everyRayKey))
+	cfg := mustLoad(t, inputs{}.withFile(everyRayKey))
 	first, _, err := cfg.RayCluster(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -174,14 +174,14 @@ func TestSettingsOfRayAreValues(t *testing.T) {
 			t.Errorf("RayCluster called again returned %+v, error %v, want the same settings", again, err)
 		}
 	}
-	defaults, _, err := mustLoad(t, given{}).RayCluster(rayMap("{}"))
+	defaults, _, err := mustLoad(t, inputs{}).RayCluster(rayMap("{}"))
 	if diff := cmp.Diff(DefaultRayCluster(), defaults); diff != "" || err != nil {
 		t.Errorf("unexpected error %v or settings (-want +got):\n%s", err, diff)
 	}
-	_, err = (given{}).withFile("raycluster: {publish: loudly, certificates: vault, ingressNamespaces: [UP], clusterDomain: -x-}").load()
+	_, err = (inputs{}).withFile("raycluster: {publish: loudly, certificates: vault, ingressNamespaces: [UP], clusterDomain: -x-}").load()
 	for _, key := range []string{"raycluster.publish", "raycluster.certificates", "raycluster.ingressNamespaces", "raycluster.clusterDomain"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%v lacks %s", err, key)
+			t.Errorf("error %v does not contain %s", err, key)
 		}
 	}
 }

@@ -13,8 +13,8 @@ func rayMap(text string) *LegacyConfig {
 	return new(codeflare(text))
 }
 
-// fieldConfig is a complete configuration of the CodeFlare operator, with keys of older versions.
-const fieldConfig = `
+// codeFlareConfig is a complete configuration of the CodeFlare operator, with keys of earlier versions.
+const codeFlareConfig = `
 mcad: {enabled: true}
 instascale: {enabled: false}
 clientConnection: {qps: 50, burst: 100}
@@ -31,39 +31,39 @@ appwrapper:
   Config: {faultTolerance: {warmupGracePeriod: 600000000000}}
 `
 
-// [R24] One ConfigMap serves both components, and neither takes the other's keys for unknown.
+// [R24] Both components read the same ConfigMap, and neither reports the keys of the other as unknown.
 func TestBothComponentsReadOneMap(t *testing.T) {
-	cfg := mustLoad(t, given{})
-	ray, notes, err := cfg.RayCluster(rayMap(fieldConfig))
-	if err != nil || len(notes) > 0 {
-		t.Fatalf("error %v, notes %q", err, notes)
+	cfg := mustLoad(t, inputs{})
+	ray, warnings, err := cfg.RayCluster(rayMap(codeFlareConfig))
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("got error %v and warnings %q", err, warnings)
 	}
 	want := DefaultRayCluster()
 	want.OAuth, want.MTLS, want.IngressDomain = false, false, "apps.example.org"
 	if diff := cmp.Diff(want, ray); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	aw, notes, err := cfg.AppWrapper(codeflare(fieldConfig))
-	if err != nil || len(notes) > 0 || aw.FaultTolerance.WarmupGracePeriod.Minutes() != 10 {
-		t.Errorf("warm-up %s, error %v, notes %q", aw.FaultTolerance.WarmupGracePeriod, err, notes)
+	aw, warnings, err := cfg.AppWrapper(codeflare(codeFlareConfig))
+	if err != nil || len(warnings) > 0 || aw.FaultTolerance.WarmupGracePeriod.Minutes() != 10 {
+		t.Errorf("got warm-up period %s, error %v and warnings %q", aw.FaultTolerance.WarmupGracePeriod, err, warnings)
 	}
 }
 
-// [raycluster-4] A switch that is not set is on, and null is not set.
+// [raycluster-4] Features are enabled unless they are set to false. null counts as unset.
 func TestFeaturesAreEnabledByDefault(t *testing.T) {
 	for _, text := range []string{"", "{}", "kuberay: null", "kuberay: {}", "kuberay: {rayDashboardOAuthEnabled: null, mTLSEnabled: null, ingressDomain: null}", "KubeRay: {RAYDASHBOARDOAUTHENABLED: true}"} {
-		ray, notes, err := mustLoad(t, given{}).RayCluster(rayMap(text))
-		if diff := cmp.Diff(DefaultRayCluster(), ray); diff != "" || err != nil || len(notes) > 0 {
-			t.Errorf("%q: error %v, notes %q, (-want +got):\n%s", text, err, notes, diff)
+		ray, warnings, err := mustLoad(t, inputs{}).RayCluster(rayMap(text))
+		if diff := cmp.Diff(DefaultRayCluster(), ray); diff != "" || err != nil || len(warnings) > 0 {
+			t.Errorf("%q: error %v, warnings %q (-want +got):\n%s", text, err, warnings, diff)
 		}
 	}
-	if ray, _, err := mustLoad(t, given{}).RayCluster(nil); err != nil || !ray.OAuth || !ray.MTLS {
+	if ray, _, err := mustLoad(t, inputs{}).RayCluster(nil); err != nil || !ray.OAuth || !ray.MTLS {
 		t.Errorf("RayCluster without a ConfigMap returned %+v, error %v, want OAuth and mTLS", ray, err)
 	}
 }
 
 func TestRayClusterPrecedence(t *testing.T) {
-	g := given{env: map[string]string{"OAUTH_PROXY_IMAGE": "env/oauth:1", "CERT_GENERATOR_IMAGE": ""}}
+	g := inputs{env: map[string]string{"OAUTH_PROXY_IMAGE": "env/oauth:1", "CERT_GENERATOR_IMAGE": ""}}
 	g = g.withFile("raycluster: {mTLSEnabled: true, ingressDomain: .file.example.org., oauthProxyImage: file/oauth:1, certGeneratorImage: file/cert:1}")
 	ray, _, err := mustLoad(t, g).RayCluster(rayMap("kuberay: {mTLSEnabled: false, rayDashboardOAuthEnabled: false, ingressDomain: map.example.org}"))
 	if err != nil {
@@ -102,7 +102,7 @@ const everyRayKey = `raycluster:
 `
 
 func TestEveryKeyOfRayIsRead(t *testing.T) {
-	ray, _, err := mustLoad(t, given{}.withFile(everyRayKey)).RayCluster(nil)
+	ray, _, err := mustLoad(t, inputs{}.withFile(everyRayKey)).RayCluster(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,37 +125,37 @@ func TestEveryKeyOfRayIsRead(t *testing.T) {
 	}
 }
 
-// [R24] Mistakes are refused with key, value, fix and document.
-func TestRayClusterRefusals(t *testing.T) {
+// [R24] An invalid setting is rejected with its key, value, fix and document.
+func TestRayClusterErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want []string
 	}{
 		"boolean":    {"kuberay: {mTLSEnabled: sure}", []string{`kuberay.mTLSEnabled "sure": must be true or false`}},
-		"a text":     {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain 5: must be a string"}},
+		"string":     {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain 5: must be a string"}},
 		"domain":     {"kuberay: {ingressDomain: http://x}", []string{`kuberay.ingressDomain "http://x"`, "letters or digits"}},
 		"no section": {"kuberay: yes please", []string{`kuberay "yes please"`, "an object"}},
 		"no YAML":    {"{", []string{"config.yaml", "not valid YAML"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := mustLoad(t, given{}).RayCluster(rayMap(tc.text))
+			_, _, err := mustLoad(t, inputs{}).RayCluster(rayMap(tc.text))
 			if err == nil {
 				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range append(tc.want, "ConfigMap ns/codeflare-operator-config") {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q lacks %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 		})
 	}
 	two := &LegacyConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}
-	if _, _, err := mustLoad(t, given{}).RayCluster(two); err == nil || !strings.Contains(err.Error(), "cannot resolve the configuration: it has 2 keys [x y]") {
-		t.Errorf("two keys: %v", err)
+	if _, _, err := mustLoad(t, inputs{}).RayCluster(two); err == nil || !strings.Contains(err.Error(), "cannot resolve the configuration: it has 2 keys [x y]") {
+		t.Errorf("got error %v for two keys, want that the configuration cannot be resolved", err)
 	}
 }
 
-func TestRayClusterInTheFileIsChecked(t *testing.T) {
+func TestRayClusterSectionOfFileIsValidated(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"unknown key":  {"raycluster: {mTLSenabled: true}", "did you mean mTLSEnabled?"},
 		"choice":       {"raycluster: {certificates: vault}", `raycluster.certificates "vault": must be operator, pod or cert-manager`},
@@ -166,41 +166,41 @@ func TestRayClusterInTheFileIsChecked(t *testing.T) {
 		"no issuer":    {"raycluster: {certificates: cert-manager}", "set raycluster.certManagerIssuer.name"},
 		"gateway name": {"raycluster: {gatewayName: Front}", `raycluster.gatewayName "Front"`},
 	} {
-		if _, err := (given{}).withFile(tc.body).load(); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := (inputs{}).withFile(tc.body).load(); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}
-	if _, err := (given{env: map[string]string{"OAUTH_PROXY_IMAGE": "https://x"}}).load(); err == nil || !strings.Contains(err.Error(), "OAUTH_PROXY_IMAGE") {
-		t.Errorf("an image of the environment: %v", err)
+	if _, err := (inputs{env: map[string]string{"OAUTH_PROXY_IMAGE": "https://x"}}).load(); err == nil || !strings.Contains(err.Error(), "OAUTH_PROXY_IMAGE") {
+		t.Errorf("got error %v for an invalid image in the environment, want one that names the variable", err)
 	}
 }
 
-// [R24] What has no effect is named.
+// [R24] Keys without effect are reported.
 func TestUnknownKeysOfRay(t *testing.T) {
-	_, notes, err := mustLoad(t, given{}).RayCluster(rayMap("mTLSEnabled: false\nodd: 1\nkuberay: {ingresDomain: x}"))
+	_, warnings, err := mustLoad(t, inputs{}).RayCluster(rayMap("mTLSEnabled: false\nodd: 1\nkuberay: {ingresDomain: x}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(notes)
+	slices.Sort(warnings)
 	want := []string{
 		"ConfigMap ns/codeflare-operator-config: kuberay.ingresDomain is unknown and has no effect: remove or correct it",
 		"ConfigMap ns/codeflare-operator-config: mTLSEnabled is unknown and has no effect: remove or correct it",
 		"ConfigMap ns/codeflare-operator-config: odd is unknown and has no effect: remove or correct it",
 	}
-	if diff := cmp.Diff(want, notes); diff != "" {
+	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // FuzzRayConfig checks that any content of the ConfigMap is accepted, or rejected with its path.
 func FuzzRayConfig(f *testing.F) {
-	f.Add(fieldConfig)
+	f.Add(codeFlareConfig)
 	f.Add("kuberay: [1]")
 	f.Add("kuberay: [{a: 1}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		settings, _, err := Config{}.RayCluster(rayMap(text))
 		if err != nil && !strings.HasPrefix(err.Error(), "ConfigMap ns/codeflare-operator-config: ") {
-			t.Errorf("%v does not name its source", err)
+			t.Errorf("error %v does not contain its source", err)
 		}
 		if err == nil && (settings.OAuthProxyImage == "" || settings.Publish == "") {
 			t.Errorf("unexpected settings: %+v", settings)

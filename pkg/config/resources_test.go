@@ -30,9 +30,9 @@ func TestContainerResourcesReplaceDefaults(t *testing.T) {
 			Requests: sizes("cpu", "10m", "memory", "1Gi"), Limits: sizes("memory", "1Gi"),
 		},
 	} {
-		got, _, err := mustLoad(t, given{}.withFile("raycluster: "+settings)).RayCluster(nil)
+		got, _, err := mustLoad(t, inputs{}.withFile("raycluster: "+settings)).RayCluster(nil)
 		if diff := cmp.Diff(want, got.SidecarResources); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", settings, err, diff)
+			t.Errorf("%s: error %v (-want +got):\n%s", settings, err, diff)
 		}
 		if diff := cmp.Diff(DefaultRayCluster().CertificateResources, got.CertificateResources); diff != "" {
 			t.Errorf("%s: the other container (-want +got):\n%s", settings, diff)
@@ -47,7 +47,7 @@ func TestContainerResourcesReplaceDefaults(t *testing.T) {
 		"{sidecarResources: {claims: [{name: x}]}}":               `unknown key "claims" in raycluster.sidecarResources; known keys there: limits, requests`,
 		"{certificateResources: {limits: {memory: 1Mi, cpu: 1}}}": `raycluster.certificateResources.requests "32Mi": must be at most the limit of memory, which is 1Mi`,
 	} {
-		_, err := given{}.withFile("raycluster: " + settings).load()
+		_, err := inputs{}.withFile("raycluster: " + settings).load()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want %q", settings, err, want)
 		}

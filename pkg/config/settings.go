@@ -14,9 +14,9 @@ import (
 
 // setting defines the sources, the default and the parser of one setting. Most settings are fields with the tag help, see fieldSettings.
 type setting struct {
-	flag         string    // name without dashes; "" when only the file and the environment have it
+	flag         string    // name without dashes; "" for no flag
 	env          []string  // environment variables in order of precedence
-	key          string    // dotted key in the file; "" when the file has no key for it
+	key          string    // dotted key in the file; "" for no key
 	defaultValue string    // value without any configuration
 	valueType    valueType // of the value in the file
 	nullValue    string    // value of an explicit null in the file; otherwise null counts as unset
@@ -52,8 +52,8 @@ func indexOf(all []setting, key string) int {
 }
 
 // parserOf returns the type of a field in the file, and the parser that sets the field. The type of the field selects both, and the tag oneof a
-// parser of the listed values. The tag parse is the name of one of the textParsers, where a question mark also accepts an empty text; for a
-// bool it is the only word with the value true.
+// parser of the listed values. The tag parse is the name of one of the textParsers, where a question mark also accepts an empty string. For a
+// bool it is the only value that sets true.
 func parserOf(field reflect.Value, tag reflect.StructTag) (valueType, func(string) error) {
 	name, isOptional := strings.CutSuffix(tag.Get("parse"), "?")
 	if known := strings.Fields(tag.Get("oneof")); len(known) > 0 {

@@ -20,7 +20,7 @@ func nested(key, value string) string {
 	return b.String()
 }
 
-// scalar quotes what YAML would take for something else.
+// scalar quotes strings, except booleans and numbers.
 func scalar(value string) string {
 	switch value {
 	case "true", "false", "1", "65535":
@@ -31,7 +31,7 @@ func scalar(value string) string {
 
 func stringOf(v any) string { return fmt.Sprint(v) }
 
-// canonical writes durations as Go prints them.
+// canonical formats durations as Go prints them.
 func canonical(text string) string {
 	if d, err := time.ParseDuration(text); err == nil && text != "0" {
 		return d.String()

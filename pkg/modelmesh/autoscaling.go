@@ -19,7 +19,7 @@ var (
 
 // Annotations of runtimes that the dashboard of Open Data Hub sets to Enabled.
 const (
-	// AnnotationRoute publishes the models of the runtime, AnnotationAuth requires authentication of their clients.
+	// AnnotationRoute exposes the models of the runtime, AnnotationAuth requires authentication of clients.
 	AnnotationRoute = "enable-route"
 	AnnotationAuth  = "enable-auth"
 	Enabled         = "true"

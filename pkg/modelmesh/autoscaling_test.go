@@ -8,8 +8,8 @@ import (
 )
 
 func TestParseAutoscaling(t *testing.T) {
-	off := Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
-	on := func(metric string, target, low, high int32) Autoscale {
+	disabled := Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
+	enabled := func(metric string, target, low, high int32) Autoscale {
 		return Autoscale{true, metric, target, low, high}
 	}
 	set := func(pairs ...string) map[string]string {
@@ -22,19 +22,19 @@ func TestParseAutoscaling(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations map[string]string
 		want        Autoscale
-		notes       []string
+		warnings    []string
 	}{
-		"[modelmesh-8] no class":        {nil, off, nil},
-		"[modelmesh-8] class none":      {map[string]string{AnnotationAutoscalerClass: "none", AnnotationMinScale: "3"}, off, nil},
-		"[modelmesh-8] hpa":             {set(), on("cpu", 80, 1, 1), nil},
-		"[modelmesh-9] memory":          {set(AnnotationMetric, "memory"), on("memory", 80, 1, 1), nil},
-		"[modelmesh-9] another target":  {set(AnnotationTarget, "50"), on("cpu", 50, 1, 1), nil},
-		"[modelmesh-10] max":            {set(AnnotationMaxScale, "2"), on("cpu", 80, 1, 2), nil},
-		"[modelmesh-10] min raises max": {set(AnnotationMinScale, "2"), on("cpu", 80, 2, 2), nil},
-		"[modelmesh-10] both":           {set(AnnotationMinScale, "2", AnnotationMaxScale, "3"), on("cpu", 80, 2, 3), nil},
-		"[M2] unknown class": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, off,
+		"[modelmesh-8] no class":        {nil, disabled, nil},
+		"[modelmesh-8] class none":      {map[string]string{AnnotationAutoscalerClass: "none", AnnotationMinScale: "3"}, disabled, nil},
+		"[modelmesh-8] hpa":             {set(), enabled("cpu", 80, 1, 1), nil},
+		"[modelmesh-9] memory":          {set(AnnotationMetric, "memory"), enabled("memory", 80, 1, 1), nil},
+		"[modelmesh-9] another target":  {set(AnnotationTarget, "50"), enabled("cpu", 50, 1, 1), nil},
+		"[modelmesh-10] max":            {set(AnnotationMaxScale, "2"), enabled("cpu", 80, 1, 2), nil},
+		"[modelmesh-10] min raises max": {set(AnnotationMinScale, "2"), enabled("cpu", 80, 2, 2), nil},
+		"[modelmesh-10] both":           {set(AnnotationMinScale, "2", AnnotationMaxScale, "3"), enabled("cpu", 80, 2, 3), nil},
+		"[M2] unknown class": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, disabled,
 			[]string{`annotation serving.kserve.io/autoscalerClass is "keda": nothing scales the pods, choose hpa or none`}},
-		"invalid annotations are reported": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), on("cpu", 80, 1, 1), []string{
+		"invalid annotations are reported": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), enabled("cpu", 80, 1, 1), []string{
 			`annotation serving.kserve.io/metrics is "gpu": cpu is used, set it to cpu or memory`,
 			`annotation serving.kserve.io/targetUtilizationPercentage is "101": 80 is used, write a whole number from 1 to 100`,
 			`annotation serving.kserve.io/min-scale is "0": 1 is used, write a whole number from 1 to 2147483647`,
@@ -42,12 +42,12 @@ func TestParseAutoscaling(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, notes := ParseAutoscaling(c.annotations)
+			got, warnings := ParseAutoscaling(c.annotations)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(c.notes, notes); diff != "" {
-				t.Errorf("notes (-want +got):\n%s", diff)
+			if diff := cmp.Diff(c.warnings, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -63,15 +63,15 @@ func TestParsedAutoscalingIsValid(t *testing.T) {
 				annotations[key] = text.Draw(t, key)
 			}
 		}
-		a, notes := ParseAutoscaling(annotations)
+		a, warnings := ParseAutoscaling(annotations)
 		if a.Min < 1 || a.Max < a.Min || a.Target < 1 || a.Target > 100 || a.Metric != "cpu" && a.Metric != "memory" {
-			t.Fatalf("%v gave %+v", annotations, a)
+			t.Fatalf("annotations %v: got %+v", annotations, a)
 		}
 		if a.Enabled != (annotations[AnnotationAutoscalerClass] == "hpa") {
-			t.Fatalf("%v gave %+v", annotations, a)
+			t.Fatalf("annotations %v: got %+v", annotations, a)
 		}
-		if annotations[AnnotationAutoscalerClass] == "external" && len(notes) != 1 {
-			t.Fatalf("%v was not reported", annotations)
+		if annotations[AnnotationAutoscalerClass] == "external" && len(warnings) != 1 {
+			t.Fatalf("annotations %v: got no warning", annotations)
 		}
 	})
 }

@@ -26,12 +26,12 @@ func TestParseEndpoint(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
 		}
 		if want.Path != "" && got.Dir() != path.Dir(want.Path) || want.Path == "" && got.Dir() != "" {
-			t.Errorf("%s: folder %q", text, got.Dir())
+			t.Errorf("%s: unexpected directory %q", text, got.Dir())
 		}
 	}
 }
 
-// An invalid address is not taken for the path of a socket. [M43]
+// An invalid address is not treated as the path of a socket. [M43]
 func TestParseEndpointErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"8085":                 `"8085" is neither port:<number> nor unix:<absolute path>`,
@@ -79,28 +79,28 @@ func TestEndpointsOf(t *testing.T) {
 		socketDir string
 		err       string
 	}{
-		"[modelmesh-16] ports only":     {endpoints("port:8085", "port:8001", true), "8085", "", ""},
-		"[modelmesh-16] a data socket":  {endpoints("port:8085", "unix:///var/mount/path", true), "8085", "/var/mount", ""},
-		"both sockets in one folder":    {endpoints("unix:/tmp/own/a", "unix:///tmp/own/b", false), "", "/tmp/own", ""},
-		"no data endpoint":              {endpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
-		"[M1] an adapter has a default": {endpoints("", "", true), "8085", "", ""},
-		"[M1] no endpoint":              {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
-		"two folders":                   {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint is in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
-		"an adapter by a socket":        {endpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
-		"an adapter by a word":          {endpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
-		"[M43] a word":                  {endpoints("8085", "", false), "", "", `spec.grpcEndpoint "8085" is neither`},
-		"[M43] a word for data":         {endpoints("port:1", "8001", false), "", "", `spec.grpcDataEndpoint "8001" is neither`},
+		"[modelmesh-16] ports only":       {endpoints("port:8085", "port:8001", true), "8085", "", ""},
+		"[modelmesh-16] data socket":      {endpoints("port:8085", "unix:///var/mount/path", true), "8085", "/var/mount", ""},
+		"sockets in one directory":        {endpoints("unix:/tmp/own/a", "unix:///tmp/own/b", false), "", "/tmp/own", ""},
+		"no data endpoint":                {endpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
+		"[M1] default with an adapter":    {endpoints("", "", true), "8085", "", ""},
+		"[M1] no endpoint":                {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
+		"sockets in two directories":      {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint is in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
+		"socket with an adapter":          {endpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
+		"invalid address with an adapter": {endpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
+		"[M43] invalid address":           {endpoints("8085", "", false), "", "", `spec.grpcEndpoint "8085" is neither`},
+		"[M43] invalid data address":      {endpoints("port:1", "8001", false), "", "", `spec.grpcDataEndpoint "8001" is neither`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := EndpointsOf(c.spec)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("error %v", err)
+					t.Errorf("got error %v, want %q", err, c.err)
 				}
 				return
 			}
 			if err != nil || got.Management.Port != c.port || got.SocketDir() != c.socketDir {
-				t.Errorf("%+v in %q, %v", got, got.SocketDir(), err)
+				t.Errorf("unexpected endpoints %+v in %q, error %v", got, got.SocketDir(), err)
 			}
 		})
 	}
@@ -119,9 +119,9 @@ func FuzzParseEndpoint(f *testing.F) {
 				t.Errorf("ParseEndpoint(%q) returned %+v with error %v", text, e, err)
 			}
 		case e.Raw != text || (e.Port == "") == (e.Path == ""):
-			t.Errorf("%q became %+v", text, e)
+			t.Errorf("ParseEndpoint(%q) returned %+v", text, e)
 		case e.Path != "" && (!strings.HasPrefix(e.Dir(), "/") || e.Dir() == "/" || strings.Contains(e.Dir(), ":")):
-			t.Errorf("%q would be mounted at %q", text, e.Dir())
+			t.Errorf("ParseEndpoint(%q) returned a socket in %q, which cannot be mounted", text, e.Dir())
 		}
 	})
 }

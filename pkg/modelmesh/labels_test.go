@@ -30,7 +30,7 @@ func TestLabels(t *testing.T) {
 		rest    bool
 		want    string
 	}{
-		"[modelmesh-12] versions are opaque words, and formats without autoSelect count for nothing": {
+		"[modelmesh-12] versions are opaque strings, and formats without autoSelect are ignored": {
 			"r", v1alpha1.ServingRuntimeSpec{SupportedModelFormats: []v1alpha1.SupportedModelFormat{
 				format("type1", "", yes), format("type2", "12345.312.2", yes), format("type2", "someString", yes), format("type3", "", nil), format("type4", "1", no),
 			}}, false, "mt:type1,mt:type2,mt:type2:12345.312.2,mt:type2:someString,rt:r",
@@ -74,22 +74,22 @@ func TestHasLabels(t *testing.T) {
 
 func TestIsEnabled(t *testing.T) {
 	for name, c := range map[string]struct {
-		spec              v1alpha1.ServingRuntimeSpec
-		multiModel, serve bool
+		spec                v1alpha1.ServingRuntimeSpec
+		multiModel, enabled bool
 	}{
-		"of KServe":             {v1alpha1.ServingRuntimeSpec{}, false, false},
-		"explicitly of KServe":  {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
+		"no multiModel":         {v1alpha1.ServingRuntimeSpec{}, false, false},
+		"multiModel false":      {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
 		"multi-model":           {v1alpha1.ServingRuntimeSpec{MultiModel: new(true)}, true, true},
 		"multi-model, enabled":  {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
 		"multi-model, disabled": {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
 	} {
-		if IsMultiModel(&c.spec) != c.multiModel || IsEnabled(&c.spec) != c.serve {
-			t.Errorf("%s: multi-model %v, serves %v", name, IsMultiModel(&c.spec), IsEnabled(&c.spec))
+		if IsMultiModel(&c.spec) != c.multiModel || IsEnabled(&c.spec) != c.enabled {
+			t.Errorf("%s: got IsMultiModel %v and IsEnabled %v", name, IsMultiModel(&c.spec), IsEnabled(&c.spec))
 		}
 	}
 }
 
-// [modelmesh-11] The exact file for the mesh.
+// [modelmesh-11] The file for the mesh has exactly this content.
 func TestTypeConstraints(t *testing.T) {
 	yes := new(true)
 	spec := &v1alpha1.ServingRuntimeSpec{
@@ -108,7 +108,7 @@ func TestTypeConstraints(t *testing.T) {
 			`"mt:tensorflow|pv:v1":{"required":["mt:tensorflow","pv:v1"]},` +
 			`"mt:tensorflow|pv:v2":{"required":["mt:tensorflow","pv:v2"]},` +
 			`"rt:tf-serving-runtime":{"required":["rt:tf-serving-runtime"]}}`},
-		"those that do not serve": {map[string]*v1alpha1.ServingRuntimeSpec{
+		"disabled and single-model runtimes": {map[string]*v1alpha1.ServingRuntimeSpec{
 			"off": {MultiModel: yes, Disabled: yes}, "kserve": {SupportedModelFormats: spec.SupportedModelFormats},
 		}, `{"_default":{"required":["_no_runtime"]}}`},
 		"no runtimes": {nil, `{"_default":{"required":["_no_runtime"]}}`},
@@ -141,7 +141,7 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 		labels := Labels("r", spec, rest)
 		for model, constraint := range known {
 			if !HasLabels(labels, model) {
-				t.Fatalf("%s is placed on %q", model, labels)
+				t.Fatalf("model %s is placed on a runtime with labels %q", model, labels)
 			}
 			if diff := cmp.Diff(strings.Split(model, "|"), constraint.Required); diff != "" {
 				t.Fatalf("%s (-want +got):\n%s", model, diff)
@@ -149,7 +149,7 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 		}
 		for _, model := range supportedModelLabels(labels) {
 			if _, found := known[model]; !found {
-				t.Fatalf("%s is supported by %q and not in %q", model, labels, slices.Sorted(maps.Keys(known)))
+				t.Fatalf("model %s is supported by labels %q, but has no constraint: %q", model, labels, slices.Sorted(maps.Keys(known)))
 			}
 		}
 	})
@@ -174,7 +174,7 @@ func supportedModelLabels(labels []string) []string {
 	return all
 }
 
-// The calls with the position of the model name. The mesh rejects unknown members.
+// The file contains the calls with the position of the model name. The mesh rejects unknown members.
 func TestDataPlaneConfig(t *testing.T) {
 	type call struct {
 		IDExtractionPath []int `json:"idExtractionPath"`

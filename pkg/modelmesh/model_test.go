@@ -41,12 +41,12 @@ func convertedModel(t *testing.T, name, spec string, annotations ...string) Mode
 	t.Helper()
 	m, managed, err := FromInferenceService(service(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
 	if err != nil || !managed {
-		t.Fatalf("ours %t, error %v", managed, err)
+		t.Fatalf("got managed %t and error %v", managed, err)
 	}
 	return m
 }
 
-// [modelmesh-87] The hashes equal those of the legacy controller, see the recordings: others would reload every model in an upgrade.
+// [modelmesh-87] The hashes equal those of the legacy controller. Other hashes would reload every model in an upgrade.
 func TestModelIDsOfLegacyController(t *testing.T) {
 	for want, m := range map[string]Model{
 		"m__isvc-6b2eb0b8bf": convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),
@@ -57,13 +57,13 @@ func TestModelIDsOfLegacyController(t *testing.T) {
 		"m__isvc-b29c3d91f3": convertedModel(t, "m", `{model: {modelFormat: {name: onnx}, runtime: ovms-1.x, storage: {key: localMinIO, path: onnx/mnist.onnx}}}`),
 		"m__ksp-7702c1b55a":  predictor(t, "m", `{modelType: {name: sklearn}, path: sklearn/mnist-svm.joblib, storage: {s3: {secretKey: localMinIO}}}`),
 		"m__ksp-f624b27e99":  predictor(t, "m", `{modelType: {name: xgboost}, path: xgboost/mushroom.json, storage: {s3: {secretKey: localMinIO}}}`),
-		// The recordings.
+		// Recorded IDs of the legacy controller.
 		"steady__ksp-9f7bdd9816":      predictor(t, "steady", `{modelType: {name: sklearn}, storage: {path: steady/v1, key: localStore}}`),
 		"speech__ksp-5c5e4c0eaa":      predictor(t, "speech", `{modelType: {name: own-format}, storage: {path: speech/v1, key: localStore, parameters: {bucket: speech-models}}, runtime: {name: own-server}}`),
 		"from-claim__isvc-9793aabec7": convertedModel(t, "from-claim", `{model: {modelFormat: {name: onnx, version: "1"}, storageUri: pvc://any-shelf/models/a.onnx}}`),
 	} {
 		if got := m.ID(); got != want {
-			t.Errorf("id %s, want %s", got, want)
+			t.Errorf("got ID %s, want %s", got, want)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestModelIDDistinguishesUnsetFromEmpty(t *testing.T) {
 	} {
 		id := predictor(t, "m", spec).ID()
 		if other, found := ids[id]; found {
-			t.Errorf("%s and %s have the same id", spec, other)
+			t.Errorf("%s and %s have the same ID", spec, other)
 		}
 		ids[id] = spec
 	}
@@ -103,7 +103,7 @@ func TestModelIDInput(t *testing.T) {
 	document := `{"serviceAccountName":"acc","modelType":{"name":"\u003ca\u003e\u0026b","version":"1"},"path":"p","schemaPath":"s","storage":{"path":"q","schemaPath":"t","parameters":{"a":"2","z":"1"},"key":"k","persistentVolumeClaim":{"claimName":"c","readOnly":true},"s3":{"secretKey":"x","bucket":"why"}},"gpu":"preferred","runtime":{"name":"r"},"protocolVersion":"grpc-v2"}`
 	digest := sha1.Sum([]byte(document))
 	if got, want := m.ID(), "m__ksp-"+hex.EncodeToString(digest[:])[:10]; got != want || got != "m__ksp-e6089a0340" {
-		t.Errorf("id %s, want %s", got, want)
+		t.Errorf("got ID %s, want %s", got, want)
 	}
 }
 
@@ -117,10 +117,10 @@ func TestModelKey(t *testing.T) {
 			`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`,
 			`{"storage_key":"k","storage_params":{"bucket":"b"},"model_type":{"name":"a"},"schema_path":"s"}`,
 		},
-		"without a bucket":     {`{modelType: {name: a}, storage: {s3: {secretKey: k}}}`, `{"storage_key":"k","model_type":{"name":"a"}}`},
-		"no parameters":        {`{modelType: {name: a}, storage: {parameters: {}}}`, `{"model_type":{"name":"a"}}`},
-		"without storage":      {`{modelType: {name: a}, path: p, schemaPath: s}`, `{"model_type":{"name":"a"}}`},
-		"characters of markup": {`{modelType: {name: "<&>"}}`, `{"model_type":{"name":"\u003c\u0026\u003e"}}`},
+		"without a bucket": {`{modelType: {name: a}, storage: {s3: {secretKey: k}}}`, `{"storage_key":"k","model_type":{"name":"a"}}`},
+		"no parameters":    {`{modelType: {name: a}, storage: {parameters: {}}}`, `{"model_type":{"name":"a"}}`},
+		"without storage":  {`{modelType: {name: a}, path: p, schemaPath: s}`, `{"model_type":{"name":"a"}}`},
+		"HTML characters":  {`{modelType: {name: "<&>"}}`, `{"model_type":{"name":"\u003c\u0026\u003e"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := predictor(t, "m", tc.spec).Key(); got != tc.want {
@@ -132,7 +132,7 @@ func TestModelKey(t *testing.T) {
 
 func TestModelPath(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{modelType: {name: a}, path: old}`:                                        "", // nothing is sent without storage
+		`{modelType: {name: a}, path: old}`:                                        "", // no path without storage
 		`{modelType: {name: a}, path: old, storage: {}}`:                           "old",
 		`{modelType: {name: a}, storage: {path: new}}`:                             "new",
 		`{modelType: {name: a}, path: old, storage: {s3: {secretKey: k}}}`:         "old",
@@ -140,7 +140,7 @@ func TestModelPath(t *testing.T) {
 		`{modelType: {name: a}, storage: {persistentVolumeClaim: {claimName: c}}}`: "",
 	} {
 		if got := predictor(t, "m", spec).Path(); got != want {
-			t.Errorf("%s: path %q, want %q", spec, got, want)
+			t.Errorf("%s: got path %q, want %q", spec, got, want)
 		}
 	}
 }
@@ -157,29 +157,29 @@ func TestModelLabel(t *testing.T) {
 		`{modelType: {name: t}, runtime: {name: ""}}`:                                                "mt:t", // not pinned
 	} {
 		if got := predictor(t, "m", spec).Label(); got != want {
-			t.Errorf("%s: label %s, want %s", spec, got, want)
+			t.Errorf("%s: got label %s, want %s", spec, got, want)
 		}
 	}
 }
 
 func TestValidationMessage(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
-		"no storage":        {`{modelType: {name: a}, path: p, schemaPath: s}`, ""},
-		"deprecated":        {`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`, ""},
-		"current":           {`{modelType: {name: a}, storage: {path: p, schemaPath: s, parameters: {type: s3}, key: k}}`, ""},
-		"two paths":         {`{modelType: {name: a}, path: p, storage: {path: p, persistentVolumeClaim: {claimName: c}}}`, "Only one of spec.path and spec.storage.path can be specified: remove spec.path"},
-		"two schema paths":  {`{modelType: {name: a}, schemaPath: "", storage: {schemaPath: s}}`, "Only one of spec.schemaPath and spec.storage.schemaPath can be specified: remove spec.schemaPath"},
-		"claim":             {`{modelType: {name: a}, storage: {key: k, persistentVolumeClaim: {claimName: c}, s3: {secretKey: k}}}`, "spec.storage.PersistentVolumeClaim is not supported: set type: pvc and name in spec.storage.parameters"},
-		"s3 and path":       {`{modelType: {name: a}, storage: {path: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"s3 and schema":     {`{modelType: {name: a}, storage: {schemaPath: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"s3 and key":        {`{modelType: {name: a}, storage: {key: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"s3 and parameters": {`{modelType: {name: a}, storage: {parameters: {}, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"dots in names":     {`{modelType: {name: a}, storage: {path: a..b/..c/d.., schemaPath: ..., key: .k}}`, ""},
-		"path astray":       {`{modelType: {name: a}, storage: {path: a/../../b}}`, `spec.storage.path "a/../../b" points outside the storage: remove every '..'`},
-		"older path astray": {`{modelType: {name: a}, path: .., storage: {}}`, `spec.storage.path ".." points outside the storage: remove every '..'`},
-		"schema astray":     {`{modelType: {name: a}, schemaPath: ../s, storage: {}}`, `spec.storage.schemaPath "../s" points outside the storage: remove every '..'`},
-		"key astray":        {`{modelType: {name: a}, storage: {s3: {secretKey: ../k}}}`, `spec.storage.key "../k" points outside the storage: remove every '..'`},
-		"claim astray":      {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." points outside the storage: remove every '..'`},
+		"no storage":                {`{modelType: {name: a}, path: p, schemaPath: s}`, ""},
+		"deprecated":                {`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`, ""},
+		"current":                   {`{modelType: {name: a}, storage: {path: p, schemaPath: s, parameters: {type: s3}, key: k}}`, ""},
+		"two paths":                 {`{modelType: {name: a}, path: p, storage: {path: p, persistentVolumeClaim: {claimName: c}}}`, "Only one of spec.path and spec.storage.path can be specified: remove spec.path"},
+		"two schema paths":          {`{modelType: {name: a}, schemaPath: "", storage: {schemaPath: s}}`, "Only one of spec.schemaPath and spec.storage.schemaPath can be specified: remove spec.schemaPath"},
+		"claim":                     {`{modelType: {name: a}, storage: {key: k, persistentVolumeClaim: {claimName: c}, s3: {secretKey: k}}}`, "spec.storage.PersistentVolumeClaim is not supported: set type: pvc and name in spec.storage.parameters"},
+		"s3 and path":               {`{modelType: {name: a}, storage: {path: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"s3 and schema":             {`{modelType: {name: a}, storage: {schemaPath: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"s3 and key":                {`{modelType: {name: a}, storage: {key: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"s3 and parameters":         {`{modelType: {name: a}, storage: {parameters: {}, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"dots in names":             {`{modelType: {name: a}, storage: {path: a..b/..c/d.., schemaPath: ..., key: .k}}`, ""},
+		"path with dots":            {`{modelType: {name: a}, storage: {path: a/../../b}}`, `spec.storage.path "a/../../b" points outside the storage: remove every '..'`},
+		"deprecated path with dots": {`{modelType: {name: a}, path: .., storage: {}}`, `spec.storage.path ".." points outside the storage: remove every '..'`},
+		"schema path with dots":     {`{modelType: {name: a}, schemaPath: ../s, storage: {}}`, `spec.storage.schemaPath "../s" points outside the storage: remove every '..'`},
+		"key with dots":             {`{modelType: {name: a}, storage: {s3: {secretKey: ../k}}}`, `spec.storage.key "../k" points outside the storage: remove every '..'`},
+		"claim with dots":           {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." points outside the storage: remove every '..'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := predictor(t, "m", tc.spec).ValidationMessage(); got != tc.want {
@@ -203,7 +203,7 @@ func TestModelIdentity(t *testing.T) {
 	s.DeletionTimestamp = &now
 	m, _, err := FromInferenceService(s)
 	if err != nil || m.Source != "isvc" || m.Name != "a" || m.Namespace != "ns" || m.UID != "uid" || !m.Terminating {
-		t.Errorf("%+v, error %v", m, err)
+		t.Errorf("got %+v and error %v, want the identity of the InferenceService", m, err)
 	}
 }
 
@@ -218,11 +218,11 @@ func TestDeprecatedFieldsAreHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back v1alpha1.Predictor
-	if err := yaml.UnmarshalStrict(text, &back); err != nil {
+	var decoded v1alpha1.Predictor
+	if err := yaml.UnmarshalStrict(text, &decoded); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := FromPredictor(&p).ID(), FromPredictor(&back).ID(); a != b {
-		t.Errorf("id %s became %s by way of\n%s", a, b, text)
+	if a, b := FromPredictor(&p).ID(), FromPredictor(&decoded).ID(); a != b {
+		t.Errorf("the ID %s changed to %s after encoding as\n%s", a, b, text)
 	}
 }

@@ -51,7 +51,7 @@ func TestShippedRuntimes(t *testing.T) {
 			t.Errorf("%s: unexpected Resources: %v", name, c.Resources)
 		}
 		if got := r.Annotations["maxLoadingConcurrency"]; (got == "2") != (name == "triton-2.x") {
-			t.Errorf("%s loads %q at a time", name, got)
+			t.Errorf("%s: unexpected maxLoadingConcurrency %q", name, got)
 		}
 	}
 }

@@ -26,7 +26,8 @@ var (
 
 // The reserved range of ports.
 const (
-	firstReservedPort, lastReservedPort = 11881, 11899
+	firstReservedPort = 11881
+	lastReservedPort  = 11899
 )
 
 // MaxReplicas is the maximum in the API of KServe, whose clients read 16 bits.
@@ -117,8 +118,8 @@ func isReserved(name string, names []string) bool {
 	return slices.Contains(names, name) || strings.HasPrefix(name, reservedPrefix)
 }
 
-// Names and ports that runtime pods use with some settings only, such as TLS or the authentication proxy. Runtimes that use them work
-// with other settings, so they are valid.
+// Names and ports that runtime pods use only with some settings, such as TLS or the authentication proxy. Runtimes that use them are valid,
+// because they work with other settings.
 var (
 	conditionalContainers = []string{"oauth-proxy", "kube-rbac-proxy"}
 	conditionalVolumes    = []string{"tls-certs", "proxy-tls", "kube-rbac-proxy-config"}

@@ -14,8 +14,8 @@ var (
 	sharedOptions = regexp.MustCompile(`WithOptions\(ControllerOptions\(|reconciler\.ControllerOptions\(|\breconciler\.NewController\(`)
 )
 
-// ControllerOptions sets the fair queue and the limited back-off.
-func TestEveryControllerHasTheSharedOptions(t *testing.T) {
+// ControllerOptions sets the fair queue and the maximum backoff.
+func TestEveryControllerUsesSharedOptions(t *testing.T) {
 	controllers := 0
 	for _, folder := range []string{"controllers", "pkg", "cmd", "webhooks"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, entry fs.DirEntry, err error) error {
@@ -26,7 +26,7 @@ func TestEveryControllerHasTheSharedOptions(t *testing.T) {
 			created := len(constructors.FindAll(text, -1))
 			controllers += created
 			if count := len(sharedOptions.FindAll(text, -1)); count < created {
-				t.Errorf("%s creates %d controllers, only %d of them with reconciler.ControllerOptions", path, created, count)
+				t.Errorf("%s creates %d controllers, but only %d of them with reconciler.ControllerOptions", path, created, count)
 			}
 			return err
 		})
@@ -35,6 +35,6 @@ func TestEveryControllerHasTheSharedOptions(t *testing.T) {
 		}
 	}
 	if controllers < 10 {
-		t.Errorf("found only %d controllers: does the expression still match their constructors?", controllers)
+		t.Errorf("found only %d controllers: the regular expression may no longer match their constructors", controllers)
 	}
 }

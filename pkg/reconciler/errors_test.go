@@ -25,21 +25,21 @@ import (
 )
 
 var (
-	invalid = apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "w", field.ErrorList{
+	invalidErr = apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "w", field.ErrorList{
 		field.Invalid(field.NewPath("spec", "template", "spec", "serviceAccountName"), "My Account", "a lowercase RFC 1123 subdomain"),
 	})
-	badRequest  = apierrors.NewBadRequest("strict decoding error: unknown field")
-	quota       = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "w", errors.New("exceeded quota"))
-	broken      = apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
-	terminating = &apierrors.StatusError{ErrStatus: metav1.Status{
+	badRequestErr           = apierrors.NewBadRequest("strict decoding error: unknown field")
+	quotaErr                = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "w", errors.New("exceeded quota"))
+	internalErr             = apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
+	namespaceTerminatingErr = &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "namespace ns is being terminated",
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 	}}
-	policy = &apierrors.StatusError{ErrStatus: metav1.Status{
+	policyErr = &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 		Message: "deployments.apps \"w\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
 	}}
-	patchTest = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing path failed", 0, false)
+	jsonPatchTestErr = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing path failed", 0, false)
 )
 
 func TestIsTerminal(t *testing.T) {
@@ -47,18 +47,18 @@ func TestIsTerminal(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"no error":                    {nil, false},
-		"invalid":                     {invalid, true},
-		"bad request":                 {badRequest, true},
-		"wrapped":                     {fmt.Errorf("applying: %w", invalid), true},
-		"several":                     {errors.Join(invalid, fmt.Errorf("and %w", badRequest)), true},
-		"joined with a context error": {errors.Join(invalid, broken), false},
-		"quota":                       {quota, false},
-		"a policy":                    {policy, false},
-		"a webhook": {apierrors.NewBadRequest(
+		"no error":                      {nil, false},
+		"invalid":                       {invalidErr, true},
+		"bad request":                   {badRequestErr, true},
+		"wrapped":                       {fmt.Errorf("applying: %w", invalidErr), true},
+		"joined":                        {errors.Join(invalidErr, fmt.Errorf("applying: %w", badRequestErr)), true},
+		"joined with an internal error": {errors.Join(invalidErr, internalErr), false},
+		"quota":                         {quotaErr, false},
+		"denied by a policy":            {policyErr, false},
+		"denied by a webhook": {apierrors.NewBadRequest(
 			`admission webhook "validation.gatekeeper.sh" denied the request: no`), false},
-		"failed test of a JSON patch": {patchTest, false},
-		"something else":              {errors.New("boom"), false},
+		"failed test of a JSON patch": {jsonPatchTestErr, false},
+		"other error":                 {errors.New("boom"), false},
 	} {
 		if got := IsTerminal(tc.err); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
@@ -66,8 +66,8 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-// failing returns a Logic whose only phase returns *err.
-func failing(err *error) Logic[*widget] {
+// logicWithError returns a Logic with one phase, which returns *err.
+func logicWithError(err *error) Logic[*widget] {
 	return Logic[*widget]{
 		Phases:  []Phase[*widget]{phase("applying objects", func(*widget) error { return *err })},
 		Summary: func(w *widget) { set(w, available, metav1.ConditionTrue, "Up") },
@@ -76,26 +76,26 @@ func failing(err *error) Logic[*widget] {
 
 // Terminal responses of the API server are not retried, and the status shows their message until it is outdated.
 func TestInvalidRequestIsTerminal(t *testing.T) {
-	err := fmt.Errorf("applying Deployment ns/w: %w", invalid)
-	b := newBench(t, failing(&err), newWidget())
-	_, got := b.reconcile()
+	err := fmt.Errorf("applying Deployment ns/w: %w", invalidErr)
+	f := newFixture(t, logicWithError(&err), newWidget())
+	_, got := f.reconcile()
 	if !errors.Is(got, reconcile.TerminalError(nil)) {
-		t.Errorf("the error is tried again: %v", got)
+		t.Errorf("got error %v, want a terminal error", got)
 	}
-	c, _ := conditions.Get(b.get().Status.Conditions, conditions.Stalled)
+	c, _ := conditions.Get(f.get().Status.Conditions, conditions.Stalled)
 	if c.Status != metav1.ConditionTrue || c.Reason != "RequestInvalid" || !strings.Contains(c.Message, `"My Account"`) || c.ObservedGeneration != 1 {
-		t.Errorf("condition %+v", c)
+		t.Errorf("got condition %+v, want reason RequestInvalid with the message of the API server", c)
 	}
-	if events := b.events(); len(events) != 2 || !strings.Contains(strings.Join(events, "\n"), "Warning RequestInvalid Stalled is True") {
-		t.Errorf("events %q", events)
+	if events := f.events(); len(events) != 2 || !strings.Contains(strings.Join(events, "\n"), "Warning RequestInvalid Stalled is True") {
+		t.Errorf("got events %q, want two, one of them for Stalled", events)
 	}
-	writes := len(b.writes)
-	if _, got = b.reconcile(); !errors.Is(got, reconcile.TerminalError(nil)) || len(b.writes) != writes {
-		t.Errorf("the second pass: %v, writes %q", got, b.writes[writes:])
+	writes := len(f.writes)
+	if _, got = f.reconcile(); !errors.Is(got, reconcile.TerminalError(nil)) || len(f.writes) != writes {
+		t.Errorf("second reconcile: got error %v and writes %q, want a terminal error and no writes", got, f.writes[writes:])
 	}
 	err = nil
-	b.must()
-	if _, found := conditions.Get(b.get().Status.Conditions, conditions.Stalled); found {
+	f.mustReconcile()
+	if _, found := conditions.Get(f.get().Status.Conditions, conditions.Stalled); found {
 		t.Error("the condition Stalled was not removed")
 	}
 }
@@ -107,98 +107,98 @@ func TestEveryErrorIsReported(t *testing.T) {
 		reported string // message of a condition of the component
 		want     bool
 	}{
-		"no condition":            {quota, "", true},
-		"a condition reports it":  {quota, "unexpected: " + quota.Error(), false},
-		"one of two":              {errors.Join(quota, broken), quota.Error(), true},
-		"the object moved":        {apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "w", errors.New("changed")), "", false},
-		"a wait":                  {&Wait{For: "pods"}, "", false},
-		"an error for the user":   {reconcile.TerminalError(errors.New("no such class")), "", true},
-		"a namespace that ends":   {terminating, "", false},
-		"both of two are awaited": {errors.Join(terminating, &Wait{For: "pods"}), "", false},
-		"terminating object":      {&apply.TerminatingError{Kind: "Service"}, "", false},
-		"one that does not":       {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "", true},
-		"one that is reported":    {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "oh: " + (&apply.TerminatingError{Kind: "Service"}).Error(), false},
-		"foreign object":          {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
+		"no condition":                          {quotaErr, "", true},
+		"a condition reports it":                {quotaErr, "unexpected: " + quotaErr.Error(), false},
+		"one of two joined errors is reported":  {errors.Join(quotaErr, internalErr), quotaErr.Error(), true},
+		"conflict":                              {apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "w", errors.New("changed")), "", false},
+		"wait":                                  {&Wait{For: "pods"}, "", false},
+		"terminal error":                        {reconcile.TerminalError(errors.New("no such class")), "", true},
+		"terminating namespace":                 {namespaceTerminatingErr, "", false},
+		"terminating namespace and wait":        {errors.Join(namespaceTerminatingErr, &Wait{For: "pods"}), "", false},
+		"terminating object":                    {&apply.TerminatingError{Kind: "Service"}, "", false},
+		"terminating object timed out":          {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "", true},
+		"reported terminating object timed out": {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "waiting: " + (&apply.TerminatingError{Kind: "Service"}).Error(), false},
+		"foreign object":                        {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.err
-			logic := failing(&err)
+			logic := logicWithError(&err)
 			logic.Summary = func(w *widget) {
 				if tc.reported != "" {
 					conditions.Set(w.ConditionsRef(), available, metav1.ConditionFalse, "Down", tc.reported, 1)
 				}
 			}
-			logic.Phases = append([]Phase[*widget]{phase("telling", func(w *widget) error { logic.Summary(w); return nil })}, logic.Phases...)
-			b := newBench(t, logic, newWidget())
+			logic.Phases = append([]Phase[*widget]{phase("setting condition", func(w *widget) error { logic.Summary(w); return nil })}, logic.Phases...)
+			f := newFixture(t, logic, newWidget())
 			for range 2 {
-				_, _ = b.reconcile() // other tests check the result
-				c, found := conditions.Get(b.get().Status.Conditions, ConditionReconciled)
+				_, _ = f.reconcile() // other tests check the result
+				c, found := conditions.Get(f.get().Status.Conditions, ConditionReconciled)
 				if found != tc.want || found && (c.Status != metav1.ConditionFalse || c.Reason != "ReconcileError") {
-					t.Errorf("there %t, %+v", found, c)
+					t.Errorf("got condition Reconciled %t, %+v, want %t", found, c, tc.want)
 				}
 			}
 			err = nil
-			b.must()
-			if _, found := conditions.Get(b.get().Status.Conditions, ConditionReconciled); found {
+			f.mustReconcile()
+			if _, found := conditions.Get(f.get().Status.Conditions, ConditionReconciled); found {
 				t.Error("the condition Reconciled was not removed after a successful reconcile")
 			}
 		})
 	}
 }
 
-// Clients of kstatus wait for an object that is not available.
+// Clients that use kstatus wait for an unavailable object.
 func TestUnavailableIsReconciling(t *testing.T) {
 	var err error
 	ready := metav1.ConditionFalse
-	logic := failing(&err)
+	logic := logicWithError(&err)
 	logic.Summary = nil
-	logic.Phases = append([]Phase[*widget]{phase("judging", func(w *widget) error {
-		conditions.Set(w.ConditionsRef(), available, ready, "Down", "no pod answers", 1)
+	logic.Phases = append([]Phase[*widget]{phase("setting condition", func(w *widget) error {
+		conditions.Set(w.ConditionsRef(), available, ready, "Down", "no pod is ready", 1)
 		return nil
 	})}, logic.Phases...)
-	b := newBench(t, logic, newWidget())
+	f := newFixture(t, logic, newWidget())
 	for _, step := range []struct {
 		err   error
 		ready metav1.ConditionStatus
 		want  bool
 	}{
 		{ready: metav1.ConditionFalse, want: true}, {ready: metav1.ConditionUnknown, want: true}, {ready: metav1.ConditionTrue},
-		{ready: metav1.ConditionFalse, want: true}, {ready: metav1.ConditionFalse, err: invalid},
+		{ready: metav1.ConditionFalse, want: true}, {ready: metav1.ConditionFalse, err: invalidErr},
 	} {
 		err, ready = step.err, step.ready
-		_, _ = b.reconcile() // other tests check the result
-		c, found := conditions.Get(b.get().Status.Conditions, conditions.Reconciling)
-		if found != step.want || found && (c.Status != metav1.ConditionTrue || c.Message != "no pod answers") {
-			t.Errorf("%+v: there %t, %+v", step, found, c)
+		_, _ = f.reconcile() // other tests check the result
+		c, found := conditions.Get(f.get().Status.Conditions, conditions.Reconciling)
+		if found != step.want || found && (c.Status != metav1.ConditionTrue || c.Message != "no pod is ready") {
+			t.Errorf("%+v: got condition Reconciling %t, %+v", step, found, c)
 		}
 	}
 }
 
 // A failed finalizer reports why the object remains.
 func TestFailedFinalizerIsReported(t *testing.T) {
-	logic := sized()
+	logic := measuringLogic()
 	logic.Finalizer = finalizer
-	logic.Finalize = func(context.Context, *widget) error { return quota }
-	b := newBench(t, logic, newWidget(func(w *widget) { w.Finalizers = []string{finalizer} }))
-	b.delete()
-	if _, err := b.reconcile(); err == nil {
-		t.Error("want the error returned")
+	logic.Finalize = func(context.Context, *widget) error { return quotaErr }
+	f := newFixture(t, logic, newWidget(func(w *widget) { w.Finalizers = []string{finalizer} }))
+	f.delete()
+	if _, err := f.reconcile(); err == nil {
+		t.Error("got no error, want that of the finalizer")
 	}
-	if c, _ := conditions.Get(b.get().Status.Conditions, ConditionReconciled); !strings.Contains(c.Message, "exceeded quota") {
-		t.Errorf("condition %+v", c)
-	}
-}
-
-// Create requests in a terminating namespace fail without an error, and are retried after a minute.
-func TestTerminatingNamespaceIsWaitedFor(t *testing.T) {
-	err := fmt.Errorf("applying Service ns/w: %w", terminating)
-	b := newBench(t, failing(&err), newWidget())
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != time.Minute {
-		t.Errorf("result %+v, error %v", result, err)
+	if c, _ := conditions.Get(f.get().Status.Conditions, ConditionReconciled); !strings.Contains(c.Message, "exceeded quota") {
+		t.Errorf("got condition %+v, want the error of the finalizer", c)
 	}
 }
 
-// Reconcilers that were not created by New classify errors alike.
+// A create request that fails because its namespace is terminating is retried after a minute, without an error.
+func TestTerminatingNamespaceIsRequeued(t *testing.T) {
+	err := fmt.Errorf("applying Service ns/w: %w", namespaceTerminatingErr)
+	f := newFixture(t, logicWithError(&err), newWidget())
+	if result, err := f.reconcile(); err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("got result %+v, error %v, want a requeue after a minute", result, err)
+	}
+}
+
+// ClassifyErrors handles errors as reconcilers that New creates do.
 func TestClassifyErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
@@ -206,10 +206,10 @@ func TestClassifyErrors(t *testing.T) {
 		after    time.Duration
 		failed   bool
 	}{
-		"nothing":               {nil, false, time.Second, false},
-		"a refusal of the spec": {invalid, true, 0, true},
-		"a namespace that ends": {terminating, false, time.Minute, false},
-		"trouble":               {broken, false, 0, true},
+		"no error":              {nil, false, time.Second, false},
+		"invalid spec":          {invalidErr, true, 0, true},
+		"terminating namespace": {namespaceTerminatingErr, false, time.Minute, false},
+		"internal error":        {internalErr, false, 0, true},
 	} {
 		r := ClassifyErrors(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			if tc.err != nil {
@@ -219,26 +219,26 @@ func TestClassifyErrors(t *testing.T) {
 		}))
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 		if (err != nil) != tc.failed || errors.Is(err, reconcile.TerminalError(nil)) != tc.terminal || result.RequeueAfter != tc.after {
-			t.Errorf("%s: result %+v, error %v", name, result, err)
+			t.Errorf("%s: got result %+v, error %v", name, result, err)
 		}
 	}
 }
 
 // State that phases store for an object is released when it is deleted during its first reconcile.
 func TestObjectDeletedDuringFirstReconcileIsReleased(t *testing.T) {
-	logic := sized()
-	b := newBench(t, logic, newWidget())
-	b.failing = func(string) error {
+	logic := measuringLogic()
+	f := newFixture(t, logic, newWidget())
+	f.failWrite = func(string) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, key.Name)
 	}
-	if _, err := b.reconcile(); err != nil {
+	if _, err := f.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	b.failing = nil
-	b.delete()
-	b.must()
-	if len(b.gone) != 1 || b.gone[0] != types.UID("uid-1") {
-		t.Errorf("forgotten: %q", b.gone)
+	f.failWrite = nil
+	f.delete()
+	f.mustReconcile()
+	if len(f.deleted) != 1 || f.deleted[0] != types.UID("uid-1") {
+		t.Errorf("got OnDeleted calls %q, want one for uid-1", f.deleted)
 	}
 }
 
@@ -251,58 +251,58 @@ func TestStaleCacheTimesOut(t *testing.T) {
 	for _, after := range []time.Duration{0, 9 * time.Second} {
 		clk.SetTime(time.Unix(1000, 0).Add(after))
 		if !writes.IsStale(obj) {
-			t.Errorf("after %s it is not behind", after)
+			t.Errorf("after %s the object is not stale", after)
 		}
 	}
 	clk.SetTime(time.Unix(1010, 0))
 	if writes.IsStale(obj) {
-		t.Error("the object still counts as stale after 10 s")
+		t.Error("the object is still stale after 10s")
 	}
 }
 
-// An invalid value of the annotation is reported and does not pause.
+// An invalid value of the paused annotation is reported, and the object is reconciled.
 func TestInvalidPauseAnnotation(t *testing.T) {
-	b := newBench(t, sized(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "please"} }))
-	b.must()
-	w := b.get()
+	f := newFixture(t, measuringLogic(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "please"} }))
+	f.mustReconcile()
+	w := f.get()
 	c, _ := conditions.Get(w.Status.Conditions, ConditionPaused)
 	if c.Status != metav1.ConditionFalse || c.Reason != "AnnotationInvalid" || !strings.Contains(c.Message, `"please"`) {
-		t.Errorf("condition %+v", c)
+		t.Errorf("got condition %+v", c)
 	}
 	if !conditions.IsTrue(w.Status.Conditions, available) {
-		t.Error("want the object reconciled")
+		t.Error("the object was not reconciled")
 	}
-	b.change(func(w *widget) { w.Annotations[names.PausedAnnotation] = "Yes" })
-	b.must()
-	if !conditions.IsTrue(b.get().Status.Conditions, ConditionPaused) {
-		t.Error("want the value Yes to pause the object")
+	f.change(func(w *widget) { w.Annotations[names.PausedAnnotation] = "Yes" })
+	f.mustReconcile()
+	if !conditions.IsTrue(f.get().Status.Conditions, ConditionPaused) {
+		t.Error("the object is not paused by the value Yes")
 	}
 }
 
-// Both kinds of reconcilers wait for blocking objects, and report a failure that is joined with the wait.
-func TestBlockingObjectsAreWaitedFor(t *testing.T) {
-	going, stuck, foreign := &apply.TerminatingError{}, &apply.TerminatingError{TimedOut: true}, &apply.ForeignError{}
+// The base reconciler and ClassifyErrors requeue for blocking objects, and return an error that is joined with one.
+func TestBlockingObjectsAreRequeued(t *testing.T) {
+	terminating, timedOut, foreign := &apply.TerminatingError{}, &apply.TerminatingError{TimedOut: true}, &apply.ForeignError{}
 	for name, tc := range map[string]struct {
 		err   error
-		after time.Duration // 0 for an error
+		after time.Duration // 0 if an error is returned
 	}{
-		"terminating":                         {going, time.Second},
-		"deletion is stuck":                   {stuck, time.Minute},
+		"terminating":                         {terminating, time.Second},
+		"deletion timed out":                  {timedOut, time.Minute},
 		"foreign":                             {foreign, time.Minute},
-		"joined errors":                       {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign}))), time.Minute},
+		"joined errors":                       {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: timedOut}, &apply.Error{Err: foreign}))), time.Minute},
 		"joined with a shorter wait":          {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
-		"joined with a failure":               {errors.Join(stuck, broken), 0},
-		"joined with a terminating namespace": {errors.Join(stuck, terminating), time.Minute},
-		"a refusal of the object":             {errors.Join(stuck, invalid), 0},
+		"joined with an internal error":       {errors.Join(timedOut, internalErr), 0},
+		"joined with a terminating namespace": {errors.Join(timedOut, namespaceTerminatingErr), time.Minute},
+		"joined with an invalid request":      {errors.Join(timedOut, invalidErr), 0},
 	} {
 		err := tc.err
-		b := newBench(t, failing(&err), newWidget())
-		shell, shellErr := b.reconcile()
-		plain, plainErr := ClassifyErrors(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		f := newFixture(t, logicWithError(&err), newWidget())
+		base, baseErr := f.reconcile()
+		classified, classifiedErr := ClassifyErrors(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		})).Reconcile(t.Context(), ctrl.Request{})
-		if shell.RequeueAfter != tc.after || plain.RequeueAfter != tc.after || (shellErr == nil) != (tc.after > 0) || (plainErr == nil) != (tc.after > 0) {
-			t.Errorf("%s: got requeue %s, error %v from the base reconciler, and %s, %v from ClassifyErrors", name, shell.RequeueAfter, shellErr, plain.RequeueAfter, plainErr)
+		if base.RequeueAfter != tc.after || classified.RequeueAfter != tc.after || (baseErr == nil) != (tc.after > 0) || (classifiedErr == nil) != (tc.after > 0) {
+			t.Errorf("%s: got requeue %s, error %v from the base reconciler, and %s, %v from ClassifyErrors", name, base.RequeueAfter, baseErr, classified.RequeueAfter, classifiedErr)
 		}
 	}
 }

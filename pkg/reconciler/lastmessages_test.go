@@ -2,7 +2,7 @@ package reconciler
 
 import "testing"
 
-func TestLastMessagesReportChanges(t *testing.T) {
+func TestLastMessagesReportsChanges(t *testing.T) {
 	messages := LastMessages[string]{}
 	for i, step := range []struct {
 		topic, message string

@@ -11,10 +11,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// A kind with its own condition type gets pause, status patch, events and metrics through Conditions.
+// A kind with its own type of conditions is paused, patched and reported in Events through Conditions.
 func TestCustomConditionType(t *testing.T) {
 	var calls []string
-	b := newBench(t, sized(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
+	f := newFixture(t, measuringLogic(), newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
 	access := Conditions[*widget]{
 		List: func(w *widget) []metav1.Condition {
 			var out []metav1.Condition
@@ -33,22 +33,22 @@ func TestCustomConditionType(t *testing.T) {
 			standard[*widget]().Remove(w, kind)
 		},
 	}
-	b.reconciler = NewWith(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, sized(), access)
-	b.must()
-	b.change(func(w *widget) { w.Annotations = nil })
-	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+	f.reconciler = NewWith(Options{Client: f.client, Recorder: f.recorder, Component: t.Name()}, measuringLogic(), access)
+	f.mustReconcile()
+	f.change(func(w *widget) { w.Annotations = nil })
+	if _, err := f.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(calls, ", "); got != "set Paused True, set Ready Unknown, "+
 		"remove Paused, remove Stalled, remove Reconciled, set Ready True, remove Reconciling, remove Stalled" {
-		t.Errorf("calls: %s", got)
+		t.Errorf("got calls %s", got)
 	}
-	if got := strings.Join(b.events(), "\n"); !strings.Contains(got, "SeenAnnotation") || !strings.Contains(got, "SeenMeasured") {
-		t.Errorf("events do not see the conditions as the kind shows them:\n%s", got)
+	if got := strings.Join(f.events(), "\n"); !strings.Contains(got, "SeenAnnotation") || !strings.Contains(got, "SeenMeasured") {
+		t.Errorf("events do not have the reasons that List returns:\n%s", got)
 	}
-	for _, c := range b.get().Status.Conditions {
-		if strings.HasPrefix(c.Reason, "Seen") && c.Type != conditions.Ready { // Ready repeats the others
-			t.Errorf("what is shown was written: %+v", c)
+	for _, c := range f.get().Status.Conditions {
+		if strings.HasPrefix(c.Reason, "Seen") && c.Type != conditions.Ready { // Ready copies the reasons of the others
+			t.Errorf("a condition of List was written: %+v", c)
 		}
 	}
 }

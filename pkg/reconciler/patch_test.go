@@ -15,25 +15,25 @@ import (
 )
 
 func TestEventsOnTransitionsOnly(t *testing.T) {
-	b := newBench(t, sized(), newWidget())
-	b.must()
-	if got, want := b.events(), []string{
+	f := newFixture(t, measuringLogic(), newWidget())
+	f.mustReconcile()
+	if got, want := f.events(), []string{
 		"Normal Measured Measured is True: because Measured", "Normal Up Available is True: because Up",
 	}; !slices.Equal(got, want) {
-		t.Errorf("first sight: %q", got)
+		t.Errorf("first reconcile: got events %q, want %q", got, want)
 	}
-	b.must()
-	b.change(func(w *widget) { w.Generation = 2 }) // observedGeneration changes, no condition does
-	b.must()
-	if got := b.events(); len(got) != 0 {
-		t.Errorf("nothing happened: %q", got)
+	f.mustReconcile()
+	f.change(func(w *widget) { w.Generation = 2 }) // observedGeneration changes, no condition does
+	f.mustReconcile()
+	if got := f.events(); len(got) != 0 {
+		t.Errorf("no condition changed: got events %q, want none", got)
 	}
-	b.change(func(w *widget) { w.Spec.Size = -1 })
-	b.must()
-	if got, want := b.events(), []string{
+	f.change(func(w *widget) { w.Spec.Size = -1 })
+	f.mustReconcile()
+	if got, want := f.events(), []string{
 		"Warning SizeInvalid Measured is False: because SizeInvalid", "Warning Down Available is False: because Down",
 	}; !slices.Equal(got, want) {
-		t.Errorf("went bad: %q", got)
+		t.Errorf("conditions became False: got events %q, want %q", got, want)
 	}
 }
 
@@ -45,28 +45,28 @@ func TestRecordTransitions(t *testing.T) {
 		before, after []metav1.Condition
 		want          int
 	}{
-		"no conditions":       {nil, nil, 0},
-		"unknown is no news":  {nil, []metav1.Condition{c("A", metav1.ConditionUnknown, "Pending", "")}, 0},
-		"new":                 {nil, []metav1.Condition{c("A", metav1.ConditionFalse, "Starting", "")}, 1},
-		"another message":     {[]metav1.Condition{c("A", "False", "X", "1")}, []metav1.Condition{c("A", "False", "X", "2")}, 0},
-		"another reason":      {[]metav1.Condition{c("A", "False", "X", "")}, []metav1.Condition{c("A", "False", "Y", "")}, 1},
-		"another status":      {[]metav1.Condition{c("A", "False", "X", "")}, []metav1.Condition{c("A", "Unknown", "X", "")}, 1},
-		"a condition removed": {[]metav1.Condition{c("A", "False", "X", "")}, nil, 0},
+		"no conditions":     {nil, nil, 0},
+		"new and unknown":   {nil, []metav1.Condition{c("A", metav1.ConditionUnknown, "Pending", "")}, 0},
+		"new":               {nil, []metav1.Condition{c("A", metav1.ConditionFalse, "Starting", "")}, 1},
+		"changed message":   {[]metav1.Condition{c("A", "False", "X", "1")}, []metav1.Condition{c("A", "False", "X", "2")}, 0},
+		"changed reason":    {[]metav1.Condition{c("A", "False", "X", "")}, []metav1.Condition{c("A", "False", "Y", "")}, 1},
+		"changed status":    {[]metav1.Condition{c("A", "False", "X", "")}, []metav1.Condition{c("A", "Unknown", "X", "")}, 1},
+		"removed condition": {[]metav1.Condition{c("A", "False", "X", "")}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := events.NewFakeRecorder(10)
 			recordTransitions(r, newWidget(), available, tc.before, tc.after)
 			if n := len(r.Events); n != tc.want {
-				t.Errorf("%d events, want %d", n, tc.want)
+				t.Errorf("got %d events, want %d", n, tc.want)
 			}
 		})
 	}
-	recordTransitions(nil, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", "")}) // no recorder, no events
+	recordTransitions(nil, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", "")}) // no recorder
 
 	r := events.NewFakeRecorder(1)
 	recordTransitions(r, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", strings.Repeat("100% ", 500))})
 	if note := <-r.Events; len(note) > maxNote+20 || strings.Contains(note, "MISSING") {
-		t.Errorf("the note is not fit for the API: %d bytes, %q", len(note), note[:40])
+		t.Errorf("the note is longer than the API allows, or was formatted twice: %d bytes, %q", len(note), note[:40])
 	}
 }
 
@@ -75,12 +75,12 @@ func anyError(t *rapid.T, depth int) (waits []time.Duration, failures int, err e
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
 	case kind == 0 || depth == 0:
 		retry := time.Duration(rapid.IntRange(0, 5).Draw(t, "retry")) * time.Second
-		return []time.Duration{retry}, 0, &Wait{For: "it", Retry: retry}
+		return []time.Duration{retry}, 0, &Wait{For: "pods", Retry: retry}
 	case kind == 1:
-		return nil, 1, errors.New("broken")
+		return nil, 1, errors.New("failed")
 	case kind == 2:
 		waits, failures, inner := anyError(t, depth-1)
-		return waits, failures, fmt.Errorf("doing: %w", inner)
+		return waits, failures, fmt.Errorf("applying: %w", inner)
 	default:
 		var errs []error
 		for range rapid.IntRange(1, 3).Draw(t, "branches") {
@@ -97,33 +97,33 @@ func TestAsWait(t *testing.T) {
 		waits, failures, err := anyError(t, 3)
 		wait, ok := AsWait(err)
 		if ok != (failures == 0) {
-			t.Fatalf("%v with %d failures counts as a wait: %t", err, failures, ok)
+			t.Fatalf("%v has %d failures: AsWait returns %t", err, failures, ok)
 		}
 		if !ok {
 			return
 		}
-		timers := slices.DeleteFunc(waits, func(d time.Duration) bool { return d <= 0 })
+		retries := slices.DeleteFunc(waits, func(d time.Duration) bool { return d <= 0 })
 		var want time.Duration
-		if len(timers) > 0 {
-			want = slices.Min(timers)
+		if len(retries) > 0 {
+			want = slices.Min(retries)
 		}
 		if max(wait.Retry, 0) != want {
-			t.Fatalf("retry %s, want %s", wait.Retry, want)
+			t.Fatalf("got Retry %s, want %s", wait.Retry, want)
 		}
 	})
-	var none *Wait
+	var nilWait *Wait
 	if _, ok := AsWait(nil); ok {
 		t.Error("AsWait finds a Wait in a nil error")
 	}
-	if _, ok := AsWait(none); ok {
+	if _, ok := AsWait(nilWait); ok {
 		t.Error("AsWait finds a Wait in a nil *Wait")
 	}
-	if got := (&Wait{For: "rain"}).Error(); got != "waiting for rain" {
-		t.Errorf("Error %q", got)
+	if got := (&Wait{For: "pods"}).Error(); got != "waiting for pods" {
+		t.Errorf("got error %q", got)
 	}
 }
 
-// The gauge is the sum over the existing objects after any sequence of events.
+// The gauge counts the existing objects after any sequence of track and remove.
 func TestTrackerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		component := rapid.StringMatching(`c[a-z0-9]{12}`).Draw(t, "component")
@@ -132,10 +132,10 @@ func TestTrackerCounts(t *testing.T) {
 		uids := map[types.NamespacedName]types.UID{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := types.NamespacedName{Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")}
-			if rapid.Bool().Draw(t, "forget") {
+			if rapid.Bool().Draw(t, "remove") {
 				uid, known := tracker.remove(name)
-				if want, had := uids[name]; known != had || uid != want {
-					t.Fatalf("forgot %q %t, want %q %t", uid, known, want, had)
+				if want, exists := uids[name]; known != exists || uid != want {
+					t.Fatalf("remove: got %q, %t, want %q, %t", uid, known, want, exists)
 				}
 				delete(model, name)
 				delete(uids, name)
@@ -143,9 +143,9 @@ func TestTrackerCounts(t *testing.T) {
 			}
 			status := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status")
 			uid := types.UID(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid"))
-			gone, replaced := tracker.track(name, uid, []metav1.Condition{{Type: available, Status: status}})
-			if want, had := uids[name]; replaced != (had && want != uid) || (replaced && gone != want) {
-				t.Fatalf("replaced %t %q, want %q", replaced, gone, want)
+			deleted, replaced := tracker.track(name, uid, []metav1.Condition{{Type: available, Status: status}})
+			if want, exists := uids[name]; replaced != (exists && want != uid) || (replaced && deleted != want) {
+				t.Fatalf("track: got %q, %t, want %q", deleted, replaced, want)
 			}
 			model[name], uids[name] = status, uid
 		}
@@ -157,7 +157,7 @@ func TestTrackerCounts(t *testing.T) {
 				}
 			}
 			if got := gaugeValue(t, conditionsGauge.WithLabelValues(component, "widget", available, string(status))); int(got) != want {
-				t.Fatalf("%s counts %v, want %d", status, got, want)
+				t.Fatalf("status %s: got gauge %v, want %d", status, got, want)
 			}
 		}
 		conditionsGauge.DeletePartialMatch(map[string]string{"component": component})
@@ -169,16 +169,15 @@ func TestStatusPatch(t *testing.T) {
 	same := clone(before)
 	same.Spec.Size = 9
 	if patch := statusPatch(before, same); patch != nil {
-		t.Errorf("patch %s; the status is the same", patch)
+		t.Errorf("same status: got patch %s, want none", patch)
 	}
 	after := clone(before)
 	after.Status.URL = "https://x"
 	patch := statusPatch(before, after)
 	if string(patch) != `{"metadata":{"resourceVersion":"7"},"status":{"url":"https://x"}}` {
-		t.Errorf("patch %s", patch)
+		t.Errorf("got patch %s", patch)
 	}
-	// The patch removes a cleared field.
 	if patch = statusPatch(after, before); !strings.Contains(string(patch), `"status":null`) && !strings.Contains(string(patch), `"url":null`) {
-		t.Errorf("patch %s", patch)
+		t.Errorf("got patch %s, want the cleared field removed", patch)
 	}
 }

@@ -19,12 +19,12 @@ func TestChanged(t *testing.T) {
 		"annotation": {func(o *metav1.PartialObjectMetadata) {
 			o.ResourceVersion, o.Annotations = "8", map[string]string{"a": "b"}
 		}, true},
-		"relisted": {func(*metav1.PartialObjectMetadata) {}, true},
+		"resync": {func(*metav1.PartialObjectMetadata) {}, true},
 	} {
 		after := before.DeepCopy()
 		c.change(after)
 		if got := Changed().Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}); got != c.want {
-			t.Errorf("%s: admitted %v, want %v", name, got, c.want)
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}
 }

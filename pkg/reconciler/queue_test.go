@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func ask(namespace, name string) reconcile.Request {
+func request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
@@ -29,13 +29,13 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 func TestQueueIsFairToNamespaces(t *testing.T) {
 	q := newQueue(t)
 	for i := range 300 {
-		q.Add(ask("crowded", fmt.Sprintf("broken-%03d", i)))
+		q.Add(request("busy", fmt.Sprintf("failing-%03d", i)))
 	}
-	q.Add(ask("quiet", "first"))
-	q.Add(ask("quiet", "second"))
-	q.Add(ask("", "node")) // of cluster scope
+	q.Add(request("idle", "first"))
+	q.Add(request("idle", "second"))
+	q.Add(request("", "node")) // cluster-scoped
 	if q.Len() != 303 {
-		t.Fatalf("%d requests wait", q.Len())
+		t.Fatalf("got %d queued requests, want 303", q.Len())
 	}
 	var got []string
 	for range 7 {
@@ -43,9 +43,9 @@ func TestQueueIsFairToNamespaces(t *testing.T) {
 		got = append(got, r.String())
 		q.Done(r)
 	}
-	want := []string{"crowded/broken-000", "quiet/first", "/node", "crowded/broken-001", "quiet/second", "crowded/broken-002", "crowded/broken-003"}
+	want := []string{"busy/failing-000", "idle/first", "/node", "busy/failing-001", "idle/second", "busy/failing-002", "busy/failing-003"}
 	if !slices.Equal(got, want) {
-		t.Errorf("the order is %q, want %q", got, want)
+		t.Errorf("got order %q, want %q", got, want)
 	}
 }
 
@@ -54,9 +54,9 @@ func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 	const workers = 4
 	q := newQueue(t)
 	started, finish := make(chan reconcile.Request), make(chan struct{})
-	var running sync.WaitGroup
+	var workerGroup sync.WaitGroup
 	for range workers {
-		running.Go(func() {
+		workerGroup.Go(func() {
 			for {
 				r, shutdown := q.Get()
 				if shutdown {
@@ -69,16 +69,16 @@ func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 		})
 	}
 	for i := range 300 {
-		q.Add(ask("crowded", fmt.Sprintf("hangs-%03d", i)))
+		q.Add(request("busy", fmt.Sprintf("slow-%03d", i)))
 	}
 	for range workers - 1 {
 		<-started
 	}
-	q.Add(ask("quiet", "first"))
-	if r := <-started; r != ask("quiet", "first") {
-		t.Errorf("the last worker got %s", r)
+	q.Add(request("idle", "first"))
+	if r := <-started; r != request("idle", "first") {
+		t.Errorf("the last worker got %s, want the request of the idle namespace", r)
 	}
-	// Without other namespaces every request is processed.
+	// Workers are released, and process the remaining requests.
 	go func() {
 		for range started {
 		}
@@ -86,7 +86,7 @@ func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 	close(finish)
 	eventually(t, func() bool { return q.Len() == 0 })
 	q.ShutDown()
-	running.Wait()
+	workerGroup.Wait()
 	close(started)
 }
 
@@ -94,21 +94,21 @@ func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 func TestQueueWithSingleWorker(t *testing.T) {
 	q := newQueue(t)
 	for i := range 3 {
-		q.Add(ask("only", fmt.Sprint(i)))
+		q.Add(request("only", fmt.Sprint(i)))
 	}
 	for range 3 {
 		r, _ := q.Get()
 		q.Done(r)
 	}
 	if q.Len() != 0 {
-		t.Errorf("%d are left", q.Len())
+		t.Errorf("got %d queued requests, want none", q.Len())
 	}
 }
 
 // A request that is added while it is processed is processed again.
 func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 	q := newQueue(t)
-	q.Add(ask("a", "x"))
+	q.Add(request("a", "x"))
 	first, _ := q.Get()
 	q.Add(first)
 	if q.Len() != 0 {
@@ -121,34 +121,34 @@ func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 	q.Done(first)
 }
 
-// The back-off grows to a minute, for each object separately.
+// The backoff grows to one minute, for each object separately.
 func TestMaxBackoff(t *testing.T) {
 	limiter := ControllerOptions(defaultWorkers).RateLimiter
 	var last time.Duration
 	for range 1000 {
-		last = limiter.When(ask("a", "broken"))
+		last = limiter.When(request("a", "failing"))
 	}
 	if last != time.Minute {
-		t.Errorf("a thousand failures lead to a pause of %s", last)
+		t.Errorf("got backoff %s after 1000 failures, want one minute", last)
 	}
 	for i := range 300 {
-		limiter.When(ask("a", fmt.Sprint(i)))
+		limiter.When(request("a", fmt.Sprint(i)))
 	}
-	if first := limiter.When(ask("b", "x")); first != 5*time.Millisecond {
-		t.Errorf("the first failure of another object leads to a pause of %s", first)
+	if first := limiter.When(request("b", "x")); first != 5*time.Millisecond {
+		t.Errorf("got backoff %s for the first failure of another object, want the initial one", first)
 	}
-	limiter.Forget(ask("a", "broken"))
-	if first := limiter.When(ask("a", "broken")); first != 5*time.Millisecond {
+	limiter.Forget(request("a", "failing"))
+	if first := limiter.When(request("a", "failing")); first != 5*time.Millisecond {
 		t.Errorf("got backoff %s after a success, want the initial one", first)
 	}
 }
 
-func eventually(t *testing.T, ok func() bool) {
+func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for !ok() {
+	for !condition() {
 		select {
 		case <-deadline:
 			t.Fatal("timed out waiting for the queue")

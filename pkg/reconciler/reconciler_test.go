@@ -21,85 +21,85 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-func TestOneWritePerChange(t *testing.T) {
-	b := newBench(t, sized(), newWidget())
-	if n := b.must(); n != 1 {
-		t.Errorf("the first reconcile wrote %d times, want once: %q", n, b.writes)
+func TestStatusIsPatchedOncePerChange(t *testing.T) {
+	f := newFixture(t, measuringLogic(), newWidget())
+	if n := f.mustReconcile(); n != 1 {
+		t.Errorf("first reconcile: got %d writes, want 1: %q", n, f.writes)
 	}
 	for range 3 {
-		if n := b.must(); n != 0 {
-			t.Errorf("a reconcile without a change wrote %d times: %q", n, b.writes)
+		if n := f.mustReconcile(); n != 0 {
+			t.Errorf("unchanged object: got %d writes, want 0: %q", n, f.writes)
 		}
 	}
-	b.change(func(w *widget) { w.Spec.Size, w.Generation = -1, 2 })
-	if n := b.must(); n != 1 {
-		t.Errorf("the reconcile after a change wrote %d times, want once", n)
+	f.change(func(w *widget) { w.Spec.Size, w.Generation = -1, 2 })
+	if n := f.mustReconcile(); n != 1 {
+		t.Errorf("changed object: got %d writes, want 1", n)
 	}
-	got := b.get()
+	got := f.get()
 	if got.Status.ObservedGeneration != 2 || conditions.IsTrue(got.Status.Conditions, available) {
-		t.Errorf("status %+v", got.Status)
+		t.Errorf("got status %+v, want generation 2 and not available", got.Status)
 	}
 	for _, c := range got.Status.Conditions {
 		if c.ObservedGeneration != 2 {
-			t.Errorf("condition %s was observed at generation %d", c.Type, c.ObservedGeneration)
+			t.Errorf("condition %s: got observedGeneration %d, want 2", c.Type, c.ObservedGeneration)
 		}
 	}
-	if n := b.must(); n != 0 {
-		t.Errorf("at rest %d writes", n)
+	if n := f.mustReconcile(); n != 0 {
+		t.Errorf("repeated reconcile: got %d writes, want 0", n)
 	}
 }
 
-// While the cache lacks our last status update, a reconcile would only conflict.
+// A reconcile waits while the cache lacks the last status update, because its own update would conflict.
 func TestReconcileWaitsForCacheWithLastStatus(t *testing.T) {
-	b := newBench(t, sized(), newWidget())
-	before := b.get()
-	b.must()
-	b.stale = before
-	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != StaleCacheRetry || len(b.writes) != 1 {
-		t.Errorf("behind: result %+v, error %v, writes %q", result, err, b.writes)
+	f := newFixture(t, measuringLogic(), newWidget())
+	before := f.get()
+	f.mustReconcile()
+	f.stale = before
+	result, err := f.reconcile()
+	if err != nil || result.RequeueAfter != StaleCacheRetry || len(f.writes) != 1 {
+		t.Errorf("stale cache: got result %+v, error %v, writes %q, want a requeue after %s", result, err, f.writes, StaleCacheRetry)
 	}
-	b.stale = nil
-	if n := b.must(); n != 0 {
-		t.Errorf("%d writes once the cache has caught up", n)
+	f.stale = nil
+	if n := f.mustReconcile(); n != 0 {
+		t.Errorf("current cache: got %d writes, want 0", n)
 	}
 }
 
-// A failed status patch may have been stored. While the cache holds the earlier status and the next reconcile computes it again, only the
-// API server knows.
+// The status of a failed patch may have been stored. If the cache holds the earlier status and the next reconcile computes it again, only a
+// request to the API server shows which one is stored.
 func TestStatusStoredByFailedPatch(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, sized(), newWidget())
-			b.must()
-			before := b.get()
-			b.change(func(w *widget) { w.Spec.Size = -1 })
-			b.failing = func(string) error {
-				if w := b.get(); stored {
+			f := newFixture(t, measuringLogic(), newWidget())
+			f.mustReconcile()
+			before := f.get()
+			f.change(func(w *widget) { w.Spec.Size = -1 })
+			f.failWrite = func(string) error {
+				if w := f.get(); stored {
 					set(w, available, metav1.ConditionFalse, "Down")
-					if err := b.client.Status().Update(t.Context(), w); err != nil {
+					if err := f.client.Status().Update(t.Context(), w); err != nil {
 						t.Error(err)
 					}
 				}
-				return apierrors.NewTimeoutError("the answer is lost", 0)
+				return apierrors.NewTimeoutError("the response was lost", 0)
 			}
-			b.stale = b.get()
-			if _, err := b.reconcile(); err == nil {
+			f.stale = f.get()
+			if _, err := f.reconcile(); err == nil {
 				t.Fatal("want an error")
 			}
-			b.failing, b.stale.Spec = nil, before.Spec // the next reconcile computes the earlier status
-			result, err := b.reconcile()
+			f.failWrite, f.stale.Spec = nil, before.Spec // the next reconcile computes the earlier status
+			result, err := f.reconcile()
 			if err != nil || (result.RequeueAfter == ConflictRetry) != stored {
-				t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
+				t.Errorf("got result %+v, error %v, writes %q", result, err, f.writes)
 			}
-			b.stale = nil
-			b.change(func(w *widget) { w.Spec = before.Spec })
-			b.must()
-			if got := b.get(); !conditions.IsTrue(got.Status.Conditions, available) {
-				t.Errorf("status %+v", got.Status)
+			f.stale = nil
+			f.change(func(w *widget) { w.Spec = before.Spec })
+			f.mustReconcile()
+			if got := f.get(); !conditions.IsTrue(got.Status.Conditions, available) {
+				t.Errorf("got status %+v, want available", got.Status)
 			}
-			if n := b.must(); n != 0 {
-				t.Errorf("%d writes at rest: %q", n, b.writes)
+			if n := f.mustReconcile(); n != 0 {
+				t.Errorf("repeated reconcile: got %d writes, want 0: %q", n, f.writes)
 			}
 		})
 	}
@@ -107,24 +107,24 @@ func TestStatusStoredByFailedPatch(t *testing.T) {
 
 // The status patch contains only the status and the resourceVersion, even if a phase modified its copy of the spec.
 // [D37]
-func TestStatusPatchHoldsOnlyTheStatus(t *testing.T) {
-	logic := sized()
+func TestStatusPatchContainsOnlyStatus(t *testing.T) {
+	logic := measuringLogic()
 	logic.Phases = append(logic.Phases, phase("defaulting", func(w *widget) error {
 		w.Spec.Size, w.Labels = 7, map[string]string{"a": "b"}
 		return nil
 	}))
-	b := newBench(t, logic, newWidget())
-	b.must()
-	if body := b.writes[0]; !strings.HasPrefix(body, `patch status {"metadata":{"resourceVersion":"`) ||
+	f := newFixture(t, logic, newWidget())
+	f.mustReconcile()
+	if body := f.writes[0]; !strings.HasPrefix(body, `patch status {"metadata":{"resourceVersion":"`) ||
 		strings.Contains(body, "labels") || strings.Contains(body, "spec") {
-		t.Errorf("patch %s", body)
+		t.Errorf("got patch %s", body)
 	}
-	if n := b.must(); n != 0 {
-		t.Errorf("a changed copy of the spec cost %d writes: %q", n, b.writes[1:])
+	if n := f.mustReconcile(); n != 0 {
+		t.Errorf("modified copy of the spec: got %d writes, want 0: %q", n, f.writes[1:])
 	}
 }
 
-func TestPhasesStopAtTheFirstError(t *testing.T) {
+func TestPhasesStopAtFirstError(t *testing.T) {
 	var ran []string
 	step := func(name string, err error) Phase[*widget] {
 		return phase(name, func(w *widget) error {
@@ -133,82 +133,82 @@ func TestPhasesStopAtTheFirstError(t *testing.T) {
 			return err
 		})
 	}
-	broken := errors.New("disk full")
+	diskErr := errors.New("disk full")
 	for name, tc := range map[string]struct {
 		err      error
 		result   ctrl.Result
-		is       error // the returned error
+		wantErr  error
 		terminal bool
 	}{
 		"success":                   {nil, ctrl.Result{}, nil, false},
-		"error":                     {broken, ctrl.Result{}, broken, false},
-		"wait with timer":           {&Wait{For: "rain", Retry: time.Minute}, ctrl.Result{RequeueAfter: time.Minute}, nil, false},
-		"wait for an event":         {&Wait{For: "rain"}, ctrl.Result{}, nil, false},
-		"wrapped wait":              {fmt.Errorf("looking up: %w", &Wait{For: "rain", Retry: time.Second}), ctrl.Result{RequeueAfter: time.Second}, nil, false},
-		"terminal":                  {reconcile.TerminalError(broken), ctrl.Result{}, broken, true},
-		"wait joined with an error": {errors.Join(&Wait{For: "rain"}, broken), ctrl.Result{}, broken, false},
+		"error":                     {diskErr, ctrl.Result{}, diskErr, false},
+		"wait with Retry":           {&Wait{For: "pods", Retry: time.Minute}, ctrl.Result{RequeueAfter: time.Minute}, nil, false},
+		"wait for an event":         {&Wait{For: "pods"}, ctrl.Result{}, nil, false},
+		"wrapped wait":              {fmt.Errorf("applying: %w", &Wait{For: "pods", Retry: time.Second}), ctrl.Result{RequeueAfter: time.Second}, nil, false},
+		"terminal":                  {reconcile.TerminalError(diskErr), ctrl.Result{}, diskErr, true},
+		"wait joined with an error": {errors.Join(&Wait{For: "pods"}, diskErr), ctrl.Result{}, diskErr, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran = nil
-			logic := sized()
+			logic := measuringLogic()
 			logic.Phases = []Phase[*widget]{step("a", nil), step("b", tc.err), step("c", nil)}
-			b := newBench(t, logic, newWidget())
-			result, err := b.reconcile()
-			if result != tc.result || !errors.Is(err, tc.is) || (err == nil) != (tc.is == nil) {
-				t.Errorf("result %+v, error %v", result, err)
+			f := newFixture(t, logic, newWidget())
+			result, err := f.reconcile()
+			if result != tc.result || !errors.Is(err, tc.wantErr) || (err == nil) != (tc.wantErr == nil) {
+				t.Errorf("got result %+v, error %v, want %+v, %v", result, err, tc.result, tc.wantErr)
 			}
 			if errors.Is(err, reconcile.TerminalError(nil)) != tc.terminal {
-				t.Errorf("terminal is not passed through: %v", err)
+				t.Errorf("got error %v, want terminal %t", err, tc.terminal)
 			}
 			if err != nil && !strings.Contains(err.Error(), "b: ") {
-				t.Errorf("the error does not name its phase: %v", err)
+				t.Errorf("got error %v, want it to contain the name of the phase", err)
 			}
 			want := []string{"a", "b"}
 			if tc.err == nil {
 				want = append(want, "c")
 			}
 			if !slices.Equal(ran, want) {
-				t.Errorf("phases %v ran, want %v", ran, want)
+				t.Errorf("got phases %v, want %v", ran, want)
 			}
-			// The summary is derived and the status patched in any case.
-			status := b.get().Status
-			if _, ok := conditions.Get(status.Conditions, available); !ok || status.ObservedGeneration != 1 || len(b.writes) != 1 {
-				t.Errorf("status %+v after %d writes", status, len(b.writes))
+			// Summary runs and the status is patched even after an error.
+			status := f.get().Status
+			if _, ok := conditions.Get(status.Conditions, available); !ok || status.ObservedGeneration != 1 || len(f.writes) != 1 {
+				t.Errorf("got status %+v after %d writes, want a summary after 1", status, len(f.writes))
 			}
 		})
 	}
 }
 
-func TestConflictIsARetry(t *testing.T) {
+func TestConflictIsRequeued(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "widgets"}, key.Name, errors.New("changed"))
-	broken := errors.New("disk full")
+	diskErr := errors.New("disk full")
 	for name, tc := range map[string]struct {
-		pass  error // error of the phases
-		patch error // error of the patch
-		quiet bool
-		is    error
+		phaseErr error
+		patchErr error
+		requeue  bool
+		wantErr  error
 	}{
-		"conflict":                  {nil, conflict, true, nil},
-		"conflict of a wait":        {&Wait{For: "rain", Retry: time.Hour}, conflict, true, nil},
-		"conflict after a terminal": {reconcile.TerminalError(broken), conflict, true, nil},
-		"conflict after an error":   {broken, conflict, false, broken},
-		"conflict of a phase":       {conflict, nil, false, conflict},
-		"failure":                   {nil, broken, false, broken},
-		"failure of a wait":         {&Wait{For: "rain", Retry: time.Hour}, broken, false, broken},
+		"conflict":                        {nil, conflict, true, nil},
+		"conflict after a wait":           {&Wait{For: "pods", Retry: time.Hour}, conflict, true, nil},
+		"conflict after a terminal error": {reconcile.TerminalError(diskErr), conflict, true, nil},
+		"conflict after an error":         {diskErr, conflict, false, diskErr},
+		"conflict of a phase":             {conflict, nil, false, conflict},
+		"failure":                         {nil, diskErr, false, diskErr},
+		"failure after a wait":            {&Wait{For: "pods", Retry: time.Hour}, diskErr, false, diskErr},
 	} {
 		t.Run(name, func(t *testing.T) {
-			logic := sized()
-			logic.Phases = append(logic.Phases, phase("b", func(*widget) error { return tc.pass }))
-			b := newBench(t, logic, newWidget())
-			b.failing = func(string) error { return tc.patch }
-			result, err := b.reconcile()
-			if tc.quiet && (err != nil || result.RequeueAfter != ConflictRetry) {
-				t.Errorf("result %+v, error %v; want a quiet retry", result, err)
+			logic := measuringLogic()
+			logic.Phases = append(logic.Phases, phase("b", func(*widget) error { return tc.phaseErr }))
+			f := newFixture(t, logic, newWidget())
+			f.failWrite = func(string) error { return tc.patchErr }
+			result, err := f.reconcile()
+			if tc.requeue && (err != nil || result.RequeueAfter != ConflictRetry) {
+				t.Errorf("got result %+v, error %v; want a requeue without an error", result, err)
 			}
-			if !tc.quiet && !errors.Is(err, tc.is) {
-				t.Errorf("error %v, want %v", err, tc.is)
+			if !tc.requeue && !errors.Is(err, tc.wantErr) {
+				t.Errorf("got error %v, want %v", err, tc.wantErr)
 			}
-			if len(b.events()) > 0 && tc.patch != nil {
+			if len(f.events()) > 0 && tc.patchErr != nil {
 				t.Error("an event reports a status that was not written")
 			}
 		})
@@ -217,69 +217,69 @@ func TestConflictIsARetry(t *testing.T) {
 
 // A terminal error is retried if the status patch failed.
 func TestTerminalErrorWithoutStatusIsRetried(t *testing.T) {
-	logic := sized()
+	logic := measuringLogic()
 	logic.Phases = append(logic.Phases, phase("b", func(*widget) error { return reconcile.TerminalError(errors.New("port out of range")) }))
-	b := newBench(t, logic, newWidget())
-	b.failing = func(string) error { return errors.New("connection refused") }
-	_, err := b.reconcile()
+	f := newFixture(t, logic, newWidget())
+	f.failWrite = func(string) error { return errors.New("connection refused") }
+	_, err := f.reconcile()
 	if err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that is not terminal", err)
 	}
 	for _, part := range []string{"connection refused", "port out of range", "patching status"} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q does not say %q", err, part)
+			t.Errorf("got error %q, want it to contain %q", err, part)
 		}
 	}
 }
 
-// A patch of a stale object conflicts, and the change of the other client is kept.
-func TestOptimisticLock(t *testing.T) {
-	var b *bench
-	logic := sized()
-	logic.Phases = append(logic.Phases, phase("meddling", func(w *widget) error {
+// The status patch of a stale object conflicts, and the change of another client is kept.
+func TestStatusPatchUsesOptimisticLock(t *testing.T) {
+	var f *fixture
+	logic := measuringLogic()
+	logic.Phases = append(logic.Phases, phase("changing object", func(w *widget) error {
 		if w.Spec.Size == 0 {
-			b.change(func(w *widget) { w.Spec.Size, w.Generation = 5, 2 })
+			f.change(func(w *widget) { w.Spec.Size, w.Generation = 5, 2 })
 		}
 		return nil
 	}))
-	b = newBench(t, logic, newWidget())
-	result, err := b.reconcile()
+	f = newFixture(t, logic, newWidget())
+	result, err := f.reconcile()
 	if err != nil || result.RequeueAfter != ConflictRetry {
-		t.Fatalf("result %+v, error %v", result, err)
+		t.Fatalf("got result %+v, error %v, want a requeue after %s", result, err, ConflictRetry)
 	}
-	if got := b.get(); got.Status.ObservedGeneration != 0 {
-		t.Errorf("the stale pass wrote %+v", got.Status)
+	if got := f.get(); got.Status.ObservedGeneration != 0 {
+		t.Errorf("the reconcile of the stale object wrote status %+v", got.Status)
 	}
-	b.must()
-	if got := b.get(); got.Status.ObservedGeneration != 2 || got.Spec.Size != 5 {
+	f.mustReconcile()
+	if got := f.get(); got.Status.ObservedGeneration != 2 || got.Spec.Size != 5 {
 		t.Errorf("got %+v, want generation 2 and size 5", got)
 	}
 }
 
 func TestPausedObjectIsNotReconciled(t *testing.T) {
-	logic, runs := sized(), 0
+	logic, runs := measuringLogic(), 0
 	logic.Finalizer, logic.Finalize = finalizer, func(context.Context, *widget) error { return nil }
 	logic.Phases = append(logic.Phases, phase("counting", func(*widget) error { runs++; return nil }))
-	b := newBench(t, logic, newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
-	if n := b.must(); n != 1 || runs != 0 {
-		t.Fatalf("%d writes, %d runs while paused", n, runs)
+	f := newFixture(t, logic, newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
+	if n := f.mustReconcile(); n != 1 || runs != 0 {
+		t.Fatalf("paused: got %d writes and %d runs of phases, want 1 and 0", n, runs)
 	}
-	if got := b.get(); !conditions.IsTrue(got.Status.Conditions, ConditionPaused) || len(got.Finalizers) != 0 {
+	if got := f.get(); !conditions.IsTrue(got.Status.Conditions, ConditionPaused) || len(got.Finalizers) != 0 {
 		t.Errorf("got %+v, want it paused without finalizers", got)
 	}
-	if n := b.must(); n != 0 {
-		t.Errorf("%d writes at rest while paused", n)
+	if n := f.mustReconcile(); n != 0 {
+		t.Errorf("paused and repeated: got %d writes, want 0", n)
 	}
-	b.change(func(w *widget) { w.Annotations[names.PausedAnnotation] = "false" })
-	b.must()
-	got := b.get()
+	f.change(func(w *widget) { w.Annotations[names.PausedAnnotation] = "false" })
+	f.mustReconcile()
+	got := f.get()
 	if _, paused := conditions.Get(got.Status.Conditions, ConditionPaused); paused || runs != 1 || !conditions.IsTrue(got.Status.Conditions, available) {
-		t.Errorf("after %d runs, the status is %+v, want it no longer paused", runs, got.Status)
+		t.Errorf("resumed: got status %+v after %d runs, want available and not paused after 1", got.Status, runs)
 	}
 }
 
 func TestFinalizer(t *testing.T) {
-	logic := sized()
+	logic := measuringLogic()
 	var responses []error
 	logic.Finalizer = finalizer
 	logic.Finalize = func(_ context.Context, w *widget) error {
@@ -290,194 +290,194 @@ func TestFinalizer(t *testing.T) {
 		}
 		return err
 	}
-	b := newBench(t, logic, newWidget(func(w *widget) { w.Finalizers = []string{"other/finalizer"} }))
-	if n := b.must(); n != 2 {
-		t.Errorf("%d writes, want finalizer and status: %q", n, b.writes)
+	f := newFixture(t, logic, newWidget(func(w *widget) { w.Finalizers = []string{"other/finalizer"} }))
+	if n := f.mustReconcile(); n != 2 {
+		t.Errorf("got %d writes, want the finalizer and the status: %q", n, f.writes)
 	}
-	if got := b.get().Finalizers; !slices.Equal(got, []string{"other/finalizer", finalizer}) {
-		t.Fatalf("finalizers %q", got)
+	if got := f.get().Finalizers; !slices.Equal(got, []string{"other/finalizer", finalizer}) {
+		t.Fatalf("got finalizers %q, want the existing one and %q", got, finalizer)
 	}
-	if n := b.must(); n != 0 {
-		t.Errorf("%d writes at rest", n)
+	if n := f.mustReconcile(); n != 0 {
+		t.Errorf("repeated reconcile: got %d writes, want 0", n)
 	}
 
-	b.delete()
-	broken := errors.New("database is busy")
-	responses = []error{broken, &Wait{For: "jobs to end", Retry: time.Second}, nil}
-	if _, err := b.reconcile(); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
+	f.delete()
+	diskErr := errors.New("database is locked")
+	responses = []error{diskErr, &Wait{For: "jobs to end", Retry: time.Second}, nil}
+	if _, err := f.reconcile(); !errors.Is(err, diskErr) {
+		t.Errorf("got error %v, want that of Finalize", err)
 	}
-	if c, _ := conditions.Get(b.get().Status.Conditions, available); c.Reason != "Cleaning" {
-		t.Errorf("the user does not see why deletion takes time: %+v", c)
+	if c, _ := conditions.Get(f.get().Status.Conditions, available); c.Reason != "Cleaning" {
+		t.Errorf("got condition %+v, want the reason that Finalize set", c)
 	}
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != time.Second {
-		t.Errorf("result %+v, error %v", result, err)
+	if result, err := f.reconcile(); err != nil || result.RequeueAfter != time.Second {
+		t.Errorf("got result %+v, error %v", result, err)
 	}
-	if len(b.gone) != 0 {
+	if len(f.deleted) != 0 {
 		t.Error("OnDeleted was called while the object exists")
 	}
-	b.must()
-	if got := b.get().Finalizers; !slices.Equal(got, []string{"other/finalizer"}) || !slices.Equal(b.gone, []types.UID{"uid-1"}) {
-		t.Errorf("finalizers %q, gone %q", got, b.gone)
+	f.mustReconcile()
+	if got := f.get().Finalizers; !slices.Equal(got, []string{"other/finalizer"}) || !slices.Equal(f.deleted, []types.UID{"uid-1"}) {
+		t.Errorf("got finalizers %q and OnDeleted calls %q, want the finalizer removed and one call", got, f.deleted)
 	}
-	// Terminating with the finalizer of another client: nothing is left to do.
-	if n := b.must(); n != 0 || len(b.gone) != 1 {
-		t.Errorf("%d writes, gone %q", n, b.gone)
+	// The object terminates with the finalizer of another client.
+	if n := f.mustReconcile(); n != 0 || len(f.deleted) != 1 {
+		t.Errorf("got %d writes and OnDeleted calls %q, want no further ones", n, f.deleted)
 	}
 }
 
-func TestFinalizerConflictIsARetry(t *testing.T) {
-	logic := sized()
+func TestFinalizerConflictIsRequeued(t *testing.T) {
+	logic := measuringLogic()
 	logic.Finalizer, logic.Finalize = finalizer, func(context.Context, *widget) error { return nil }
-	b := newBench(t, logic, newWidget())
-	b.failing = func(operation string) error {
+	f := newFixture(t, logic, newWidget())
+	f.failWrite = func(operation string) error {
 		if operation == "patch" {
 			return apierrors.NewConflict(schema.GroupResource{}, key.Name, errors.New("changed"))
 		}
 		return nil
 	}
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != ConflictRetry || len(b.writes) != 0 {
-		t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
+	if result, err := f.reconcile(); err != nil || result.RequeueAfter != ConflictRetry || len(f.writes) != 0 {
+		t.Errorf("got result %+v, error %v, writes %q", result, err, f.writes)
 	}
-	b.failing = nil
-	b.must()
-	b.delete()
-	b.failing = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
-	b.must()
-	if !slices.Equal(b.gone, []types.UID{"uid-1"}) {
-		t.Errorf("gone %q: an object that vanished while it lost its finalizer is gone", b.gone)
+	f.failWrite = nil
+	f.mustReconcile()
+	f.delete()
+	f.failWrite = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
+	f.mustReconcile()
+	if !slices.Equal(f.deleted, []types.UID{"uid-1"}) {
+		t.Errorf("object deleted while its finalizer is removed: got OnDeleted calls %q, want one", f.deleted)
 	}
 }
 
-// A stale cache holds a deleted object: it is requeued with a pause, regardless of the results of the phases.
-func TestObjectMissingOnServerIsRequeuedWithPause(t *testing.T) {
-	for name, end := range map[string]error{"success": nil, "wait": &Wait{For: "it", Retry: time.Millisecond}, "failure": errors.New("no")} {
-		logic := sized()
-		logic.Phases = append(logic.Phases, Phase[*widget]{Name: "ending", Run: func(context.Context, *widget) error { return end }})
-		b := newBench(t, logic, newWidget())
-		b.failing = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
-		if result, err := b.reconcile(); err != nil || result.RequeueAfter != RequeueSoon {
-			t.Errorf("%s: result %+v, error %v", name, result, err)
+// A deleted object in a stale cache is requeued after RequeueSoon, regardless of the results of the phases.
+func TestDeletedObjectInStaleCacheIsRequeued(t *testing.T) {
+	for name, phaseErr := range map[string]error{"success": nil, "wait": &Wait{For: "pods", Retry: time.Millisecond}, "failure": errors.New("failed")} {
+		logic := measuringLogic()
+		logic.Phases = append(logic.Phases, Phase[*widget]{Name: "last", Run: func(context.Context, *widget) error { return phaseErr }})
+		f := newFixture(t, logic, newWidget())
+		f.failWrite = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
+		if result, err := f.reconcile(); err != nil || result.RequeueAfter != RequeueSoon {
+			t.Errorf("%s: got result %+v, error %v, want a requeue after %s", name, result, err, RequeueSoon)
 		}
 	}
 }
 
 // A kind without Finalize still removes its finalizer.
 func TestFinalizerWithoutFinalize(t *testing.T) {
-	logic := sized()
+	logic := measuringLogic()
 	logic.Finalizer = finalizer
-	b := newBench(t, logic, newWidget())
-	b.must()
-	if got := b.get().Finalizers; len(got) != 0 {
-		t.Errorf("finalizers %q were added for nothing", got)
+	f := newFixture(t, logic, newWidget())
+	f.mustReconcile()
+	if got := f.get().Finalizers; len(got) != 0 {
+		t.Errorf("got finalizers %q, want none without Finalize", got)
 	}
-	b.change(func(w *widget) { w.Finalizers = []string{finalizer} })
-	b.delete()
-	b.must()
-	if err := b.client.Get(t.Context(), key, &widget{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the object is still held: %v", err)
+	f.change(func(w *widget) { w.Finalizers = []string{finalizer} })
+	f.delete()
+	f.mustReconcile()
+	if err := f.client.Get(t.Context(), key, &widget{}); !apierrors.IsNotFound(err) {
+		t.Errorf("got error %v, want the object deleted", err)
 	}
 }
 
 func TestOnDeleted(t *testing.T) {
-	b := newBench(t, sized(), newWidget())
-	b.must()
-	b.delete()
-	b.must()
-	b.must()
-	if !slices.Equal(b.gone, []types.UID{"uid-1"}) {
-		t.Errorf("gone %q, want once", b.gone)
+	f := newFixture(t, measuringLogic(), newWidget())
+	f.mustReconcile()
+	f.delete()
+	f.mustReconcile()
+	f.mustReconcile()
+	if !slices.Equal(f.deleted, []types.UID{"uid-1"}) {
+		t.Errorf("got OnDeleted calls %q, want one", f.deleted)
 	}
-	// Deleted and created again between two reconciles.
+	// The object is deleted and created again between two reconciles.
 	for _, uid := range []types.UID{"uid-2", "uid-3"} {
-		if err := b.client.Create(t.Context(), newWidget(func(w *widget) { w.UID = uid })); err != nil {
+		if err := f.client.Create(t.Context(), newWidget(func(w *widget) { w.UID = uid })); err != nil {
 			t.Fatal(err)
 		}
-		b.must()
-		b.delete()
+		f.mustReconcile()
+		f.delete()
 	}
-	if !slices.Equal(b.gone, []types.UID{"uid-1", "uid-2"}) {
-		t.Errorf("gone %q", b.gone)
+	if !slices.Equal(f.deleted, []types.UID{"uid-1", "uid-2"}) {
+		t.Errorf("got OnDeleted calls %q, want uid-1 and uid-2", f.deleted)
 	}
-	if n := len(b.reconciler.(*baseReconciler[*widget]).tracker.objects); n != 1 {
-		t.Errorf("%d records are kept, want 1", n)
+	if n := len(f.reconciler.(*baseReconciler[*widget]).tracker.objects); n != 1 {
+		t.Errorf("got %d tracked objects, want 1", n)
 	}
-	b.must()
-	if n := len(b.reconciler.(*baseReconciler[*widget]).tracker.objects); n != 0 {
-		t.Errorf("%d records are kept, want 0", n)
+	f.mustReconcile()
+	if n := len(f.reconciler.(*baseReconciler[*widget]).tracker.objects); n != 0 {
+		t.Errorf("got %d tracked objects, want 0", n)
 	}
 }
 
-func TestDeletedDuringTheReconcile(t *testing.T) {
-	var b *bench
-	logic := sized()
-	logic.Phases = append(logic.Phases, phase("deleting", func(*widget) error { b.delete(); return nil }))
-	b = newBench(t, logic, newWidget())
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != RequeueSoon {
-		t.Errorf("result %+v, error %v", result, err)
+func TestObjectDeletedDuringReconcile(t *testing.T) {
+	var f *fixture
+	logic := measuringLogic()
+	logic.Phases = append(logic.Phases, phase("deleting", func(*widget) error { f.delete(); return nil }))
+	f = newFixture(t, logic, newWidget())
+	if result, err := f.reconcile(); err != nil || result.RequeueAfter != RequeueSoon {
+		t.Errorf("got result %+v, error %v", result, err)
 	}
-	if len(b.events()) != 0 {
+	if len(f.events()) != 0 {
 		t.Error("an event reports a status that was not written")
 	}
 }
 
 func TestInterruptedReconcileWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	logic := sized()
+	logic := measuringLogic()
 	logic.Phases = append(logic.Phases, Phase[*widget]{Name: "stopping", Run: func(ctx context.Context, _ *widget) error {
 		cancel(errors.New("shutdown"))
 		return ctx.Err()
 	}})
-	b := newBench(t, logic, newWidget())
-	result, err := b.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
-	if err != nil || !result.IsZero() || len(b.writes) != 0 {
-		t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
+	f := newFixture(t, logic, newWidget())
+	result, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+	if err != nil || !result.IsZero() || len(f.writes) != 0 {
+		t.Errorf("got result %+v, error %v, writes %q, want none of them", result, err, f.writes)
 	}
 }
 
-func TestTimedOutReconcileIsAnError(t *testing.T) {
+func TestTimedOutReconcileReturnsError(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	logic := sized()
+	logic := measuringLogic()
 	logic.Phases = append(logic.Phases, Phase[*widget]{Name: "hanging", Run: func(ctx context.Context, _ *widget) error { return ctx.Err() }})
-	b := newBench(t, logic, newWidget())
-	_, err := b.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
-	if !errors.Is(err, context.DeadlineExceeded) || len(b.writes) != 0 {
-		t.Errorf("error %v, writes %q", err, b.writes)
+	f := newFixture(t, logic, newWidget())
+	_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+	if !errors.Is(err, context.DeadlineExceeded) || len(f.writes) != 0 {
+		t.Errorf("got error %v and writes %q, want a deadline error and no writes", err, f.writes)
 	}
 }
 
-func TestGetFails(t *testing.T) {
-	b := newBench(t, sized())
-	b.reconciler.(*baseReconciler[*widget]).client = brokenReader{b.client}
-	if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "getting widget: ") {
-		t.Errorf("error %v", err)
+func TestGetErrorIsReturned(t *testing.T) {
+	f := newFixture(t, measuringLogic())
+	f.reconciler.(*baseReconciler[*widget]).client = failingReader{f.client}
+	if _, err := f.reconcile(); err == nil || !strings.Contains(err.Error(), "getting widget: ") {
+		t.Errorf("got error %v, want that of Get", err)
 	}
 }
 
-type brokenReader struct{ client.Client }
+type failingReader struct{ client.Client }
 
-func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (failingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errors.New("cache is not started")
 }
 
-func TestMetrics(t *testing.T) {
-	b := newBench(t, sized(), newWidget())
+func TestConditionMetrics(t *testing.T) {
+	f := newFixture(t, measuringLogic(), newWidget())
 	value := func(condition, status string) float64 {
 		return gaugeValue(t, conditionsGauge.WithLabelValues(t.Name(), "widget", condition, status))
 	}
-	b.must()
-	b.must()
+	f.mustReconcile()
+	f.mustReconcile()
 	if value(available, "True") != 1 || value(available, "False") != 0 {
-		t.Errorf("one available object counts %v and %v", value(available, "True"), value(available, "False"))
+		t.Errorf("one available object: got %v with status True and %v with False, want 1 and 0", value(available, "True"), value(available, "False"))
 	}
-	b.change(func(w *widget) { w.Spec.Size = -1 })
-	b.must()
+	f.change(func(w *widget) { w.Spec.Size = -1 })
+	f.mustReconcile()
 	if value(available, "True") != 0 || value(available, "False") != 1 {
 		t.Error("the transition was not counted")
 	}
-	b.delete()
-	b.must()
+	f.delete()
+	f.mustReconcile()
 	if value(available, "False") != 0 || value("Measured", "False") != 0 {
 		t.Error("the deleted object is still counted")
 	}

@@ -12,32 +12,32 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// settling returns a bench whose updates may wait while Available is not True, with its clock. step is called in each reconcile.
-func settling(t *testing.T, step func(*widget) error) (*bench, *testingclock.FakePassiveClock) {
+// newDeferringFixture returns a fixture that defers status updates while Available is not True, and its clock. Each reconcile calls step.
+func newDeferringFixture(t *testing.T, step func(*widget) error) (*fixture, *testingclock.FakePassiveClock) {
 	t.Helper()
-	b := newBench(t, Logic[*widget]{
+	f := newFixture(t, Logic[*widget]{
 		Phases:  []Phase[*widget]{phase("starting", step)},
 		MayWait: func(_, updated *widget) bool { return !conditions.IsTrue(updated.Status.Conditions, available) },
 	}, newWidget())
 	clk := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
-	b.reconciler.(*baseReconciler[*widget]).writes = NewStatusWrites(clk, SettleTime)
-	return b, clk
+	f.reconciler.(*baseReconciler[*widget]).writes = NewStatusWrites(clk, SettleTime)
+	return f, clk
 }
 
-// Of the states that follow each other within a second while pods start, the last one is stored.
-func TestFollowingStatesCostOneUpdate(t *testing.T) {
+// Status changes within SettleTime are stored in one update, with the last status.
+func TestStatusChangesAreCombined(t *testing.T) {
 	reason, status := "", metav1.ConditionFalse
-	b, clk := settling(t, func(w *widget) error {
+	f, clk := newDeferringFixture(t, func(w *widget) error {
 		set(w, available, status, reason)
 		return nil
 	})
 	step := func(next string, writes int, after time.Duration) {
 		t.Helper()
 		reason = next
-		before := len(b.writes)
-		result, err := b.reconcile()
-		if err != nil || len(b.writes)-before != writes || result.RequeueAfter != after {
-			t.Fatalf("%s: %d writes, again in %s, error %v; want %d writes, again in %s", next, len(b.writes)-before, result.RequeueAfter, err, writes, after)
+		before := len(f.writes)
+		result, err := f.reconcile()
+		if err != nil || len(f.writes)-before != writes || result.RequeueAfter != after {
+			t.Fatalf("%s: got %d writes, requeue after %s, error %v; want %d writes, requeue after %s", next, len(f.writes)-before, result.RequeueAfter, err, writes, after)
 		}
 	}
 	step("Created", 0, time.Second)
@@ -46,36 +46,36 @@ func TestFollowingStatesCostOneUpdate(t *testing.T) {
 	clk.SetTime(clk.Now().Add(400 * time.Millisecond))
 	step("Starting", 1, 0)
 	step("Starting", 0, 0)
-	if c, _ := conditions.Get(b.get().Status.Conditions, available); c.Reason != "Starting" {
-		t.Errorf("stored %+v", c)
+	if c, _ := conditions.Get(f.get().Status.Conditions, available); c.Reason != "Starting" {
+		t.Errorf("got stored condition %+v, want reason Starting", c)
 	}
 	step("Probing", 0, time.Second)
-	status = metav1.ConditionTrue // never waits
+	status = metav1.ConditionTrue // is never deferred
 	step("Up", 1, 0)
 	clk.SetTime(clk.Now().Add(time.Minute))
 	step("Up", 0, 0)
 }
 
-// Errors, stalls and records on which the next attempt depends are stored immediately.
-func TestErrorsAndStallsAreStoredAtOnce(t *testing.T) {
+// The status is stored immediately if a phase fails or is stalled.
+func TestErrorsAndStallsAreNotDeferred(t *testing.T) {
 	for name, tc := range map[string]struct {
-		end   error
-		waits bool
+		phaseErr error
+		deferred bool
 	}{
 		"done":     {nil, true},
 		"waiting":  {&Wait{For: "pods"}, true},
 		"stalled":  {&Wait{For: "a valid spec", Stalled: true}, false},
-		"failed":   {errors.New("broken"), false},
+		"failed":   {errors.New("failed"), false},
 		"terminal": {reconcile.TerminalError(errors.New("invalid")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _ := settling(t, func(w *widget) error {
+			f, _ := newDeferringFixture(t, func(w *widget) error {
 				set(w, available, metav1.ConditionFalse, "Down")
-				return tc.end
+				return tc.phaseErr
 			})
-			result, _ := b.reconcile() // its error is that of the phase
-			if deferred := len(b.writes) == 0; deferred != tc.waits || deferred && result.RequeueAfter != SettleTime {
-				t.Errorf("%d writes, result %+v", len(b.writes), result)
+			result, _ := f.reconcile() // the error is phaseErr
+			if deferred := len(f.writes) == 0; deferred != tc.deferred || deferred && result.RequeueAfter != SettleTime {
+				t.Errorf("got %d writes and result %+v, want deferred %t", len(f.writes), result, tc.deferred)
 			}
 		})
 	}

@@ -9,39 +9,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A field that an older CRD lacks is sent once for each resourceVersion, regardless of the result of a reconcile.
+// A field that an older CRD lacks is sent once for each resourceVersion, whatever the phases return.
 func TestRejectedFieldIsSentOnce(t *testing.T) {
-	for name, end := range map[string]error{
-		"done": nil, "at once": &Wait{For: "the field", Retry: time.Millisecond}, "for an event": &Wait{For: "an event"}, "failed": errors.New("broken"),
+	for name, phaseErr := range map[string]error{
+		"done": nil, "wait with Retry": &Wait{For: "the field", Retry: time.Millisecond}, "wait for an event": &Wait{For: "an event"}, "failed": errors.New("failed"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			reconciles := 0
-			b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
+			f := newFixture(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 				reconciles++
-				w.Status.URL = "https://" + strconv.Itoa(reconciles) // changes like a timestamp
+				w.Status.URL = "https://" + strconv.Itoa(reconciles) // changes each time, like a timestamp
 				set(w, available, metav1.ConditionTrue, "Up")
-				return end
+				return phaseErr
 			})}}, newWidget())
-			b.older = true
+			f.oldCRD = true
 			for range 10 {
-				result, err := b.reconcile()
-				if wait, waits := AsWait(end); waits && wait.Retry > 0 && reconciles > 1 && result.RequeueAfter < RequeueBlocked || !waits && end != nil && err == nil {
-					t.Fatalf("result %+v, error %v", result, err)
+				result, err := f.reconcile()
+				if wait, waits := AsWait(phaseErr); waits && wait.Retry > 0 && reconciles > 1 && result.RequeueAfter < RequeueBlocked || !waits && phaseErr != nil && err == nil {
+					t.Fatalf("got result %+v, error %v", result, err)
 				}
 			}
-			if len(b.writes) != 1 {
-				t.Errorf("%d writes: %v", len(b.writes), b.writes)
+			if len(f.writes) != 1 {
+				t.Errorf("got %d writes, want 1: %v", len(f.writes), f.writes)
 			}
-			b.change(func(w *widget) { w.Labels = map[string]string{"touched": "yes"} })
+			f.change(func(w *widget) { w.Labels = map[string]string{"touched": "yes"} })
 			for range 10 {
-				_, _ = b.reconcile() // checked above
+				_, _ = f.reconcile() // the first loop checks the result
 			}
-			if len(b.writes) != 2 {
-				t.Errorf("%d writes after a change: %v", len(b.writes), b.writes)
+			if len(f.writes) != 2 {
+				t.Errorf("got %d writes after a change of the object, want 2: %v", len(f.writes), f.writes)
 			}
-			b.older = false
-			b.change(func(w *widget) { w.Labels = nil })
-			if _, _ = b.reconcile(); b.get().Status.URL == "" {
+			f.oldCRD = false
+			f.change(func(w *widget) { w.Labels = nil })
+			if _, _ = f.reconcile(); f.get().Status.URL == "" {
 				t.Error("status.url was not stored, although the CRD has it")
 			}
 		})
@@ -51,25 +51,25 @@ func TestRejectedFieldIsSentOnce(t *testing.T) {
 // Fields that the older CRD has are still patched.
 func TestFieldsWithoutRejectedOnesAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
-	b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
+	f := newFixture(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 		w.Status.URL = "https://example.com"
 		set(w, available, status, "Measured")
 		return nil
 	})}}, newWidget())
-	b.older = true
+	f.oldCRD = true
 	for range 3 {
-		b.must()
+		f.mustReconcile()
 	}
 	status = metav1.ConditionFalse
-	if writes := b.must() + b.must(); writes != 1 {
-		t.Errorf("%d writes of another condition", writes)
+	if writes := f.mustReconcile() + f.mustReconcile(); writes != 1 {
+		t.Errorf("got %d writes of a changed condition, want 1", writes)
 	}
-	if c := b.get().Status.Conditions; len(c) == 0 || c[0].Status != metav1.ConditionFalse {
+	if c := f.get().Status.Conditions; len(c) == 0 || c[0].Status != metav1.ConditionFalse {
 		t.Errorf("got conditions %+v, want the fields that the API server accepts", c)
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestStatusDiff(t *testing.T) {
 	a, b := newWidget(), newWidget()
 	set(a, available, metav1.ConditionTrue, "Up")
 	set(b, available, metav1.ConditionTrue, "Down")

@@ -13,58 +13,58 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// states returns the kstatus conditions with their reasons.
-func states(w *widget) string {
+// kstatusConditions returns the kstatus conditions with their reasons.
+func kstatusConditions(w *widget) string {
 	var out []string
-	for _, kind := range []string{conditions.Ready, conditions.Reconciling, conditions.Stalled} {
-		if c, found := conditions.Get(w.Status.Conditions, kind); found {
-			out = append(out, kind+"="+string(c.Status)+" "+c.Reason)
+	for _, conditionType := range []string{conditions.Ready, conditions.Reconciling, conditions.Stalled} {
+		if c, found := conditions.Get(w.Status.Conditions, conditionType); found {
+			out = append(out, conditionType+"="+string(c.Status)+" "+c.Reason)
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-// Waits and conditions decide whether the object is ready. A repeated reconcile writes nothing.
-func TestWaitsAndReadiness(t *testing.T) {
+// Ready depends on the conditions and on waits. A repeated reconcile writes nothing.
+func TestReadyWithWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		available metav1.ConditionStatus
 		err       error
 		want      string
 	}{
 		"available":                     {metav1.ConditionTrue, nil, "Ready=True Up"},
-		"something is due later":        {metav1.ConditionTrue, &Wait{For: "the certificate to be due", Retry: time.Hour}, "Ready=True Up"},
-		"pods are replaced":             {metav1.ConditionTrue, &Wait{For: "the rollout", Unready: true}, "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
+		"waiting for a later time":      {metav1.ConditionTrue, &Wait{For: "the renewal of the certificate", Retry: time.Hour}, "Ready=True Up"},
+		"rollout in progress":           {metav1.ConditionTrue, &Wait{For: "the rollout", Unready: true}, "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
 		"joined with a shorter requeue": {metav1.ConditionTrue, errors.Join(&Wait{For: "later", Retry: time.Hour}, &Wait{For: "the rollout", Unready: true}), "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
-		"pods cannot be replaced":       {metav1.ConditionTrue, &Wait{For: "the rollout", Stalled: true}, "Ready=False RolloutInProgress, Stalled=True RolloutInProgress"},
+		"rollout stalled":               {metav1.ConditionTrue, &Wait{For: "the rollout", Stalled: true}, "Ready=False RolloutInProgress, Stalled=True RolloutInProgress"},
 		"waiting for pods":              {metav1.ConditionFalse, &Wait{For: "pods"}, "Ready=False Down, Reconciling=True Down"},
-		"a user has to act":             {metav1.ConditionFalse, &Wait{For: "a valid spec", Stalled: true}, "Ready=False Down, Stalled=True Down"},
-		"the API server refuses":        {metav1.ConditionTrue, invalid, "Ready=False RequestInvalid, Stalled=True RequestInvalid"},
-		"an error without a condition":  {metav1.ConditionTrue, broken, "Ready=False ReconcileError"},
+		"waiting for the user":          {metav1.ConditionFalse, &Wait{For: "a valid spec", Stalled: true}, "Ready=False Down, Stalled=True Down"},
+		"invalid request":               {metav1.ConditionTrue, invalidErr, "Ready=False RequestInvalid, Stalled=True RequestInvalid"},
+		"error without a condition":     {metav1.ConditionTrue, internalErr, "Ready=False ReconcileError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err, status := tc.err, tc.available
-			logic := failing(&err)
+			logic := logicWithError(&err)
 			logic.Summary = func(w *widget) {
 				reason := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "Up", metav1.ConditionFalse: "Down"}[status]
 				set(w, available, status, reason)
 			}
-			b := newBench(t, logic, newWidget())
+			f := newFixture(t, logic, newWidget())
 			for range 3 {
-				_, _ = b.reconcile() // other tests check the result
+				_, _ = f.reconcile() // other tests check the result
 			}
-			if got := states(b.get()); got != tc.want || len(b.writes) != 1 {
-				t.Errorf("%s, want %s; %d writes", got, tc.want, len(b.writes))
+			if got := kstatusConditions(f.get()); got != tc.want || len(f.writes) != 1 {
+				t.Errorf("got %s after %d writes, want %s after 1", got, len(f.writes), tc.want)
 			}
-			for _, e := range b.events() {
+			for _, e := range f.events() {
 				if strings.Contains(e, "Ready is") || strings.Contains(e, "Reconciling is") || strings.Contains(e, "Stalled is") && !strings.Contains(e, "RequestInvalid") &&
 					!strings.Contains(e, "RolloutInProgress") {
-					t.Errorf("event %q repeats another", e)
+					t.Errorf("event %q repeats that of another condition", e)
 				}
 			}
 			err, status = nil, metav1.ConditionTrue
-			b.must()
-			if got := states(b.get()); got != "Ready=True Up" {
-				t.Errorf("afterwards %s", got)
+			f.mustReconcile()
+			if got := kstatusConditions(f.get()); got != "Ready=True Up" {
+				t.Errorf("got %s after the wait, want ready", got)
 			}
 		})
 	}
@@ -72,60 +72,60 @@ func TestWaitsAndReadiness(t *testing.T) {
 
 // A ready condition of an older generation does not make the object ready.
 func TestReadyConditionOfOlderGenerationIsNotReady(t *testing.T) {
-	judged := true
-	logic := Logic[*widget]{Phases: []Phase[*widget]{phase("judging", func(w *widget) error {
-		if judged {
+	evaluated := true
+	logic := Logic[*widget]{Phases: []Phase[*widget]{phase("evaluating", func(w *widget) error {
+		if evaluated {
 			set(w, available, metav1.ConditionTrue, "Up")
 		}
 		return nil
 	})}}
-	b := newBench(t, logic, newWidget())
-	b.must()
-	judged = false
-	b.change(func(w *widget) { w.Generation = 2 })
-	b.must()
-	if got := states(b.get()); got != "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress" {
-		t.Error(got)
+	f := newFixture(t, logic, newWidget())
+	f.mustReconcile()
+	evaluated = false
+	f.change(func(w *widget) { w.Generation = 2 })
+	f.mustReconcile()
+	if got := kstatusConditions(f.get()); got != "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress" {
+		t.Errorf("got %s", got)
 	}
-	judged = true
-	b.must()
-	if got := states(b.get()); got != "Ready=True Up" {
-		t.Error(got)
+	evaluated = true
+	f.mustReconcile()
+	if got := kstatusConditions(f.get()); got != "Ready=True Up" {
+		t.Errorf("got %s", got)
 	}
 }
 
 // An object that is paused before its first reconcile is not ready; one that is paused later keeps its conditions.
 func TestPausedAndReady(t *testing.T) {
 	pause := func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }
-	b := newBench(t, sized(), newWidget(pause))
-	b.must()
-	if got := states(b.get()); got != "Ready=Unknown Paused" || b.must() != 0 {
-		t.Error(got)
+	f := newFixture(t, measuringLogic(), newWidget(pause))
+	f.mustReconcile()
+	if got := kstatusConditions(f.get()); got != "Ready=Unknown Paused" || f.mustReconcile() != 0 {
+		t.Errorf("got %s", got)
 	}
-	b.change(func(w *widget) { w.Annotations = nil })
-	b.must()
-	b.change(pause)
-	b.must()
-	if got := states(b.get()); got != "Ready=True Up" {
-		t.Error(got)
+	f.change(func(w *widget) { w.Annotations = nil })
+	f.mustReconcile()
+	f.change(pause)
+	f.mustReconcile()
+	if got := kstatusConditions(f.get()); got != "Ready=True Up" {
+		t.Errorf("got %s", got)
 	}
 }
 
-// A kind that sets Ready itself only gets Stalled from its waits, and an event for Ready.
-func TestKindsThatSetReady(t *testing.T) {
+// For a kind whose Logic sets Ready, waits set only Stalled, and Ready has an event.
+func TestLogicThatSetsReady(t *testing.T) {
 	var err error = &Wait{For: "a complete spec", Stalled: true}
-	logic := failing(&err)
+	logic := logicWithError(&err)
 	logic.ReadyCondition = conditions.Ready
 	logic.Summary = func(w *widget) { set(w, conditions.Ready, metav1.ConditionFalse, "ConfigPending") }
-	b := newBench(t, logic, newWidget())
-	b.must()
-	if got := states(b.get()); got != "Ready=False ConfigPending, Stalled=True ConfigPending" {
-		t.Error(got)
+	f := newFixture(t, logic, newWidget())
+	f.mustReconcile()
+	if got := kstatusConditions(f.get()); got != "Ready=False ConfigPending, Stalled=True ConfigPending" {
+		t.Errorf("got %s", got)
 	}
-	if got := b.events(); len(got) != 1 || !strings.Contains(got[0], "Ready is False") {
-		t.Errorf("events %q", got)
+	if got := f.events(); len(got) != 1 || !strings.Contains(got[0], "Ready is False") {
+		t.Errorf("got events %q, want one for Ready", got)
 	}
-	if types := b.get().Status.Conditions; slices.ContainsFunc(types, func(c metav1.Condition) bool { return c.Type == conditions.Reconciling }) {
-		t.Errorf("conditions %+v", types)
+	if types := f.get().Status.Conditions; slices.ContainsFunc(types, func(c metav1.Condition) bool { return c.Type == conditions.Reconciling }) {
+		t.Errorf("got conditions %+v, want none of type Reconciling", types)
 	}
 }

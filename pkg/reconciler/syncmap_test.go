@@ -10,7 +10,7 @@ import (
 func TestSyncMap(t *testing.T) {
 	type pair struct{ version, text string }
 	var s SyncMap[string, pair]
-	if kept, found := s.Get("a"); found || kept != (pair{}) {
+	if got, found := s.Get("a"); found || got != (pair{}) {
 		t.Error("Get of an empty map found a value")
 	}
 	if _, found := s.Delete("a"); found {
@@ -18,29 +18,29 @@ func TestSyncMap(t *testing.T) {
 	}
 	s.Set("a", pair{text: "x"})
 	if before := s.Set("a", pair{text: "y"}); before.text != "x" {
-		t.Errorf("before %v", before)
+		t.Errorf("got previous value %v, want x", before)
 	}
 	s.Set("b", pair{text: "z"})
-	if kept, found := s.Get("a"); !found || kept.text != "y" {
-		t.Errorf("kept %v", kept)
+	if got, found := s.Get("a"); !found || got.text != "y" {
+		t.Errorf("got %v, want y", got)
 	}
-	if gone, found := s.Delete("a"); !found || gone.text != "y" {
-		t.Errorf("dropped %v", gone)
+	if deleted, found := s.Delete("a"); !found || deleted.text != "y" {
+		t.Errorf("got deleted value %v, want y", deleted)
 	}
 	s.Delete("b")
 	for key := range s.items.Range {
-		t.Errorf("%v is left", key)
+		t.Errorf("key %v was not deleted", key)
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 20 {
-		all.Go(func() {
+		wg.Go(func() {
 			key := fmt.Sprint(i % 3)
 			s.Set(key, pair{version: key, text: key})
 			if got, _ := s.Get(key); got.version != got.text {
-				t.Errorf("half of something: %v", got)
+				t.Errorf("got %v, want a value that was set", got)
 			}
 			s.Delete(key)
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }

@@ -7,18 +7,18 @@ import (
 
 func TestUIDMap(t *testing.T) {
 	var m UIDMap[string]
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 10 {
-		all.Go(func() { m.Set("a", "1") })
-		all.Go(func() { m.Get("a") })
-		all.Go(func() { m.Delete("b") })
+		wg.Go(func() { m.Set("a", "1") })
+		wg.Go(func() { m.Get("a") })
+		wg.Go(func() { m.Delete("b") })
 	}
-	all.Wait()
+	wg.Wait()
 	if value, ok := m.Get("a"); !ok || value != "1" {
-		t.Errorf("a is %q, %t", value, ok)
+		t.Errorf("got %q, %t, want 1, true", value, ok)
 	}
 	m.Delete("a")
 	if value, ok := m.Get("a"); ok || value != "" {
-		t.Errorf("a is %q, %t after it was forgotten", value, ok)
+		t.Errorf("got %q, %t after Delete", value, ok)
 	}
 }

@@ -68,19 +68,19 @@ func (l *widgetList) DeepCopyObject() runtime.Object {
 
 var widgets = schema.GroupVersion{Group: "test.opendatahub.io", Version: "v1"}
 
-// bench runs a baseReconciler with a fake API server that records its writes.
-type bench struct {
+// fixture runs a reconciler with a fake client that records its writes.
+type fixture struct {
 	t          *testing.T
 	client     client.WithWatch
 	reconciler reconcile.Reconciler
 	recorder   *events.FakeRecorder
-	gone       []types.UID
+	deleted    []types.UID
 
-	mu      sync.Mutex
-	writes  []string                     // "patch" or "patch status" with the body
-	failing func(operation string) error // if set, returns the errors of writes
-	stale   *widget                      // if set, the object in the cache
-	older   bool                         // the CRD has no status.url
+	mu        sync.Mutex
+	writes    []string                     // "patch" or "patch status" with the body
+	failWrite func(operation string) error // if set, returns the errors of writes
+	stale     *widget                      // if set, the cached object
+	oldCRD    bool                         // the CRD has no status.url
 }
 
 const (
@@ -98,42 +98,42 @@ func newWidget(changes ...func(*widget)) *widget {
 	return w
 }
 
-// newBench creates the given objects and sets Logic.OnDeleted.
-func newBench(t *testing.T, logic Logic[*widget], objects ...client.Object) *bench {
+// newFixture returns a fixture with the given objects. It sets Logic.OnDeleted.
+func newFixture(t *testing.T, logic Logic[*widget], objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(widgets.WithKind("widget"), &widget{})
 	scheme.AddKnownTypeWithName(widgets.WithKind("widgetList"), &widgetList{})
 	metav1.AddToGroupVersion(scheme, widgets)
-	b := &bench{t: t, recorder: events.NewFakeRecorder(100)}
-	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&widget{}).
+	f := &fixture{t: t, recorder: events.NewFakeRecorder(100)}
+	f.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&widget{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-				if b.stale != nil {
-					*obj.(*widget) = *b.stale.DeepCopyObject().(*widget)
+				if f.stale != nil {
+					*obj.(*widget) = *f.stale.DeepCopyObject().(*widget)
 					return nil
 				}
 				return c.Get(ctx, key, obj, opts...)
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-				if err := b.note("patch", obj, p); err != nil {
+				if err := f.recordWrite("patch", obj, p); err != nil {
 					return err
 				}
 				return c.Patch(ctx, obj, p, opts...)
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				if err := b.note("patch "+sub, obj, p); err != nil {
+			SubResourcePatch: func(ctx context.Context, c client.Client, subresource string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if err := f.recordWrite("patch "+subresource, obj, p); err != nil {
 					return err
 				}
-				if b.older {
+				if f.oldCRD {
 					return storeWithoutURL(ctx, c, obj, p)
 				}
-				return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+				return c.SubResource(subresource).Patch(ctx, obj, p, opts...)
 			},
 		}).Build()
-	logic.OnDeleted = func(uid types.UID) { b.gone = append(b.gone, uid) }
-	b.reconciler = New(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, logic)
-	return b
+	logic.OnDeleted = func(uid types.UID) { f.deleted = append(f.deleted, uid) }
+	f.reconciler = New(Options{Client: f.client, Recorder: f.recorder, Component: t.Name()}, logic)
+	return f
 }
 
 // storeWithoutURL patches the status like an API server whose CRD lacks the field url.
@@ -157,67 +157,66 @@ func storeWithoutURL(ctx context.Context, c client.Client, obj client.Object, p 
 	return c.Status().Patch(ctx, obj, client.RawPatch(p.Type(), body))
 }
 
-func (b *bench) note(operation string, obj client.Object, p client.Patch) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failing != nil {
-		if err := b.failing(operation); err != nil {
+func (f *fixture) recordWrite(operation string, obj client.Object, p client.Patch) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failWrite != nil {
+		if err := f.failWrite(operation); err != nil {
 			return err
 		}
 	}
 	body, err := p.Data(obj)
-	b.writes = append(b.writes, operation+" "+string(body))
+	f.writes = append(f.writes, operation+" "+string(body))
 	return err
 }
 
-// reconcile reconciles once.
-func (b *bench) reconcile() (ctrl.Result, error) {
-	b.t.Helper()
-	return b.reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key})
+func (f *fixture) reconcile() (ctrl.Result, error) {
+	f.t.Helper()
+	return f.reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: key})
 }
 
-// must reconciles once without an error and returns the number of writes.
-func (b *bench) must() int {
-	b.t.Helper()
-	before := len(b.writes)
-	if result, err := b.reconcile(); err != nil || !result.IsZero() {
-		b.t.Fatalf("result %+v, error %v", result, err)
+// mustReconcile returns the number of writes of one reconcile. The test fails if it returns an error or requeues.
+func (f *fixture) mustReconcile() int {
+	f.t.Helper()
+	before := len(f.writes)
+	if result, err := f.reconcile(); err != nil || !result.IsZero() {
+		f.t.Fatalf("got result %+v, error %v, want neither", result, err)
 	}
-	return len(b.writes) - before
+	return len(f.writes) - before
 }
 
-func (b *bench) get() *widget {
-	b.t.Helper()
+func (f *fixture) get() *widget {
+	f.t.Helper()
 	w := &widget{}
-	if err := b.client.Get(b.t.Context(), key, w); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Get(f.t.Context(), key, w); err != nil {
+		f.t.Fatal(err)
 	}
 	return w
 }
 
-// change updates the object like another client.
-func (b *bench) change(change func(*widget)) {
-	b.t.Helper()
-	w := b.get()
+// change updates the object as another client.
+func (f *fixture) change(change func(*widget)) {
+	f.t.Helper()
+	w := f.get()
 	change(w)
-	if err := b.client.Update(b.t.Context(), w); err != nil {
-		b.t.Fatal(err)
+	if err := f.client.Update(f.t.Context(), w); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func (b *bench) delete() {
-	b.t.Helper()
-	if err := b.client.Delete(b.t.Context(), newWidget()); err != nil {
-		b.t.Fatal(err)
+func (f *fixture) delete() {
+	f.t.Helper()
+	if err := f.client.Delete(f.t.Context(), newWidget()); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // events returns the events recorded since the last call.
-func (b *bench) events() []string {
+func (f *fixture) events() []string {
 	var out []string
 	for {
 		select {
-		case e := <-b.recorder.Events:
+		case e := <-f.recorder.Events:
 			out = append(out, e)
 		default:
 			return out
@@ -234,8 +233,8 @@ func set(w *widget, conditionType string, status metav1.ConditionStatus, reason 
 	conditions.Set(w.ConditionsRef(), conditionType, status, reason, "because "+reason, w.Generation)
 }
 
-// sized returns a Logic that sets Available if the size is not negative.
-func sized() Logic[*widget] {
+// measuringLogic returns a Logic that sets Available if the size is not negative.
+func measuringLogic() Logic[*widget] {
 	return Logic[*widget]{
 		Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 			if w.Spec.Size < 0 {

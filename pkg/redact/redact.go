@@ -10,7 +10,7 @@ import (
 // Mark replaces a credential.
 const Mark = "[redacted]"
 
-// sensitive matches the end of names of settings with a credential.
+// sensitive matches the ends of names of settings that contain a credential.
 const sensitive = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[-_]?key|access[-_]?key(?:[-_]?id)?|account[-_]?key|private[-_]?key|signature)`
 
 // sensitiveInJSON does not match the bare name secret: in the log and in specs it is the name of a Secret.
@@ -24,7 +24,7 @@ type rule struct {
 // rules are applied in order. If the end of a credential is ambiguous they redact too much, because messages often contain URLs that cannot
 // be parsed.
 var rules = []rule{
-	// Private keys, also truncated ones, with line ends or escaped line ends.
+	// Private keys, including truncated ones, with line breaks or escaped line breaks.
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
 	// Data source names of MySQL in Go: user:password@tcp(host:port)/database.
 	{regexp.MustCompile(`[^\s"'=]+:[^"'\n]*@(tcp[46]?|unix|udp)\(`), Mark + "@$1("},

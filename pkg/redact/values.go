@@ -21,7 +21,7 @@ const (
 	minOtherLength = 8
 	// minLineLength is the minimum length of a line of a multi-line value.
 	minLineLength = 16
-	// maxValueLength is the maximum length of a value. Longer ones are not passwords.
+	// maxValueLength is the maximum length of a value. Longer values are not redacted, because they are not passwords.
 	maxValueLength = 16 << 10
 )
 
@@ -36,7 +36,7 @@ var (
 // Values redacts the values of Secrets, and the credentials that [Text] recognizes. The zero value has no Secrets.
 type Values struct{ replacer *strings.Replacer }
 
-// ValuesOf returns the values of Secrets.
+// ValuesOf returns a Values that redacts the values of the given Secrets.
 func ValuesOf(secrets ...*corev1.Secret) Values {
 	forms := sets.New[string]()
 	for _, s := range secrets {
@@ -88,7 +88,7 @@ func redactableForms(key, value string) []string {
 	return forms
 }
 
-// longLines returns the lines of a multi-line text from minLineLength, without PEM headers.
+// longLines returns the lines of a multi-line text with at least minLineLength bytes, without PEM headers.
 func longLines(value string) []string {
 	if !strings.Contains(value, "\n") {
 		return nil

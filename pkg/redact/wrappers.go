@@ -27,11 +27,11 @@ func Recorder(next recorder.EventRecorder) recorder.EventRecorder { return redac
 type redactingRecorder struct{ next recorder.EventRecorder }
 
 // Eventf implements events.EventRecorder.
-func (n redactingRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	n.next.Eventf(regarding, related, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
+func (r redactingRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	r.next.Eventf(regarding, related, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
 }
 
 // AnnotatedEventf implements events.AnnotatedEventRecorder.
-func (n redactingRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
-	n.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
+func (r redactingRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
+	r.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// countingReader counts reads of whole Secrets, and fails those that failCached and failLive select.
+// countingReader counts reads of metadata and of whole Secrets. They fail with failCached and failLive, if set.
 type countingReader struct {
 	client.WithWatch
 	cached, live int
@@ -23,14 +23,14 @@ type countingReader struct {
 	failLive     error
 }
 
-// newCountingReader returns a client with objects, which serves as cache and as API server.
+// newCountingReader returns a client with objects, which is used as the cache and as the API server.
 func newCountingReader(objects ...client.Object) *countingReader {
 	c := &countingReader{}
 	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
 	c.WithWatch = interceptor.NewClient(inner, interceptor.Funcs{
-		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			fail := c.failLive
-			if _, head := object.(*metav1.PartialObjectMetadata); head {
+			if _, isMetadata := obj.(*metav1.PartialObjectMetadata); isMetadata {
 				c.cached++
 				fail = c.failCached
 			} else {
@@ -39,7 +39,7 @@ func newCountingReader(objects ...client.Object) *countingReader {
 			if fail != nil {
 				return fail
 			}
-			return w.Get(ctx, key, object, opts...)
+			return w.Get(ctx, key, obj, opts...)
 		},
 	})
 	return c
@@ -50,29 +50,29 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	reader := newCountingReader(secret)
 	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
-	expect := func(description, want string, there bool, reads int) {
+	expect := func(description, want string, wantFound bool, reads int) {
 		t.Helper()
 		got, found, err := c.Get(t.Context(), name)
-		if err != nil || found != there || got != want || reader.live != reads {
-			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", description, got, found, err, reader.live, want, reads)
+		if err != nil || found != wantFound || got != want || reader.live != reads {
+			t.Errorf("%s: got %q, %t, error %v after %d live reads, want %q, %t after %d", description, got, found, err, reader.live, want, wantFound, reads)
 		}
 	}
-	expect("first", "a", true, 1)
-	expect("again", "a", true, 1)
+	expect("first read", "a", true, 1)
+	expect("unchanged", "a", true, 1)
 	secret.Data["k"] = []byte("b")
 	if err := reader.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	expect("changed", "b", true, 2)
-	expect("and again", "b", true, 2)
-	reader.failLive = errors.New("away")
-	expect("nothing moved, so nothing is read", "b", true, 2)
+	expect("unchanged after an update", "b", true, 2)
+	reader.failLive = errors.New("connection refused")
+	expect("unchanged while the API server fails", "b", true, 2)
 	if err := reader.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	expect("gone", "", false, 2)
+	expect("deleted", "", false, 2)
 	if n := countEntries(c); n != 0 {
-		t.Errorf("still known: %d", n)
+		t.Errorf("got %d entries after the deletion, want none", n)
 	}
 }
 
@@ -80,13 +80,13 @@ func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	reader := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
 	c := NewSecretCache(reader, reader, func(*corev1.Secret) int { return 1 })
-	reader.failLive = errors.New("away")
+	reader.failLive = errors.New("connection refused")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that names the Secret", err)
 	}
 	reader.failLive, reader.failCached = nil, errors.New("no cache")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no cache") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want that of the cache", err)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 		}
 	}
 	if c.Forget("ns"); countEntries(c) != 1 {
-		t.Errorf("known %d", countEntries(c))
+		t.Errorf("got %d entries, want only that of the other namespace", countEntries(c))
 	}
 }
 

@@ -10,23 +10,23 @@ import (
 func TestMerge(t *testing.T) {
 	cases := map[string]struct{ in, want []Reference }{
 		"no references": {in: nil, want: []Reference{}},
-		"keys of one object add up, sorted and once": {
+		"merges keys of the same object, sorted and without duplicates": {
 			in:   []Reference{{Kind: Secret, Name: "db", Keys: []string{"uri", "a"}}, {Kind: Secret, Name: "db", Keys: []string{"uri"}}},
 			want: []Reference{{Kind: Secret, Name: "db", Keys: []string{"a", "uri"}}},
 		},
-		"one use of all keys wins": {
+		"keeps a reference to all keys": {
 			in:   []Reference{{Kind: Secret, Name: "db", Keys: []string{"uri"}}, {Kind: Secret, Name: "db"}},
 			want: []Reference{{Kind: Secret, Name: "db"}},
 		},
-		"optional only if it is so everywhere": {
+		"is optional only if all references are optional": {
 			in:   []Reference{{Kind: ConfigMap, Name: "c", Optional: true}, {Kind: ConfigMap, Name: "c"}},
 			want: []Reference{{Kind: ConfigMap, Name: "c"}},
 		},
-		"a Secret and a ConfigMap of one name are two objects, in order of kind and name": {
+		"keeps a Secret and a ConfigMap of the same name, sorted by kind and name": {
 			in:   []Reference{{Kind: Secret, Name: "x"}, {Kind: ConfigMap, Name: "x"}, {Kind: ConfigMap, Name: "a"}},
 			want: []Reference{{Kind: ConfigMap, Name: "a"}, {Kind: ConfigMap, Name: "x"}, {Kind: Secret, Name: "x"}},
 		},
-		"no name, no reference": {in: []Reference{{Kind: Secret}}, want: []Reference{}},
+		"drops references without a name": {in: []Reference{{Kind: Secret}}, want: []Reference{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOfEnvAndEnvFrom(t *testing.T) {
 	}
 }
 
-func TestMissingNamesObjectKeyAndFix(t *testing.T) {
+func TestMissingStringNamesObjectKeyAndFix(t *testing.T) {
 	for want, m := range map[string]Missing{
 		"Secret db does not exist; create it":    {Reference: Reference{Kind: Secret, Name: "db"}},
 		"ConfigMap ca has no key ca.crt; add it": {Reference: Reference{Kind: ConfigMap, Name: "ca"}, Key: "ca.crt"},

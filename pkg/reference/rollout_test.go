@@ -8,95 +8,95 @@ import (
 	"pgregory.net/rapid"
 )
 
-// environment is a workload and its Secrets during subsequent calls of NewRolloutHash.
+// environment is a Deployment with its references and their hashes, for subsequent calls of NewRolloutHash.
 type environment struct {
-	stamp  RolloutHash
-	hashes map[string]string
-	refs   []Reference
+	current RolloutHash
+	hashes  map[string]string
+	refs    []Reference
 }
 
-func (env *environment) reconcile(t rapid.TB) (rolled bool) {
+func (env *environment) reconcile(t rapid.TB) (restarted bool) {
 	t.Helper()
 	live := &appsv1.Deployment{}
-	live.Annotations = map[string]string{HashesAnnotation: env.stamp.Hashes}
-	live.Spec.Template.Annotations = map[string]string{RolloutAnnotation: env.stamp.Rollout}
+	live.Annotations = map[string]string{HashesAnnotation: env.current.Hashes}
+	live.Spec.Template.Annotations = map[string]string{RolloutAnnotation: env.current.Rollout}
 	next := NewRolloutHash(live, env.hashes, env.refs)
-	rolled = next.Rollout != env.stamp.Rollout
-	env.stamp = next
-	return rolled
+	restarted = next.Rollout != env.current.Rollout
+	env.current = next
+	return restarted
 }
 
-func TestPodsRollOnReferenceChange(t *testing.T) {
+func TestPodsRestartOnReferenceChange(t *testing.T) {
 	db, tls := Reference{Kind: Secret, Name: "db"}, Reference{Kind: Secret, Name: "tls"}
-	w := &environment{hashes: map[string]string{"Secret/db": "1"}, refs: []Reference{db, tls}}
+	env := &environment{hashes: map[string]string{"Secret/db": "1"}, refs: []Reference{db, tls}}
 	steps := []struct {
-		name string
-		do   func()
-		want bool
+		name   string
+		change func()
+		want   bool
 	}{
-		{"new or taken over", func() {}, false},
-		{"nothing happened", func() {}, false},
-		{"the serving certificate appears after the workload", func() { w.hashes["Secret/tls"] = "a" }, false},
-		{"the certificate is renewed", func() { w.hashes["Secret/tls"] = "b" }, true},
-		{"nothing happened since", func() {}, false},
-		{"the password changes", func() { w.hashes["Secret/db"] = "2" }, true},
-		{"and back", func() { w.hashes["Secret/db"] = "1" }, true},
-		{"and forth", func() { w.hashes["Secret/db"] = "2" }, true},
-		{"deleted", func() { delete(w.hashes, "Secret/db") }, false},
-		{"made again with the same content", func() { w.hashes["Secret/db"] = "2" }, false},
-		{"deleted again", func() { delete(w.hashes, "Secret/db") }, false},
-		{"made again with another content", func() { w.hashes["Secret/db"] = "3" }, true},
-		{"no longer referenced", func() { w.refs = []Reference{tls} }, false},
-		{"changed while the manager is down", func() { w.hashes["Secret/db"] = "4" }, false},
-		{"referenced again: the pod template shows it", func() { w.refs = []Reference{db, tls} }, false},
-		{"the annotation is destroyed by hand", func() { w.stamp.Hashes = "{" }, false},
-		{"and it works on", func() { w.hashes["Secret/db"] = "5" }, true},
+		{"first reconcile", func() {}, false},
+		{"unchanged", func() {}, false},
+		{"serving certificate created after the workload", func() { env.hashes["Secret/tls"] = "a" }, false},
+		{"certificate renewed", func() { env.hashes["Secret/tls"] = "b" }, true},
+		{"unchanged after the renewal", func() {}, false},
+		{"password changed", func() { env.hashes["Secret/db"] = "2" }, true},
+		{"password changed back", func() { env.hashes["Secret/db"] = "1" }, true},
+		{"password changed again", func() { env.hashes["Secret/db"] = "2" }, true},
+		{"Secret deleted", func() { delete(env.hashes, "Secret/db") }, false},
+		{"Secret recreated with the same content", func() { env.hashes["Secret/db"] = "2" }, false},
+		{"Secret deleted again", func() { delete(env.hashes, "Secret/db") }, false},
+		{"Secret recreated with other content", func() { env.hashes["Secret/db"] = "3" }, true},
+		{"no longer referenced", func() { env.refs = []Reference{tls} }, false},
+		{"changed while not referenced", func() { env.hashes["Secret/db"] = "4" }, false},
+		{"referenced again, which changes the pod template itself", func() { env.refs = []Reference{db, tls} }, false},
+		{"annotation invalid", func() { env.current.Hashes = "{" }, false},
+		{"changed after the invalid annotation", func() { env.hashes["Secret/db"] = "5" }, true},
 	}
 	for _, s := range steps {
-		s.do()
-		if got := w.reconcile(t); got != s.want {
-			t.Errorf("%s: rolled = %t, want %t", s.name, got, s.want)
+		s.change()
+		if got := env.reconcile(t); got != s.want {
+			t.Errorf("%s: restarted = %t, want %t", s.name, got, s.want)
 		}
 	}
 }
 
 func TestRolloutHashWithoutReferences(t *testing.T) {
-	w := &environment{}
-	if w.reconcile(t); w.stamp != (RolloutHash{}) {
-		t.Errorf("stamp = %+v, want none", w.stamp)
+	env := &environment{}
+	if env.reconcile(t); env.current != (RolloutHash{}) {
+		t.Errorf("got %+v, want an empty RolloutHash", env.current)
 	}
 }
 
 func TestHashesContainNoValues(t *testing.T) {
-	w := &environment{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
-	w.reconcile(t)
-	if want := `{"Secret/db":"0123"}`; w.stamp.Hashes != want {
-		t.Errorf("baseline = %s, want %s", w.stamp.Hashes, want)
+	env := &environment{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
+	env.reconcile(t)
+	if want := `{"Secret/db":"0123"}`; env.current.Hashes != want {
+		t.Errorf("got hashes %s, want %s", env.current.Hashes, want)
 	}
 }
 
-// A second reconcile changes nothing.
+// A repeated reconcile returns the same hash.
 func TestNewRolloutHashIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
-		w := &environment{hashes: map[string]string{}}
+		env := &environment{hashes: map[string]string{}}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			n := name.Draw(t, "name")
-			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			switch rapid.IntRange(0, 2).Draw(t, "operation") {
 			case 0:
-				w.hashes["Secret/"+n] = rapid.StringMatching(`[0-9]`).Draw(t, "hash")
+				env.hashes["Secret/"+n] = rapid.StringMatching(`[0-9]`).Draw(t, "hash")
 			case 1:
-				delete(w.hashes, "Secret/"+n)
+				delete(env.hashes, "Secret/"+n)
 			default:
-				w.refs = append(w.refs, Reference{Kind: Secret, Name: n})
+				env.refs = append(env.refs, Reference{Kind: Secret, Name: n})
 			}
-			w.reconcile(t)
-			before := w.stamp
-			if w.reconcile(t) || w.stamp != before {
-				t.Fatalf("a second pass changed %+v to %+v", before, w.stamp)
+			env.reconcile(t)
+			before := env.current
+			if env.reconcile(t) || env.current != before {
+				t.Fatalf("a repeated reconcile changed %+v to %+v", before, env.current)
 			}
-			if strings.Contains(w.stamp.Rollout, " ") {
-				t.Fatalf("rollout %q is not one word", w.stamp.Rollout)
+			if strings.Contains(env.current.Rollout, " ") {
+				t.Fatalf("rollout %q contains a space", env.current.Rollout)
 			}
 		}
 	})

@@ -14,28 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-const (
-	namespace = "apps"
-)
+const namespace = "apps"
 
-// countingCluster counts reads of content. Reads of metadata come from the cache.
+// countingCluster counts reads of whole objects. Metadata is read from the cache.
 type countingCluster struct {
 	client.WithWatch
-	reads int
-	fail  error
+	reads   int
+	readErr error
 }
 
 func newCluster(objects ...client.Object) *countingCluster {
 	c := &countingCluster{}
 	c.WithWatch = interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
-		Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, metadata := obj.(*metav1.PartialObjectMetadata); !metadata {
+		Get: func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, isMetadata := obj.(*metav1.PartialObjectMetadata); !isMetadata {
 				c.reads++
-				if c.fail != nil {
-					return c.fail
+				if c.readErr != nil {
+					return c.readErr
 				}
 			}
-			return under.Get(ctx, key, obj, opts...)
+			return inner.Get(ctx, key, obj, opts...)
 		},
 	})
 	return c
@@ -43,8 +41,8 @@ func newCluster(objects ...client.Object) *countingCluster {
 
 func secret(data map[string]string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, UID: "secret"}, Data: map[string][]byte{}}
-	for k, v := range data {
-		s.Data[k] = []byte(v)
+	for key, value := range data {
+		s.Data[key] = []byte(value)
 	}
 	return s
 }
@@ -65,11 +63,11 @@ func TestResolveReadsOnlyChangedVersions(t *testing.T) {
 	first := resolve(t, tracker, ref)
 	for range 3 {
 		if diff := cmp.Diff(first, resolve(t, tracker, ref)); diff != "" {
-			t.Errorf("nothing changed, and yet (-first +later):\n%s", diff)
+			t.Errorf("Resolve() of unchanged objects differs (-first +later):\n%s", diff)
 		}
 	}
 	if c.reads != 1 {
-		t.Errorf("%d reads of the content, want 1", c.reads)
+		t.Errorf("got %d reads, want 1", c.reads)
 	}
 
 	live := &corev1.Secret{}
@@ -81,22 +79,22 @@ func TestResolveReadsOnlyChangedVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first, resolve(t, tracker, ref)); diff != "" {
-		t.Errorf("a key that is not consumed changed the hash:\n%s", diff)
+		t.Errorf("a change of an unreferenced key changed the hash:\n%s", diff)
 	}
 	live.Data["uri"] = []byte("b")
 	if err := c.Update(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
 	if cmp.Equal(first, resolve(t, tracker, ref)) {
-		t.Error("the hash did not change with a consumed key")
+		t.Error("a change of a referenced key did not change the hash")
 	}
 }
 
 func TestHashOfAllKeys(t *testing.T) {
-	all := Reference{Kind: Secret, Name: "db"}
+	ref := Reference{Kind: Secret, Name: "db"}
 	hash := func(data map[string]string) string {
 		c := newCluster(secret(data))
-		return resolve(t, NewTracker(c, c), all).Hashes["Secret/db"]
+		return resolve(t, NewTracker(c, c), ref).Hashes["Secret/db"]
 	}
 	base := hash(map[string]string{"a": "1", "b": "2"})
 	if base == "" || base != hash(map[string]string{"b": "2", "a": "1"}) {
@@ -111,22 +109,22 @@ func TestHashOfAllKeys(t *testing.T) {
 	}
 }
 
-func TestWeakPasswordsCannotBeGuessedFromTheHash(t *testing.T) {
-	one, two := secret(map[string]string{"password": "1234"}), secret(map[string]string{"password": "1234"})
-	two.UID = "another"
-	a, b := newCluster(one), newCluster(two)
+func TestHashesOfEqualPasswordsDiffer(t *testing.T) {
+	first, second := secret(map[string]string{"password": "1234"}), secret(map[string]string{"password": "1234"})
+	second.UID = "another"
+	a, b := newCluster(first), newCluster(second)
 	ref := Reference{Kind: Secret, Name: "db"}
 	if resolve(t, NewTracker(a, a), ref).Hashes["Secret/db"] == resolve(t, NewTracker(b, b), ref).Hashes["Secret/db"] {
-		t.Error("equal passwords of two Secrets give equal hashes")
+		t.Error("two Secrets with the same password have the same hash")
 	}
 }
 
-func TestMissing(t *testing.T) {
+func TestResolveReturnsMissing(t *testing.T) {
 	c := newCluster(secret(map[string]string{"uri": "a"}),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ca", Namespace: namespace}, Data: map[string]string{"ca.crt": "x"}, BinaryData: map[string][]byte{"der": {1}}})
 	got := resolve(t, NewTracker(c, c),
-		Reference{Kind: Secret, Name: "db", Keys: []string{"uri", "lost"}},
-		Reference{Kind: Secret, Name: "gone"},
+		Reference{Kind: Secret, Name: "db", Keys: []string{"uri", "missing"}},
+		Reference{Kind: Secret, Name: "missing"},
 		Reference{Kind: Secret, Name: "maybe", Optional: true},
 		Reference{Kind: ConfigMap, Name: "ca", Keys: []string{"ca.crt", "der"}},
 	)
@@ -134,23 +132,23 @@ func TestMissing(t *testing.T) {
 	for _, m := range got.Missing {
 		missing = append(missing, m.String())
 	}
-	want := []string{"Secret db has no key lost; add it", "Secret gone does not exist; create it"}
+	want := []string{"Secret db has no key missing; add it", "Secret missing does not exist; create it"}
 	if diff := cmp.Diff(want, missing); diff != "" {
 		t.Errorf("Missing differs (-want +got):\n%s", diff)
 	}
 	if len(got.Hashes) != 2 {
-		t.Errorf("Hashes = %v, want those of the two objects that exist", got.Hashes)
+		t.Errorf("got hashes %v, want those of the two existing objects", got.Hashes)
 	}
 }
 
 // A shared object is read once for all owners, and once after each change. Objects in different namespaces are not shared.
 func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	other := secret(map[string]string{"uri": "other"})
-	other.Namespace = "elsewhere"
+	other.Namespace = "other"
 	c := newCluster(secret(map[string]string{"uri": "a"}), other, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, UID: "map"}})
 	tracker := NewTracker(c, c)
 	ref := Reference{Kind: Secret, Name: "db"}
-	all := func() (hashes []string) {
+	resolveForOwners := func() (hashes []string) {
 		for range 3 {
 			resolved, err := tracker.Resolve(t.Context(), namespace, []Reference{ref})
 			if err != nil {
@@ -160,33 +158,33 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 		}
 		return hashes
 	}
-	before := all()
+	before := resolveForOwners()
 	if c.reads != 1 || before[0] != before[1] || before[1] != before[2] {
-		t.Errorf("%d reads, hashes %v", c.reads, before)
+		t.Errorf("got %d reads and hashes %v, want one read and equal hashes", c.reads, before)
 	}
 	live := secret(map[string]string{"uri": "b"})
 	if err := c.Update(t.Context(), live); err != nil {
 		t.Fatal(err)
 	}
-	after := all()
+	after := resolveForOwners()
 	if c.reads != 2 || after[0] == before[0] || after[0] != after[2] {
 		t.Errorf("got %d reads and hashes %v after a change, want one more read for all owners", c.reads, after)
 	}
-	elsewhere, err := tracker.Resolve(t.Context(), "elsewhere", []Reference{ref})
-	if err != nil || elsewhere.Hashes[ref.ID()] == after[0] {
-		t.Errorf("got %v, error %v in another namespace, want another hash", elsewhere, err)
+	inOther, err := tracker.Resolve(t.Context(), "other", []Reference{ref})
+	if err != nil || inOther.Hashes[ref.ID()] == after[0] {
+		t.Errorf("got %v, error %v in another namespace, want another hash", inOther, err)
 	}
 	resolve(t, tracker, Reference{Kind: ConfigMap, Name: "db"})
 	if c.reads != 4 {
-		t.Errorf("%d reads", c.reads)
+		t.Errorf("got %d reads, want 4", c.reads)
 	}
 }
 
-func TestErrorsNameTheObject(t *testing.T) {
+func TestResolveErrorNamesObject(t *testing.T) {
 	c := newCluster(secret(nil))
-	c.fail = errors.New("broken")
+	c.readErr = errors.New("timeout")
 	_, err := NewTracker(c, c).Resolve(t.Context(), namespace, []Reference{{Kind: Secret, Name: "db"}})
-	if err == nil || !strings.Contains(err.Error(), "reading Secret apps/db: broken") {
-		t.Errorf("err = %v", err)
+	if err == nil || !strings.Contains(err.Error(), "reading Secret apps/db: timeout") {
+		t.Errorf("got error %v, want one that names the Secret", err)
 	}
 }

@@ -21,31 +21,31 @@ import (
 )
 
 type fixture struct {
-	listener *Listener
-	client   *fake.FakeDynamicClient
-	clock    *clocktesting.FakeClock
-	watcher  *Watcher
-	lists    atomic.Int32
-	logs     atomic.Int32
-	fail     atomic.Pointer[error]
-	changed  atomic.Int32
+	listener     *Listener
+	client       *fake.FakeDynamicClient
+	clock        *clocktesting.FakeClock
+	watcher      *Watcher
+	listRequests atomic.Int32
+	logEntries   atomic.Int32
+	listErr      atomic.Pointer[error]
+	podsChanged  atomic.Int32
 }
 
-func start(t *testing.T, objects ...runtime.Object) *fixture {
+func startWatcher(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	f := &fixture{listener: NewListener(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{resource: "APIServerList"}, objects...)
 	f.client.PrependReactor("list", "apiservers", func(clienttesting.Action) (bool, runtime.Object, error) {
-		f.lists.Add(1)
-		if err := f.fail.Load(); err != nil {
+		f.listRequests.Add(1)
+		if err := f.listErr.Load(); err != nil {
 			return true, nil, *err
 		}
 		return false, nil, nil
 	})
-	log := funcr.New(func(string, string) { f.logs.Add(1) }, funcr.Options{})
+	log := funcr.New(func(string, string) { f.logEntries.Add(1) }, funcr.Options{})
 	f.watcher = NewWatcher(Options{
-		Listener: f.listener, Client: f.client, Clock: f.clock, Log: log, PodsChanged: func() { f.changed.Add(1) },
+		Listener: f.listener, Client: f.client, Clock: f.clock, Log: log, PodsChanged: func() { f.podsChanged.Add(1) },
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -61,98 +61,98 @@ func start(t *testing.T, objects ...runtime.Object) *fixture {
 
 func (f *fixture) failWith(err error) {
 	if err == nil {
-		f.fail.Store(nil)
+		f.listErr.Store(nil)
 		return
 	}
-	f.fail.Store(&err)
+	f.listErr.Store(&err)
 }
 
-func (f *fixture) inForce(t *testing.T, name string) {
+func (f *fixture) expectProfile(t *testing.T, name string) {
 	t.Helper()
-	poll.Until(t, 10*time.Second, name+" is in force", func() bool { return f.listener.Current().Name == name })
+	poll.Until(t, 10*time.Second, name+" is the current profile", func() bool { return f.listener.Current().Name == name })
 }
 
-func TestWatcherPicksUpChangesLive(t *testing.T) {
-	f := start(t, apiServer(map[string]any{"type": "Modern"}))
-	if f.lists.Load() != 0 {
-		t.Error("requests were sent although config.openshift.io is not served")
+func TestWatcherFollowsChanges(t *testing.T) {
+	f := startWatcher(t, apiServer(map[string]any{"type": "Modern"}))
+	if f.listRequests.Load() != 0 {
+		t.Error("a list request was sent, although config.openshift.io is not served")
 	}
 	f.watcher.SetServed(true)
-	f.inForce(t, "Modern")
-	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	f.expectProfile(t, "Modern")
+	poll.Until(t, 10*time.Second, "the watch is started", func() bool { return len(f.client.Actions()) >= 2 })
 
 	client := f.client.Resource(resource)
 	if _, err := client.Update(t.Context(), apiServer(map[string]any{"type": "Old"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.inForce(t, "Old")
+	f.expectProfile(t, "Old")
 	if err := client.Delete(t.Context(), "cluster", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.inForce(t, "Intermediate")
+	f.expectProfile(t, "Intermediate")
 	if _, err := client.Create(t.Context(), apiServer(map[string]any{"type": "Modern"}), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.inForce(t, "Modern")
-	if got := f.lists.Load(); got != 1 {
-		t.Errorf("%d lists, want 1: changes come by watch", got)
+	f.expectProfile(t, "Modern")
+	if got := f.listRequests.Load(); got != 1 {
+		t.Errorf("got %d list requests, want 1, because the watch delivers changes", got)
 	}
 }
 
-// [D38] A profile that cannot be read, for any reason, means Intermediate and never the end of the process.
-func TestWatcherSurvivesEveryError(t *testing.T) {
+// [D38] While the profile cannot be read, the profile is Intermediate and the watcher retries.
+func TestWatcherUsesIntermediateOnErrors(t *testing.T) {
 	group := schema.GroupResource{Group: "config.openshift.io", Resource: "apiservers"}
 	for name, tc := range map[string]struct {
-		err   error
-		pause time.Duration
+		err     error
+		backoff time.Duration
 	}{
-		"forbidden":   {err: apierrors.NewForbidden(group, "cluster", errors.New("no")), pause: 10 * time.Minute},
-		"not served":  {err: apierrors.NewNotFound(group, ""), pause: 10 * time.Minute},
-		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), pause: time.Second},
-		"timeout":     {err: context.DeadlineExceeded, pause: time.Second},
-		"other error": {err: errors.New("connection refused"), pause: time.Second},
+		"forbidden":   {err: apierrors.NewForbidden(group, "cluster", errors.New("no")), backoff: 10 * time.Minute},
+		"not served":  {err: apierrors.NewNotFound(group, ""), backoff: 10 * time.Minute},
+		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), backoff: time.Second},
+		"timeout":     {err: context.DeadlineExceeded, backoff: time.Second},
+		"other error": {err: errors.New("connection refused"), backoff: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, apiServer(map[string]any{"type": "Modern"}))
+			f := startWatcher(t, apiServer(map[string]any{"type": "Modern"}))
 			f.failWith(tc.err)
 			f.watcher.SetServed(true)
-			poll.Until(t, 10*time.Second, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
+			poll.Until(t, 10*time.Second, "the list request failed and the watcher waits", func() bool { return f.listRequests.Load() == 1 && f.clock.HasWaiters() })
 			if got := f.listener.Current().Name; got != "Intermediate" {
-				t.Errorf("%s is in force, want Intermediate", got)
+				t.Errorf("got profile %s, want Intermediate", got)
 			}
-			if f.logs.Load() == 0 {
-				t.Error("no warning was logged")
+			if f.logEntries.Load() == 0 {
+				t.Error("the error was not logged")
 			}
 			f.failWith(nil)
-			f.clock.Step(tc.pause)
-			f.inForce(t, "Modern")
+			f.clock.Step(tc.backoff)
+			f.expectProfile(t, "Modern")
 		})
 	}
 }
 
-// strict makes all components follow the profile of an APIServer.
-func strict(obj *unstructured.Unstructured, policy string) *unstructured.Unstructured {
+// withAdherence sets spec.tlsAdherence of an APIServer.
+func withAdherence(obj *unstructured.Unstructured, policy string) *unstructured.Unstructured {
 	obj.Object["spec"].(map[string]any)["tlsAdherence"] = policy
 	return obj
 }
 
-func TestWatcherReportsAnotherProfileForPods(t *testing.T) {
-	f := start(t, apiServer(map[string]any{"type": "Modern"}))
+func TestWatcherReportsChangedProfileForPods(t *testing.T) {
+	f := startWatcher(t, apiServer(map[string]any{"type": "Modern"}))
 	f.watcher.SetServed(true)
-	f.inForce(t, "Modern")
-	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
-	if got := f.changed.Load(); got != 0 {
-		t.Errorf("reported %d times while pods do not follow the profile", got)
+	f.expectProfile(t, "Modern")
+	poll.Until(t, 10*time.Second, "the watch is started", func() bool { return len(f.client.Actions()) >= 2 })
+	if got := f.podsChanged.Load(); got != 0 {
+		t.Errorf("got %d calls of PodsChanged, want none while pods do not follow the profile", got)
 	}
-	object := strict(apiServer(map[string]any{"type": "Modern"}), "StrictAllComponents")
+	object := withAdherence(apiServer(map[string]any{"type": "Modern"}), "StrictAllComponents")
 	if _, err := f.client.Resource(resource).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 10*time.Second, "another profile for pods is reported", func() bool { return f.changed.Load() == 1 })
+	poll.Until(t, 10*time.Second, "PodsChanged is called", func() bool { return f.podsChanged.Load() == 1 })
 }
 
 func TestReadForPods(t *testing.T) {
-	f := start(t, strict(apiServer(map[string]any{"type": "Modern"}), "StrictAllComponents"))
+	f := startWatcher(t, withAdherence(apiServer(map[string]any{"type": "Modern"}), "StrictAllComponents"))
 	if p, err := ReadForPods(t.Context(), f.client); err != nil || p.Name != "Modern" {
 		t.Errorf("got %+v, %v, want Modern", p, err)
 	}
@@ -163,9 +163,9 @@ func TestReadForPods(t *testing.T) {
 	}
 	f.failWith(apierrors.NewForbidden(group, "cluster", errors.New("no")))
 	if _, err := ReadForPods(t.Context(), f.client); !apierrors.IsForbidden(err) {
-		t.Errorf("got %v, want the refusal", err)
+		t.Errorf("got error %v, want Forbidden", err)
 	}
-	if p, err := ReadForPods(t.Context(), start(t).client); err != nil || p.MinVersion != 0 {
+	if p, err := ReadForPods(t.Context(), startWatcher(t).client); err != nil || p.MinVersion != 0 {
 		t.Errorf("without the object: got %+v, %v, want none", p, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // input is the input of a bundle.
 type input struct {
-	// version of the operator, by semantic versioning.
+	// version is the semantic version of the operator.
 	version string
 	// base holds the fields of the CSV that no manifest contains.
 	base *v1alpha1.ClusterServiceVersion
@@ -28,7 +28,7 @@ type input struct {
 // output is the content of a bundle.
 type output struct {
 	csv *unstructured.Unstructured
-	// objects are the other objects, CRDs first.
+	// objects are the other manifests, CRDs first.
 	objects []*unstructured.Unstructured
 }
 

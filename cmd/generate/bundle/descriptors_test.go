@@ -8,8 +8,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// described is a base for the CRDs of the installation.
-func described() []v1alpha1.CRDDescription {
+// baseDescriptions returns the descriptions in the base of the CSV, for the CRDs of the installation.
+func baseDescriptions() []v1alpha1.CRDDescription {
 	return []v1alpha1.CRDDescription{
 		{Name: "bells.example.org", Version: "v1", Kind: "Bell", DisplayName: "A Bell"},
 		{
@@ -21,7 +21,7 @@ func described() []v1alpha1.CRDDescription {
 }
 
 func TestDescribeOwned(t *testing.T) {
-	owned, err := describeOwned(described(), sourcesOf(t).crds)
+	owned, err := describeOwned(baseDescriptions(), sourcesOf(t).crds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func TestDescribeOwnedRejectsBaseThatDiffersFromCRDs(t *testing.T) {
 			return d
 		}, "status: the base of the CSV describes the field x"},
 	} {
-		if _, err := describeOwned(c.change(described()), sourcesOf(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := describeOwned(c.change(baseDescriptions()), sourcesOf(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
 	without := sourcesOf(t)
 	without.crds[0].crd.Spec.Versions[0].Schema = nil
-	if _, err := describeOwned(described(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
+	if _, err := describeOwned(baseDescriptions(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
 		t.Errorf("got error %v, want one that the CRD has no schema", err)
 	}
 }

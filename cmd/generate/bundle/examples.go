@@ -49,7 +49,7 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 	return strings.TrimSpace(b.String()), nil
 }
 
-// newSample parses a file; false unless it has exactly one object.
+// newSample parses a file. It returns false unless the file contains exactly one object.
 func newSample(file, text string) (sample, bool, error) {
 	if strings.Contains(text, "\n---") {
 		return sample{}, false, nil

@@ -43,7 +43,7 @@ func TestSetImages(t *testing.T) {
 	if container.Image != "r/manager:2" || !slices.Equal(names, []string{
 		"POD_NAMESPACE=", "ENABLE_THING=true", "RELATED_IMAGE_ODH_THING_IMAGE=r/thing:3", "CERT_GENERATOR_IMAGE=r/cert:4",
 	}) {
-		t.Errorf("%s: unexpected names: %q", container.Image, names)
+		t.Errorf("got image %s and variables %q", container.Image, names)
 	}
 	if _, err := setImages(sourcesOf(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
 		t.Error(err)
@@ -80,7 +80,7 @@ func TestArePinned(t *testing.T) {
 	}
 }
 
-// Every image variable of the manager has a parameter under its newest name, and so is a related image.
+// Each image variable of the manager has a parameter with its newest name, so the image is a related image.
 func TestEveryImageHasAParameter(t *testing.T) {
 	content, err := os.ReadFile("../../../config/manifests/params.env")
 	if err != nil {
@@ -102,7 +102,7 @@ func TestEveryImageHasAParameter(t *testing.T) {
 		}
 	}
 	if len(known) < 12 {
-		t.Errorf("images of the manager: %v", known)
+		t.Errorf("got images %v, want at least 12", known)
 	}
 	for _, p := range parameters {
 		if !known[p.key] {
@@ -111,12 +111,12 @@ func TestEveryImageHasAParameter(t *testing.T) {
 	}
 }
 
-// Subscriptions enable components by variables, so no flag may override them.
-func TestNoFlagHidesASwitch(t *testing.T) {
-	container := managerOf(t, shipped(t))
+// A Subscription enables components with environment variables, so no flag may override them.
+func TestNoFlagOverridesSubscription(t *testing.T) {
+	container := managerOf(t, shippedInput(t))
 	for _, argument := range container.Args {
 		if strings.HasPrefix(argument, "--enable-") || strings.HasPrefix(argument, "--components") {
-			t.Errorf("%s counts more than what a Subscription sets", argument)
+			t.Errorf("%s overrides the variables of a Subscription", argument)
 		}
 	}
 	seen := map[string]bool{}
@@ -130,7 +130,7 @@ func TestNoFlagHidesASwitch(t *testing.T) {
 
 // Webhooks and metrics use the certificate of OLM, and the manager issues none.
 func TestBundleUsesCertificateOfOLM(t *testing.T) {
-	container := managerOf(t, shipped(t))
+	container := managerOf(t, shippedInput(t))
 	for _, argument := range []string{"--webhook-cert-mode=mounted", "--metrics-cert-path=/tmp/k8s-webhook-server/serving-certs"} {
 		if !slices.Contains(container.Args, argument) {
 			t.Errorf("%s is missing in %q", argument, container.Args)

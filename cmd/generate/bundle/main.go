@@ -33,7 +33,7 @@ func run(root, version, image string) error {
 	}
 	in.version = version
 	if image != "" {
-		in.parameters = withManager(in.parameters, image)
+		in.parameters = withManagerImage(in.parameters, image)
 	}
 	out, err := build(in)
 	if err != nil {
@@ -46,7 +46,7 @@ func run(root, version, image string) error {
 	return write(root, files)
 }
 
-func withManager(parameters []parameter, image string) []parameter {
+func withManagerImage(parameters []parameter, image string) []parameter {
 	out := []parameter{{managerKey, image}}
 	for _, p := range parameters {
 		if p.key != managerKey {

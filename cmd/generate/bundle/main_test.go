@@ -20,8 +20,8 @@ const checkout = "../../.."
 // readOnce reads the sources of the checkout once for all tests.
 var readOnce = sync.OnceValues(func() (input, error) { return read(checkout) })
 
-// shipped returns the sources of the checkout.
-func shipped(t *testing.T) input {
+// shippedInput returns the sources of the checkout.
+func shippedInput(t *testing.T) input {
 	t.Helper()
 	in, err := readOnce()
 	if err != nil {
@@ -38,7 +38,7 @@ func testInput(t *testing.T, replace ...string) input {
 		parameters: []parameter{{managerKey, "r/manager:2"}, {"RELATED_IMAGE_A_IMAGE", "r/a:1"}}, sources: sourcesOf(t, replace...),
 	}
 	in.base.Annotations = map[string]string{"capabilities": "Basic Install"}
-	in.base.Spec.CustomResourceDefinitions.Owned = described()
+	in.base.Spec.CustomResourceDefinitions.Owned = baseDescriptions()
 	for file, text := range map[string]string{
 		"aihub_catalog.yaml": "# A bell.\napiVersion: example.org/v1\nkind: Bell\nmetadata: {name: b}\nspec: {}\n",
 		"mlflow.yaml":        "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a}\nspec: {replicas: 1, backendStoreUri: \"a<b\"}\n",
@@ -99,8 +99,8 @@ func TestBuild(t *testing.T) {
 }
 
 // A CSV has no status, no time, and no empty field that a later tool would drop.
-func TestTheCSVHasNoTimes(t *testing.T) {
-	in := shipped(t)
+func TestCSVHasNoTimestamps(t *testing.T) {
+	in := shippedInput(t)
 	in.version = "1.2.3"
 	out, err := build(in)
 	if err != nil {
@@ -122,18 +122,18 @@ func TestTheCSVHasNoTimes(t *testing.T) {
 	}
 }
 
-func TestBuildRefuses(t *testing.T) {
+func TestBuildRejectsInvalidInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*input)
 		want   string
 	}{
-		"no version":   {func(in *input) { in.version = "" }, `version ""`},
-		"a v":          {func(in *input) { in.version = "v1.2.3" }, "it must be a semantic version such as 1.2.3"},
-		"no CRDs":      {func(in *input) { in.base.Spec.CustomResourceDefinitions.Owned = nil }, "is not described"},
-		"no samples":   {func(in *input) { in.samples = nil }, "no sample has the kind Bell v1"},
-		"no image":     {func(in *input) { in.parameters = nil }, managerKey + " is missing"},
-		"no port":      {func(in *input) { in.sources.deployment.Spec.Template.Spec.Containers[0].Ports = nil }, "no port named webhook"},
-		"no such role": {func(in *input) { in.sources.roles = nil }, "there is no ClusterRole manager"},
+		"no version":          {func(in *input) { in.version = "" }, `version ""`},
+		"version with a v":    {func(in *input) { in.version = "v1.2.3" }, "it must be a semantic version such as 1.2.3"},
+		"no CRDs":             {func(in *input) { in.base.Spec.CustomResourceDefinitions.Owned = nil }, "is not described"},
+		"no samples":          {func(in *input) { in.samples = nil }, "no sample has the kind Bell v1"},
+		"no image":            {func(in *input) { in.parameters = nil }, managerKey + " is missing"},
+		"no webhook port":     {func(in *input) { in.sources.deployment.Spec.Template.Spec.Containers[0].Ports = nil }, "no port named webhook"},
+		"missing ClusterRole": {func(in *input) { in.sources.roles = nil }, "there is no ClusterRole manager"},
 	} {
 		in := testInput(t)
 		c.change(&in)
@@ -181,7 +181,7 @@ func TestNewSample(t *testing.T) {
 
 // The bundle in the checkout equals the generated one, except for files that are maintained manually.
 func TestRunIsDeterministic(t *testing.T) {
-	one, two := copied(t), copied(t)
+	one, two := copyConfig(t), copyConfig(t)
 	if err := os.MkdirAll(filepath.Join(one, "bundle/manifests"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -193,12 +193,12 @@ func TestRunIsDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, second, committed := tree(t, one), tree(t, two), tree(t, checkout)
+	first, second, committed := bundleFiles(t, one), bundleFiles(t, two), bundleFiles(t, checkout)
 	if !maps.Equal(first, second) || first["manifests/stale.yaml"] != "" {
 		t.Error("two runs write different bundles")
 	}
-	byHand := []string{"metadata/annotations.yaml", "tests/scorecard/config.yaml"}
-	want := slices.Sorted(slices.Values(append(byHand, slices.Collect(maps.Keys(first))...)))
+	manual := []string{"metadata/annotations.yaml", "tests/scorecard/config.yaml"}
+	want := slices.Sorted(slices.Values(append(manual, slices.Collect(maps.Keys(first))...)))
 	if difference := cmp.Diff(want, slices.Sorted(maps.Keys(committed))); difference != "" {
 		t.Errorf("files of the checkout: %s\nrun make bundle", difference)
 	}
@@ -209,13 +209,13 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
-// Another image of the manager is set in all places.
-func TestRunWithAnotherImage(t *testing.T) {
-	root := copied(t)
+// The given image replaces the default image of the manager everywhere.
+func TestRunSetsManagerImage(t *testing.T) {
+	root := copyConfig(t)
 	if err := run(root, "3.2.1", "registry.example.org/mine:3"); err != nil {
 		t.Fatal(err)
 	}
-	text := tree(t, root)["manifests/odh-platform-operator.clusterserviceversion.yaml"]
+	text := bundleFiles(t, root)["manifests/odh-platform-operator.clusterserviceversion.yaml"]
 	if strings.Count(text, "registry.example.org/mine:3") != 3 || strings.Contains(text, "ghcr.io/odh-platform/odh-platform-operator:") || !strings.Contains(text, "name: odh-platform-operator.v3.2.1") {
 		t.Error(text)
 	}
@@ -224,8 +224,8 @@ func TestRunWithAnotherImage(t *testing.T) {
 	}
 }
 
-// copied returns a folder with only the sources of the bundle.
-func copied(t *testing.T) string {
+// copyConfig returns a folder with only the sources of the bundle.
+func copyConfig(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	if err := os.CopyFS(filepath.Join(root, "config"), os.DirFS(filepath.Join(checkout, "config"))); err != nil {
@@ -234,8 +234,8 @@ func copied(t *testing.T) string {
 	return root
 }
 
-// tree returns the files of a bundle.
-func tree(t *testing.T, root string) map[string]string {
+// bundleFiles returns the files of a bundle by path.
+func bundleFiles(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := fs.WalkDir(os.DirFS(filepath.Join(root, "bundle")), ".", func(path string, entry fs.DirEntry, err error) error {

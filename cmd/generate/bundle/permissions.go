@@ -16,23 +16,23 @@ import (
 // permissions returns the permissions that OLM grants in the namespace of the manager and in the cluster: one for each binding.
 func (s *sources) permissions() (namespaced, cluster []v1alpha1.StrategyDeploymentPermissions, err error) {
 	for _, b := range s.bindings {
-		granted, err := s.grant(b)
+		permission, err := s.permissionOf(b)
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s %s: %w", b.Kind, b.Name, err)
-		case len(granted.Rules) == 0:
+		case len(permission.Rules) == 0:
 		case b.Kind == "ClusterRoleBinding":
-			cluster = append(cluster, granted)
+			cluster = append(cluster, permission)
 		case b.Namespace != s.deployment.Namespace:
 			return nil, nil, fmt.Errorf("RoleBinding %s is in namespace %s: OLM grants permissions only in the namespace of the manager, or in all namespaces", b.Name, b.Namespace)
 		default:
-			namespaced = append(namespaced, granted)
+			namespaced = append(namespaced, permission)
 		}
 	}
 	return namespaced, cluster, nil
 }
 
-func (s *sources) grant(b rbacv1.RoleBinding) (v1alpha1.StrategyDeploymentPermissions, error) {
+func (s *sources) permissionOf(b rbacv1.RoleBinding) (v1alpha1.StrategyDeploymentPermissions, error) {
 	role, found := s.roles[b.RoleRef]
 	if !found {
 		return v1alpha1.StrategyDeploymentPermissions{}, fmt.Errorf("there is no %s %s in the kustomization", b.RoleRef.Kind, b.RoleRef.Name)
@@ -50,7 +50,7 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 	})
 }
 
-// legacyConfigurations are the webhook configurations from which raycluster removes calls of the CodeFlare operator, and the one by which it
+// legacyConfigurations are the webhook configurations from which raycluster removes calls of the CodeFlare operator, and the one from which it
 // detects the KubeRay of the platform.
 var legacyConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 
@@ -74,10 +74,10 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 
 // patchesConversion reports whether a rule is for the CRDs with conversion.
 func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
-	written := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
+	patchesCRDs := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
 		slices.Contains(rule.Verbs, "patch")
 	converted := s.convertedCRDs()
-	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(converted, name) })
+	return patchesCRDs && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(converted, name) })
 }
 
 // convertedCRDs returns the CRDs whose versions the manager converts.

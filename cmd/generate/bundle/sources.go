@@ -19,7 +19,7 @@ type sources struct {
 	crds []definition
 	// deployment is the Deployment of the manager.
 	deployment *appsv1.Deployment
-	// roles holds all roles by kind and name, also those that are not bound to the manager.
+	// roles holds all roles by kind and name, including those that are not bound to the manager.
 	roles map[rbacv1.RoleRef]role
 	// bindings of both kinds, which have the same fields, in the order of the kustomization.
 	bindings []rbacv1.RoleBinding
@@ -40,7 +40,7 @@ type role struct {
 	object *unstructured.Unstructured
 }
 
-// packagedKinds are further kinds that OLM installs and every cluster serves. OLM fails for kinds that are not served.
+// packagedKinds are other kinds that OLM installs and every cluster serves. OLM fails for kinds that are not served.
 var packagedKinds = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
 
 // droppedKinds are created by OLM itself.

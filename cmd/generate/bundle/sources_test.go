@@ -256,14 +256,14 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("got %+v, want one namespaced permission of the manager, for leases", namespaced)
 	}
 	if len(cluster) != 2 || cluster[0].ServiceAccountName != "manager" || cluster[1].ServiceAccountName != "scraper" {
-		t.Fatalf("unexpected cluster: %+v", cluster)
+		t.Fatalf("unexpected cluster permissions: %+v", cluster)
 	}
 	// OLM writes webhook configurations and the CRD. The manager still reads objects, lists CRDs, and updates status.storedVersions of one.
-	var left []string
+	var remaining []string
 	for _, r := range cluster[0].Rules {
-		left = append(left, strings.Join(r.Resources, " ")+": "+strings.Join(r.Verbs, " "))
+		remaining = append(remaining, strings.Join(r.Resources, " ")+": "+strings.Join(r.Verbs, " "))
 	}
-	if difference := cmp.Diff([]string{"things: get list watch", "customresourcedefinitions: list watch", "customresourcedefinitions/status: patch"}, left); difference != "" {
+	if difference := cmp.Diff([]string{"things: get list watch", "customresourcedefinitions: list watch", "customresourcedefinitions/status: patch"}, remaining); difference != "" {
 		t.Error(difference)
 	}
 }

@@ -62,10 +62,10 @@ func TestWebhooksThatOLMCannotCreate(t *testing.T) {
 	}
 }
 
-// The API server calls webhooks in the order of their configurations, which OLM names after the webhook: those that change objects which
-// Kueue manages must precede its own.
-func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
-	in := shipped(t)
+// The API server calls webhooks in the order of the names of their configurations, and OLM uses the name of the webhook. Webhooks that
+// change objects of Kueue must precede those of Kueue.
+func TestWebhooksPrecedeThoseOfKueue(t *testing.T) {
+	in := shippedInput(t)
 	hooks, err := in.sources.webhooks()
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +84,13 @@ func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d webhooks must run before those of Kueue", found)
+		t.Errorf("got %d mutating webhooks of appwrapper and raycluster, want 2", found)
 	}
 }
 
 // Names of configurations are unique, since OLM finds them by name.
 func TestNamesOfWebhooksAreUnique(t *testing.T) {
-	hooks, err := shipped(t).sources.webhooks()
+	hooks, err := shippedInput(t).sources.webhooks()
 	if err != nil || len(hooks) < 8 {
 		t.Fatalf("got %d webhooks and error %v, want at least 8", len(hooks), err)
 	}
@@ -116,6 +116,6 @@ func TestSetConversionService(t *testing.T) {
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": "None"}}}
 	if err := setConversionService(broken, "m"); err == nil {
-		t.Error("want an error for a conversion that is no object")
+		t.Error("want an error for a conversion that is not an object")
 	}
 }

@@ -34,7 +34,7 @@ func page(rows []config.SettingDoc) string {
 	return fmt.Sprintf(layout, settings.String(), legacy.String())
 }
 
-// tables are selected by the first part of keys and flags; the one without sections holds the rest.
+// tables are selected by the first part of a key or flag. The table without sections holds all other settings.
 var tables = []struct {
 	title    string
 	sections []string

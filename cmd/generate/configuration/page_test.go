@@ -40,7 +40,7 @@ func TestSettingsAreGroupedByTitle(t *testing.T) {
 		"Authors of custom resources": {Flag: "author-checks", Key: "admission.authorChecks"}, "Model Catalog": {Key: "modelcatalog.image"}, "ModelMesh": {Key: "modelmesh.image"}, "MLflow": {Key: "mlflow.url"},
 	} {
 		if got := titleOf(row); got != want {
-			t.Errorf("%+v stands under %q, want %q", row, got, want)
+			t.Errorf("%+v is in table %q, want %q", row, got, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestLineEscapesCells(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if normalizeTempDir(os.TempDir()+"orary") != os.TempDir()+"orary" {
-		t.Error("a path that only begins like the temporary folder was normalized")
+		t.Error("a path that only shares a prefix with the temporary folder was normalized")
 	}
 }
 

@@ -68,7 +68,7 @@ func chartFile(version string) (string, error) {
 	return string(text), err
 }
 
-// template writes the objects of a group, under the value that switches them off.
+// template returns the template of a group, with the value that can disable it.
 func template(group string, objects []*unstructured.Unstructured) (string, error) {
 	var text strings.Builder
 	switch group {

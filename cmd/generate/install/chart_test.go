@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	checkout  = "../../.."
-	testImage = "registry.example.org/operator:v1.2.3@sha256:0000000000000000000000000000000000000000000000000000000000000000"
-	keep      = "helm.sh/resource-policy"
+	checkout       = "../../.."
+	testImage      = "registry.example.org/operator:v1.2.3@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	keepAnnotation = "helm.sh/resource-policy"
 )
 
-// written is the output folder that all tests share.
-var written = sync.OnceValues(func() (string, error) {
+// generate writes the output that all tests share, and returns its folder.
+var generate = sync.OnceValues(func() (string, error) {
 	out, err := os.MkdirTemp("", "install-test")
 	if err != nil {
 		return "", err
@@ -41,15 +41,15 @@ var written = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if out, _ := written(); out != "" {
+	if out, _ := generate(); out != "" {
 		_ = os.RemoveAll(out)
 	}
 	os.Exit(code)
 }
 
-func folder(t *testing.T) string {
+func outputFolder(t *testing.T) string {
 	t.Helper()
-	out, err := written()
+	out, err := generate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func folder(t *testing.T) string {
 
 func chart(t *testing.T) *helm.Chart {
 	t.Helper()
-	c, err := loader.Load(filepath.Join(folder(t), "chart", chartName))
+	c, err := loader.Load(filepath.Join(outputFolder(t), "chart", chartName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,17 +74,17 @@ func renderChart(t *testing.T, namespace string, values map[string]any) objects 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return normalized(t, list)
+	return normalize(t, list)
 }
 
-// normalized prepares objects of chart and overlay for comparison: without the namespace and the source of parameters, and with sorted
-// variables without empty ones.
-func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
+// normalize prepares objects of chart and overlay for comparison. It drops the Namespace, the ConfigMap of parameters and empty variables,
+// and sorts the other variables.
+func normalize(t *testing.T, list []*unstructured.Unstructured) objects {
 	t.Helper()
 	out := objects{}
 	for _, o := range list {
 		annotations := o.GetAnnotations()
-		delete(annotations, keep)
+		delete(annotations, keepAnnotation)
 		o.SetAnnotations(annotations)
 		if o.GetKind() == "Namespace" || o.GetName() == paramsName {
 			continue
@@ -102,7 +102,7 @@ func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
 			}
 			container["env"] = variables
 		}
-		if _, twice := out[keyOf(o)]; twice {
+		if _, found := out[keyOf(o)]; found {
 			t.Errorf("%s is set twice", keyOf(o))
 		}
 		content, err := json.Marshal(o.Object) // one type for all numbers
@@ -118,19 +118,19 @@ func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
 	return out
 }
 
-// overlay returns the objects of the overlay for any Kubernetes with changes of its kustomization.
-func overlay(t *testing.T, edit func(string) string) objects {
+// renderOverlay returns the objects of the overlay for any Kubernetes after edit changed its kustomization.
+func renderOverlay(t *testing.T, edit func(string) string) objects {
 	t.Helper()
-	copied, err := copyOf(checkout, testImage)
+	configDir, err := copyConfig(checkout, testImage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(filepath.Dir(copied)); err != nil {
+		if err := os.RemoveAll(filepath.Dir(configDir)); err != nil {
 			t.Error(err)
 		}
 	})
-	dir := filepath.Join(copied, "overlays", "kubernetes")
+	dir := filepath.Join(configDir, "overlays", "kubernetes")
 	path := filepath.Join(dir, "kustomization.yaml")
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -143,7 +143,7 @@ func overlay(t *testing.T, edit func(string) string) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return normalized(t, list)
+	return normalize(t, list)
 }
 
 func compare(t *testing.T, want, got objects) {
@@ -162,29 +162,29 @@ func compare(t *testing.T, want, got objects) {
 
 // With default values the chart equals the overlay.
 func TestChartEqualsOverlay(t *testing.T) {
-	want := overlay(t, func(text string) string { return text })
+	want := renderOverlay(t, func(text string) string { return text })
 	if len(want) < 60 {
-		t.Fatalf("%d objects", len(want))
+		t.Fatalf("the overlay has %d objects, want at least 60", len(want))
 	}
 	compare(t, want, renderChart(t, "opendatahub", nil))
 }
 
-// Disabling a component equals an overlay without it, and enabling monitoring one with it.
+// The chart with a disabled component equals the overlay without it. With monitoring enabled, it equals the overlay with monitoring.
 func TestComponentsCanBeDisabled(t *testing.T) {
 	defaults := chart(t).Values["components"].(map[string]any)
 	if len(defaults) < 9 {
-		t.Fatalf("components %v", defaults)
+		t.Fatalf("got components %v, want at least 9", defaults)
 	}
-	for component, on := range defaults {
+	for component, enabled := range defaults {
 		t.Run(component, func(t *testing.T) {
-			want := overlay(t, func(text string) string {
+			want := renderOverlay(t, func(text string) string {
 				line := "  - ../../components/" + component + "\n"
-				if on == false {
+				if enabled == false {
 					return strings.Replace(text, "  - ../../components/params\n", line+"  - ../../components/params\n", 1)
 				}
 				return strings.Replace(text, line, "", 1)
 			})
-			got := renderChart(t, "opendatahub", map[string]any{"components": map[string]any{component: on == false}})
+			got := renderChart(t, "opendatahub", map[string]any{"components": map[string]any{component: enabled == false}})
 			compare(t, want, got)
 			if len(want) == len(renderChart(t, "opendatahub", nil)) {
 				t.Error("disabling components removed no object")
@@ -195,17 +195,17 @@ func TestComponentsCanBeDisabled(t *testing.T) {
 
 // All objects use the namespace of the release, even if it looks like a number.
 func TestNamespaceOfTheRelease(t *testing.T) {
-	home, away := renderChart(t, "opendatahub", nil), renderChart(t, "20261123", nil)
-	moved, err := json.Marshal(away)
+	inDefault, inOther := renderChart(t, "opendatahub", nil), renderChart(t, "20261123", nil)
+	encoded, err := json.Marshal(inOther)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := objects{}
-	if err := json.Unmarshal(bytes.ReplaceAll(moved, []byte("20261123"), []byte("opendatahub")), &got); err != nil {
+	if err := json.Unmarshal(bytes.ReplaceAll(encoded, []byte("20261123"), []byte("opendatahub")), &got); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, home, got)
-	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespacePlaceholder)) {
+	compare(t, inDefault, got)
+	if text, _ := json.Marshal(inDefault); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespacePlaceholder)) {
 		t.Error("want the namespace substituted everywhere, without placeholders left")
 	}
 }
@@ -269,8 +269,8 @@ priorityClassName: system-cluster-critical
 
 // CRDs can be excluded; included ones are kept when the release is uninstalled.
 func TestCRDs(t *testing.T) {
-	for _, on := range []bool{true, false} {
-		list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: "n"}, map[string]any{"crds": on})
+	for _, enabled := range []bool{true, false} {
+		list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: "n"}, map[string]any{"crds": enabled})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,12 +280,12 @@ func TestCRDs(t *testing.T) {
 				continue
 			}
 			found++
-			if o.GetAnnotations()[keep] != "keep" {
-				t.Errorf("%s would be removed", o.GetName())
+			if o.GetAnnotations()[keepAnnotation] != "keep" {
+				t.Errorf("%s would be deleted when the release is uninstalled", o.GetName())
 			}
 		}
-		if want := map[bool]int{true: 8}[on]; found != want {
-			t.Errorf("crds=%t: %d CRDs, want %d", on, found, want)
+		if want := map[bool]int{true: 8}[enabled]; found != want {
+			t.Errorf("crds=%t: %d CRDs, want %d", enabled, found, want)
 		}
 	}
 }
@@ -311,17 +311,17 @@ func TestSchemaRejectsUnknownValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: "n"}, values); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want one about %s", text, err, want)
+			t.Errorf("%s: got error %v, want one that names %s", text, err, want)
 		}
 	}
 }
 
 // Helm stores chart and manifest in a Secret of at most 1 MiB.
-func TestTheReleaseFitsIntoASecret(t *testing.T) {
+func TestReleaseFitsIntoSecret(t *testing.T) {
 	var text bytes.Buffer
 	zipped := gzip.NewWriter(&text)
 	for _, f := range chart(t).Raw {
-		for range 2 { // as template, and about the same rendered
+		for range 2 { // the chart, and a manifest of about the same size
 			if _, err := zipped.Write(f.Data); err != nil {
 				t.Fatal(err)
 			}
@@ -331,7 +331,7 @@ func TestTheReleaseFitsIntoASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size := text.Len() * 4 / 3; size > 500_000 || size < 10_000 {
-		t.Errorf("a release has about %d bytes", size)
+		t.Errorf("a release has about %d bytes, want 10,000 to 500,000", size)
 	}
 }
 
@@ -341,14 +341,14 @@ func TestRunIsRepeatable(t *testing.T) {
 	if err := run(checkout, again, "1.2.3", testImage); err != nil {
 		t.Fatal(err)
 	}
-	first, second := tree(t, folder(t)), tree(t, again)
+	first, second := tree(t, outputFolder(t)), tree(t, again)
 	if !maps.Equal(first, second) {
-		t.Errorf("%v and %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
+		t.Errorf("two runs wrote different files: %v and %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
 	}
 	for _, name := range []string{"kubernetes", "openshift", "odh", "rhoai"} {
 		text := first["install-"+name+".yaml"]
 		if strings.Count(text, " image: "+testImage) != 1 || strings.Contains(text, ":unreleased") {
-			t.Errorf("install-%s.yaml does not name the image once", name)
+			t.Errorf("install-%s.yaml does not contain the image exactly once", name)
 		}
 		var kinds []string
 		for document := range strings.SplitSeq(text, "\n---\n") {
@@ -383,13 +383,13 @@ func tree(t *testing.T, root string) map[string]string {
 	return files
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRejectsInvalidInput(t *testing.T) {
 	for name, tc := range map[string]struct{ version, image, want string }{
-		"no version":    {"", "a:1", "it must be a semantic version such as 1.2.3"},
-		"a tag":         {"v1.2.3", "a:1", "it must be a semantic version such as 1.2.3"},
-		"no image":      {"1.2.3", "", "set both"},
-		"no checkout":   {"1.2.3", "a:1", "copying the manifests"},
-		"no image line": {"1.2.3", "a:1", "nothing would name the image"},
+		"no version":     {"", "a:1", "it must be a semantic version such as 1.2.3"},
+		"version with v": {"v1.2.3", "a:1", "it must be a semantic version such as 1.2.3"},
+		"no image":       {"1.2.3", "", "set both"},
+		"no checkout":    {"1.2.3", "a:1", "copying the manifests"},
+		"no image line":  {"1.2.3", "a:1", "nothing would name the image"},
 	} {
 		root := t.TempDir()
 		if name == "no image line" {

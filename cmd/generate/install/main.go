@@ -36,7 +36,7 @@ func run(root, out, version, image string) error {
 	if image == "" || out == "" {
 		return fmt.Errorf("the image is %q and the folder %q: set both", image, out)
 	}
-	config, err := copyOf(root, image)
+	config, err := copyConfig(root, image)
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func run(root, out, version, image string) error {
 	return nil
 }
 
-// copyOf copies the manifests into a temporary folder and sets the image in every overlay.
-func copyOf(root, image string) (string, error) {
+// copyConfig copies the manifests into a temporary folder and sets the image in every overlay.
+func copyConfig(root, image string) (string, error) {
 	dir, err := os.MkdirTemp("", "manifests")
 	if err != nil {
 		return "", err

@@ -29,11 +29,11 @@ type manager struct {
 	deployment *unstructured.Unstructured
 	container  corev1.Container
 	spread     []corev1.TopologySpreadConstraint
-	// fixed variables refer to the pod, in the order of the Deployment.
+	// fixed are the variables that refer to fields of the pod, in the order of the Deployment.
 	fixed []corev1.EnvVar
 	// switches enable components, by variable.
 	switches map[string]string
-	// images and settings of the overlay by variable; namespaced ones default to the namespace of the release.
+	// images and settings are values of the overlay by variable. Variables in namespaced default to the namespace of the release.
 	images, settings map[string]string
 	namespaced       []string
 }
@@ -59,7 +59,7 @@ func readManager(deployment *unstructured.Unstructured) (*manager, error) {
 	return m, nil
 }
 
-// add adds a variable to the fields of its purpose. It skips variables without a value, or with a placeholder of an address.
+// add adds a variable to the field for its purpose. It skips variables without a value or with a placeholder URL.
 func (m *manager) add(v corev1.EnvVar) error {
 	component, isSwitch := strings.CutPrefix(v.Name, "ENABLE_")
 	_, isImage := imageValues[v.Name]

@@ -26,7 +26,7 @@ const (
 	params     = "params"
 )
 
-// sources are the objects of the overlay for any Kubernetes with namespacePlaceholder, by group: CRDs, manager, or their component.
+// sources are the objects of the overlay for any Kubernetes, with namespacePlaceholder. The groups are CRDs, manager and each component.
 type sources struct {
 	groups     map[string][]*unstructured.Unstructured
 	deployment *unstructured.Unstructured
@@ -52,7 +52,7 @@ func readSources(config string) (*sources, error) {
 		group := owners[keyOf(o)]
 		switch {
 		case o.GetKind() == "Namespace" || o.GetName() == paramsName:
-			continue // Helm creates the one, and values replace the other
+			continue // Helm creates the namespace, and values replace the parameters
 		case o.GetKind() == "CustomResourceDefinition":
 			group = crdGroup
 		case o.GetName() == deploymentName && o.GetKind() == "Deployment":

@@ -13,7 +13,7 @@ import (
 type value struct {
 	name, comment string
 	defaultValue  any
-	// schema is its JSON Schema without the comment.
+	// schema is the JSON Schema of the value without a description.
 	schema map[string]any
 }
 

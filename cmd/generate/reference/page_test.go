@@ -16,7 +16,7 @@ const (
 	docs    = "../../../docs/reference"
 )
 
-func shipped(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
+func shippedCRDs(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crds, err := readCRDs(bases)
 	if err != nil {
@@ -31,52 +31,52 @@ func TestPagesAreFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := pages(shipped(t), examples)
+	want := pages(shippedCRDs(t), examples)
 	for name, text := range want {
 		have, err := os.ReadFile(filepath.Join(docs, name))
 		if err != nil || string(have) != string(text) {
 			t.Errorf("docs/reference/%s is stale (%v): run make generate", name, err)
 		}
 	}
-	there, err := filepath.Glob(filepath.Join(docs, "*"))
-	if err != nil || len(there) != len(want) {
-		t.Errorf("docs/reference has %d pages (%v), want %d: remove the one of no group", len(there), err, len(want))
+	existing, err := filepath.Glob(filepath.Join(docs, "*"))
+	if err != nil || len(existing) != len(want) {
+		t.Errorf("docs/reference has %d pages (%v), want %d: remove pages without a group", len(existing), err, len(want))
 	}
 }
 
-// Each property of a CRD has a line, or is below a field with a type of Kubernetes.
-func TestEveryFieldHasALine(t *testing.T) {
+// Each property of a CRD has a row, or belongs to a field with a Kubernetes type.
+func TestEveryFieldHasARow(t *testing.T) {
 	total, found := 0, map[string]bool{}
-	for _, crd := range shipped(t) {
+	for _, crd := range shippedCRDs(t) {
 		for _, version := range crd.Spec.Versions {
 			for _, part := range []string{"spec", "status"} {
 				schema, ok := version.Schema.OpenAPIV3Schema.Properties[part]
 				if !ok {
 					continue
 				}
-				opened, closed := map[string]bool{}, []string{}
+				listed, collapsed := map[string]bool{}, []string{}
 				for _, l := range fields(part, &schema) {
-					opened[l.path] = true
+					listed[l.path] = true
 					if name := l.path[strings.LastIndex(l.path, ".")+1:]; kubernetesTypes[name].typ != "" && strings.HasSuffix(l.typ, kubernetesTypes[name].typ) {
-						closed, found[name] = append(closed, l.path), true
+						collapsed, found[name] = append(collapsed, l.path), true
 					}
 				}
-				total += len(opened)
+				total += len(listed)
 				for _, path := range properties(part, &schema) {
-					hidden := slices.ContainsFunc(closed, func(parent string) bool { return len(path) > len(parent) && strings.HasPrefix(path, parent) })
-					if !opened[path] && !hidden {
-						t.Errorf("%s %s lacks %s", crd.Name, version.Name, path)
+					hidden := slices.ContainsFunc(collapsed, func(parent string) bool { return len(path) > len(parent) && strings.HasPrefix(path, parent) })
+					if !listed[path] && !hidden {
+						t.Errorf("%s %s does not contain %s", crd.Name, version.Name, path)
 					}
 				}
 			}
 		}
 	}
 	if total < 350 {
-		t.Errorf("%d lines are too few for the shipped definitions", total)
+		t.Errorf("got %d fields, want at least 350", total)
 	}
 	for name := range kubernetesTypes {
 		if !found[name] {
-			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, kubernetesTypes[name].typ)
+			t.Errorf("no definition has a field %s of type %s: remove it from kubernetesTypes", name, kubernetesTypes[name].typ)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if run([]string{broken, samples, t.TempDir()}) == nil {
-		t.Error("want an error for a file that is no CustomResourceDefinition")
+		t.Error("want an error for a file without a CustomResourceDefinition")
 	}
 	target := t.TempDir()
 	if err := run([]string{bases, samples, target}); err != nil {

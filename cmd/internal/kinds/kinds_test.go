@@ -41,7 +41,7 @@ func document(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := render.Documents(strings.NewReader(text))
 	if err != nil || len(objects) != 1 {
-		t.Fatalf("%d objects, %v", len(objects), err)
+		t.Fatalf("got %d objects and error %v, want one object", len(objects), err)
 	}
 	return objects[0]
 }
@@ -55,7 +55,7 @@ func sample(t *testing.T, name string) *unstructured.Unstructured {
 	return document(t, string(text))
 }
 
-// Each kind on the platforms that affect it. The golden files include the notes.
+// Each kind is rendered for the platforms that affect it. The golden files include the notes.
 func TestEveryKind(t *testing.T) {
 	seen := map[string]bool{}
 	for name, tc := range map[string]struct {
@@ -159,28 +159,28 @@ func TestSettingsOfACluster(t *testing.T) {
 		return out.String()
 	}
 	if got := rendered("config/samples/raycluster.yaml", ""); strings.Contains(got, "kube-rbac-proxy") || strings.Contains(got, "-tls") || !strings.Contains(got, "rays.example.com") {
-		t.Errorf("the CodeFlare operator's ConfigMap does not count:\n%s", got)
+		t.Errorf("want the settings in the ConfigMap of the CodeFlare operator applied:\n%s", got)
 	}
 	if got := rendered("config/samples/appwrapper_job.yaml", ""); !strings.Contains(got, "schedulerName: packed") {
-		t.Errorf("settings with the ConfigMap of AppWrappers:\n%s, want it to contain %q", got, "schedulerName: packed")
+		t.Errorf("want schedulerName: packed from the ConfigMap of the AppWrapper operator:\n%s", got)
 	}
-	here, found := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
-	if !strings.Contains(here, "name: front\n") || !strings.Contains(here, "replicas: 5") || strings.Contains(here, "prometheus") {
-		t.Errorf("a document of defaults counts as a whole, and the administrators' over it:\n%s", here)
+	inTeam, inModels := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
+	if !strings.Contains(inTeam, "name: front\n") || !strings.Contains(inTeam, "replicas: 5") || strings.Contains(inTeam, "prometheus") {
+		t.Errorf("want the defaults document as a whole, overridden by the document of the administrators:\n%s", inTeam)
 	}
-	if strings.Contains(found, "ServiceMonitor") {
-		t.Errorf("the namespace's own document does not count:\n%s", found)
+	if strings.Contains(inModels, "ServiceMonitor") {
+		t.Errorf("want the document of the namespace applied:\n%s", inModels)
 	}
 }
 
 func TestRenderNotes(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
-		"another manager's cluster": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
+		"RayCluster of Kueue": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
 			"no objects are created for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
-		"one model each":        {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
-		"KServe's":              {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
-		"removed by annotation": {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
-		"another controller's":  {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: other, components: []}}`, "spec.managedBy names another controller"},
+		"single-model runtime":             {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
+		"model of KServe":                  {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
+		"AIHub removed by annotation":      {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
+		"AppWrapper of another controller": {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: other, components: []}}`, "spec.managedBy names another controller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))
@@ -188,7 +188,7 @@ func TestRenderNotes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if message := strings.Join(result.Notes, "\n"); !strings.Contains(message, tc.want) {
-				t.Errorf("notes %q do not say %q", message, tc.want)
+				t.Errorf("notes %q do not contain %q", message, tc.want)
 			}
 		})
 	}
@@ -196,22 +196,22 @@ func TestRenderNotes(t *testing.T) {
 
 func TestDecodeRejectsInvalidObjects(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
-		"unknown kind":          {`{apiVersion: v1, kind: Pod}`, "v1/Pod cannot be rendered; known kinds: "},
-		"unknown field":         {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}`, "component"},
-		"no head":               {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {headGroupSpec: {template: 1}}}`, "admission of RayCluster a: spec.headGroupSpec.template"},
-		"a wrong name":          {`{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: a}}`, "cannot be rendered"},
-		"two frameworks":        {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a, annotations: {serving.kserve.io/deploymentMode: ModelMesh}}, spec: {predictor: {}}}`, "has neither a model nor a framework"},
-		"a runtime of no sense": {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {multiModel: true, containers: [{name: mm}]}}`, "Invalid runtime Spec"},
+		"unknown kind":      {`{apiVersion: v1, kind: Pod}`, "v1/Pod cannot be rendered; known kinds: "},
+		"unknown field":     {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}`, "component"},
+		"no head":           {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {headGroupSpec: {template: 1}}}`, "admission of RayCluster a: spec.headGroupSpec.template"},
+		"unknown API group": {`{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: a}}`, "cannot be rendered"},
+		"no framework":      {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a, annotations: {serving.kserve.io/deploymentMode: ModelMesh}}, spec: {predictor: {}}}`, "has neither a model nor a framework"},
+		"invalid runtime":   {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {multiModel: true, containers: [{name: mm}]}}`, "Invalid runtime Spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v does not say %q", err, tc.want)
+				t.Errorf("got error %v, want %q", err, tc.want)
 			}
 		})
 	}
 	if _, err := render.Platform("mars"); err == nil || !strings.Contains(err.Error(), `"mars"; known platforms: bare, plain, openshift`) {
-		t.Errorf("an unknown platform: %v", err)
+		t.Errorf("got error %v for an unknown platform, want one that lists the platforms", err)
 	}
 }
 
@@ -227,38 +227,38 @@ func TestComponents(t *testing.T) {
 	}
 	for _, name := range kinds.Names() {
 		if !env(t, "plain").Config.Enabled(name) {
-			t.Errorf("the settings do not know %s", name)
+			t.Errorf("component %s is not in the settings", name)
 		}
 	}
 }
 
-// A component waits for the first of its kinds, or for any.
+// A component requires the first of its kinds, or any if Any is set.
 func TestMissingKinds(t *testing.T) {
 	only := func(served ...string) func(schema.GroupVersionKind) bool {
 		return func(kind schema.GroupVersionKind) bool { return slices.Contains(served, kind.Kind) }
 	}
-	for component, c := range map[string]struct{ without, enough string }{
+	for component, c := range map[string]struct{ missing, sufficient string }{
 		"platform": {"MLflowOperator.components.platform.opendatahub.io/v1alpha1 AIHub.components.platform.opendatahub.io/v1alpha1", "AIHub"},
 		"mlflow":   {"MLflow.mlflow.opendatahub.io/v1", "MLflow"}, "modelmesh": {"Predictor.serving.kserve.io/v1alpha1", "Predictor"},
 		"raycluster": {"RayCluster.ray.io/v1", "RayCluster"},
 	} {
 		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
-		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
-			t.Errorf("%s without a permission: %q, want %q", component, got, c.without)
+		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.missing {
+			t.Errorf("%s without its kinds: got missing kinds %q, want %q", component, got, c.missing)
 		}
-		if got := kinds.Components()[i].MissingKinds(only(c.enough)); len(got) > 0 {
-			t.Errorf("%s with %s misses %q", component, c.enough, got)
+		if got := kinds.Components()[i].MissingKinds(only(c.sufficient)); len(got) > 0 {
+			t.Errorf("%s with %s: got missing kinds %q, want none", component, c.sufficient, got)
 		}
 	}
 }
 
 func TestComponentOf(t *testing.T) {
 	if kinds.ComponentOf(schema.GroupKind{Kind: "Pod"}) != "" || kinds.ComponentOf(schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}) != "raycluster" {
-		t.Error("a kind has the wrong component")
+		t.Error("want no component for Pod and raycluster for RayCluster")
 	}
 }
 
-// TestSelectsDistinguishesModelMesh distinguishes objects of ModelMesh from those of KServe.
+// Selects distinguishes objects of ModelMesh from those of KServe.
 func TestSelectsDistinguishesModelMesh(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
@@ -272,11 +272,11 @@ func TestSelectsDistinguishesModelMesh(t *testing.T) {
 		mode string
 		want bool
 	}{
-		"a runtime for many models":     {"ServingRuntime", map[string]any{"multiModel": true}, "", true},
-		"a runtime for one model":       {"ServingRuntime", map[string]any{"multiModel": false}, "", false},
+		"multi-model runtime":           {"ServingRuntime", map[string]any{"multiModel": true}, "", true},
+		"single-model runtime":          {"ServingRuntime", map[string]any{"multiModel": false}, "", false},
 		"runtime without multiModel":    {"ClusterServingRuntime", map[string]any{}, "", false},
 		"multiModel with a wrong type":  {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
-		"a model in the mesh":           {"InferenceService", nil, "ModelMesh", true},
+		"model in ModelMesh mode":       {"InferenceService", nil, "ModelMesh", true},
 		"model in RawDeployment mode":   {"InferenceService", nil, "RawDeployment", false},
 		"model without deployment mode": {"InferenceService", nil, "", false},
 	} {
@@ -312,7 +312,7 @@ func TestTLSProfileOfServers(t *testing.T) {
 				all.Write(text(t, o))
 			}
 			if strings.Contains(all.String(), want) != (args != nil) {
-				t.Errorf("%s with %v: %s is there: %t", file, args, want, args == nil)
+				t.Errorf("%s with %v: want %s only with a TLS profile", file, args, want)
 			}
 		}
 	}

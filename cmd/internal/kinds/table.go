@@ -1,4 +1,4 @@
-// Package kinds is the table of the components of the manager and of their kinds of custom resources: how these are rendered with the settings.
+// Package kinds lists the components of the manager and their kinds of custom resources, with the function that renders each kind.
 package kinds
 
 import (
@@ -40,9 +40,9 @@ import (
 type Component struct {
 	// Name in flags and settings.
 	Name string
-	// Kinds are those that the component reconciles. It waits for the first.
+	// Kinds are the kinds that the component reconciles. It starts once the first is served.
 	Kinds []Kind
-	// Any reports that the component waits for any of the kinds instead.
+	// Any means that the component starts once any of its kinds is served.
 	Any bool
 }
 

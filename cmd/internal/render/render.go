@@ -26,7 +26,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// Env is the cluster to render for.
+// Env describes the cluster to render for.
 type Env struct {
 	Config       config.Config
 	Capabilities capability.Set
@@ -112,7 +112,7 @@ func Documents(in io.Reader) ([]*unstructured.Unstructured, error) {
 		}
 		obj := &unstructured.Unstructured{}
 		if err := utiljson.Unmarshal(raw, &obj.Object); err != nil { // keeps integers
-			return nil, fmt.Errorf("document %d is no object: %w", len(out)+1, err)
+			return nil, fmt.Errorf("document %d is not an object: %w", len(out)+1, err)
 		}
 		if len(obj.Object) > 0 {
 			out = append(out, obj)
@@ -151,7 +151,7 @@ func (k Kinds) Render(obj *unstructured.Unstructured, env Env) (Result, error) {
 	return result, nil
 }
 
-// RenderAll renders all documents of a stream, one YAML document per object, after the notes as comments.
+// RenderAll renders all documents of a stream.
 func (k Kinds) RenderAll(in io.Reader, out io.Writer, env Env) error {
 	documents, err := Documents(in)
 	if err != nil {
@@ -169,7 +169,7 @@ func (k Kinds) RenderAll(in io.Reader, out io.Writer, env Env) error {
 	return nil
 }
 
-// Write writes YAML documents after the notes as comments.
+// Write writes the notes as comments, then a YAML document for each object.
 func (r Result) Write(out io.Writer) error {
 	var text bytes.Buffer
 	if len(r.Notes) > 0 {

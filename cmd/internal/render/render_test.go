@@ -37,18 +37,18 @@ func TestDocuments(t *testing.T) {
 	if err != nil || len(objects) != 2 {
 		t.Fatalf("got %d objects and error %v, want 2 objects", len(objects), err)
 	}
-	if whole, is := objects[0].Object["a"].(int64); !is || whole != 1 {
-		t.Errorf("a is no int64: %#v", objects[0].Object)
+	if integer, ok := objects[0].Object["a"].(int64); !ok || integer != 1 {
+		t.Errorf("a is not an int64: %#v", objects[0].Object)
 	}
-	if part, is := objects[0].Object["b"].(float64); !is || part != 1.5 {
-		t.Errorf("b is no float64: %#v", objects[0].Object)
+	if float, ok := objects[0].Object["b"].(float64); !ok || float != 1.5 {
+		t.Errorf("b is not a float64: %#v", objects[0].Object)
 	}
 	for text, want := range map[string]string{
 		"":                      "no custom resource",
 		"# words\n---\n":        "no custom resource",
 		"a: [":                  "document 1 is not valid YAML",
 		"a: 1\n---\nb: 1\nb: 2": "document 2 is not valid YAML",
-		"- a":                   "document 1 is no object",
+		"- a":                   "document 1 is not an object",
 	} {
 		if _, err := render.Documents(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got error %v, want %q", text, err, want)
@@ -92,20 +92,20 @@ func TestRenderAllReadsStream(t *testing.T) {
 	if err != nil || len(again) != 1 {
 		t.Errorf("reading the output: got %d objects and error %v, want one object", len(again), err)
 	}
-	for name, text := range map[string]string{"a fault": "{apiVersion: test.io/v1, kind: Thing, metadata: {name: bad}}", "no document": ""} {
+	for name, text := range map[string]string{"invalid object": "{apiVersion: test.io/v1, kind: Thing, metadata: {name: bad}}", "no document": ""} {
 		if err := things().RenderAll(strings.NewReader(text), &out, render.Env{}); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("%s: want an error", name)
 		}
 	}
 }
 
-// broken is a closed pipe.
-type broken struct{}
+// brokenPipe is a writer that always fails.
+type brokenPipe struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestRenderAllReturnsWriteErrors(t *testing.T) {
-	err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
+	err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), brokenPipe{}, render.Env{})
 	if err == nil || !strings.Contains(err.Error(), "writing the objects of Thing a: broken pipe") {
 		t.Errorf("got error %v, want one containing 'writing the objects of Thing a: broken pipe'", err)
 	}
@@ -141,7 +141,7 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 		t.Errorf("got %+v without a cluster, want nil", legacyConfig)
 	}
 	if s, notes, err := env.ModelMesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
-		t.Errorf("defaults: %+v, %q, %v", s, notes, err)
+		t.Errorf("without ConfigMaps: got %+v, notes %q and error %v, want 2 pods per runtime", s, notes, err)
 	}
 	stored := map[string]string{"home/model-serving-config": "podsPerRuntime: 3\nodd: 1", "team/model-serving-config": "podsPerRuntime: 4", "bad/model-serving-config": "podsPerRuntime: many"}
 	env.ConfigMaps = func(namespace, name string) *corev1.ConfigMap {
@@ -158,7 +158,7 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
 		s, notes, err := env.ModelMesh(namespace)
 		if err != nil || s.PodsPerRuntime != want || len(notes) == 0 {
-			t.Errorf("%s: %d pods, notes %q, %v", namespace, s.PodsPerRuntime, notes, err)
+			t.Errorf("%s: got %d pods, notes %q and error %v, want %d pods and a note", namespace, s.PodsPerRuntime, notes, err, want)
 		}
 	}
 	if _, _, err := env.ModelMesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {

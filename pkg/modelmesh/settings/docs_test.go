@@ -54,7 +54,7 @@ func TestDocumentationListsAllKeys(t *testing.T) {
 	for _, row := range documentedKeys(t) {
 		keys = append(keys, row[0])
 		if want := map[authority]string{adminOrNamespace: "yes", adminOnly: "no"}[settingPaths()[row[0]]]; row[2] != want {
-			t.Errorf("%s: a namespace may set it: %q, want %q", row[0], row[2], want)
+			t.Errorf("%s: got %q in column Namespace, want %q", row[0], row[2], want)
 		}
 		nest(defaults, strings.Split(row[0], "."), row[1])
 	}

@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// [modelmesh-40] Merging of image parts.
+// [modelmesh-40] The parts of an image are merged one by one.
 func TestImagePartsAreMerged(t *testing.T) {
 	shipped := Image{Name: "shipped/mm", Tag: "latest", Digest: "sha256:aa"}
 	for name, tc := range map[string]struct {
-		below Image
-		text  string
-		want  string
+		base Image
+		text string
+		want string
 	}{
 		"no override":                          {shipped, "", "shipped/mm@sha256:aa"},
 		"only a tag removes the digest [M36]":  {shipped, "tag: v2", "shipped/mm:v2"},
@@ -33,17 +33,17 @@ func TestImagePartsAreMerged(t *testing.T) {
 		"complete reference only":              {shipped, "{name: 'q/mm:v3', tag: '', digest: ''}", "q/mm:v3"},
 		"complete reference and an empty tag":  {shipped, "{name: 'q/mm@sha256:cc', tag: ''}", "q/mm@sha256:cc"},
 		"tag, default with a full reference":   {ParseImage("q/mm:v3"), "tag: v4", "q/mm:v4"},
-		"a tag over a reference with both":     {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
+		"tag over a reference with both":       {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
 		"no tag":                               {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
 		"no digest":                            {shipped, "digest: ''", "shipped/mm:latest"},
 		"null is ignored":                      {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
-		"blanks around do not count":           {shipped, "tag: ' v5 '", "shipped/mm:v5"},
-		"keys in any spelling":                 {shipped, "{NAME: n, Tag: t}", "n:t"},
+		"spaces around a tag":                  {shipped, "tag: ' v5 '", "shipped/mm:v5"},
+		"keys in another case":                 {shipped, "{NAME: n, Tag: t}", "n:t"},
 		"command of an image without commands": {shipped, "{tag: v6, commands: [x]}", "shipped/mm:v6"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			below := Default()
-			below.ModelMeshImage = tc.below
+			base := Default()
+			base.ModelMeshImage = tc.base
 			text := ""
 			if tc.text != "" {
 				text = "modelMeshImage: " + tc.text
@@ -51,14 +51,14 @@ func TestImagePartsAreMerged(t *testing.T) {
 					text = "modelMeshImage: {" + tc.text + "}"
 				}
 			}
-			got, _, err := Read(below, text)
+			got, _, err := Read(base, text)
 			if err != nil || got.ModelMeshImage.Reference() != tc.want {
-				t.Errorf("%q, %v, want %q", got.ModelMeshImage.Reference(), err, tc.want)
+				t.Errorf("got %q and error %v, want %q", got.ModelMeshImage.Reference(), err, tc.want)
 			}
 		})
 	}
 	if got := (Image{Tag: "v1"}).Reference(); got != "" {
-		t.Errorf("no image: %q", got)
+		t.Errorf("got %q without a name, want none", got)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestImageReferenceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")
 		if got := ParseImage(" " + reference + "\n").Reference(); got != reference {
-			t.Fatalf("%q became %q, want %q", reference, got, reference)
+			t.Fatalf("ParseImage(%q) has the reference %q", reference, got)
 		}
 	})
 }

@@ -26,8 +26,8 @@ func keyLines(t *testing.T) map[string]string {
 		parts := strings.Split(path, ".")
 		value := any(fields)
 		for _, part := range parts {
-			within, _ := value.(map[string]any)
-			value = within[part]
+			object, _ := value.(map[string]any)
+			value = object[part]
 		}
 		if value == nil {
 			continue // allKeysDocument sets no digests
@@ -73,7 +73,7 @@ func TestEachKeyChangesOneSetting(t *testing.T) {
 	requireEqual(t, all, want)
 }
 
-// Neither the order of independent keys nor their distribution over documents matters.
+// The result does not depend on the order of independent keys or on their distribution over documents.
 func TestDocumentsAreMergedPerKey(t *testing.T) {
 	lines := keyLines(t)
 	maps.DeleteFunc(lines, func(path, _ string) bool {
@@ -99,7 +99,7 @@ func TestDocumentsAreMergedPerKey(t *testing.T) {
 		}
 		again, _, err := Read(inOrder, lines[chosen[0]])
 		if err != nil || fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", inOrder) {
-			r.Fatalf("saying it twice changes something: %v", err)
+			r.Fatalf("a second read of the same document changed the settings, or failed: %v", err)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestNamespaceDocumentEqualsAdminDocument(t *testing.T) {
 				t.Errorf("%s: unexpected error: %v", line, err)
 			}
 		case (err == nil) != (adminErr == nil):
-			t.Errorf("%s: %v and %v", line, adminErr, err)
+			t.Errorf("%s: got errors %v and %v, want both or neither", line, adminErr, err)
 		case err == nil:
 			requireEqual(t, tenant, admin)
 		}
@@ -155,8 +155,8 @@ func (s *sourceModel) respond(namespace string) (Settings, bool) {
 	if s.current == nil {
 		return Settings{}, false
 	}
-	text, given := s.overrides[namespace]
-	if !given || namespace == home {
+	text, found := s.overrides[namespace]
+	if !found || namespace == home {
 		delete(s.tenants, namespace)
 		return *s.current, true
 	}
@@ -169,7 +169,7 @@ func (s *sourceModel) respond(namespace string) (Settings, bool) {
 	return s.tenants[namespace], true
 }
 
-// After any sequence of changes the Source returns the settings of the model, and reports nothing twice.
+// After any sequence of changes the Source returns the settings of the model, and reports each message once.
 func TestSourceMatchesModel(t *testing.T) {
 	documents := []string{"podsPerRuntime: 1", "podsPerRuntime: 2\nmetrics: {port: 2113}", "podsPerRuntime: x", "modelMeshResources: {requests: {cpu: 2}}",
 		"modelMeshResources: {limits: {cpu: 1}}", "inferenceServiceName: other", "odd: 1", "", "{", "runtimePodLabels: {a: b}"}
@@ -182,14 +182,14 @@ func TestSourceMatchesModel(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
 			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
-			where := rapid.SampledFrom([]string{"defaults", "admin", "one", "two"}).Draw(r, "where")
-			expected.write(where, text, remove)
+			target := rapid.SampledFrom([]string{"defaults", "admin", "one", "two"}).Draw(r, "where")
+			expected.write(target, text, remove)
 			f.deliverDocuments(t, expected)
 			for _, namespace := range append(namespaces, "three") {
 				want, served := expected.respond(namespace)
 				got, err := f.For(t.Context(), namespace)
 				if served != (err == nil) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-					r.Fatalf("after %q in %s (removed: %t), the settings of %s are wrong, error %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
+					r.Fatalf("after %q in %s (removed: %t), unexpected settings of %s, error %v:\n%+v\nwant\n%+v", text, target, remove, namespace, err, got, want)
 				}
 			}
 			for len(f.recorder.Events) > 0 {
@@ -207,21 +207,21 @@ func TestSourceMatchesModel(t *testing.T) {
 }
 
 // write changes a document.
-func (s *sourceModel) write(where, text string, remove bool) {
-	var given *string
+func (s *sourceModel) write(target, text string, remove bool) {
+	var document *string
 	if !remove {
-		given = &text
+		document = &text
 	}
-	switch where {
+	switch target {
 	case "defaults":
-		s.defaults = given
+		s.defaults = document
 	case "admin":
-		s.admin = given
+		s.admin = document
 	default:
 		if remove {
-			delete(s.overrides, where)
+			delete(s.overrides, target)
 		} else {
-			s.overrides[where] = text
+			s.overrides[target] = text
 		}
 		return
 	}

@@ -33,12 +33,12 @@ const (
 	maxDocumentBytes = 64 << 10
 	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
 	maxNamespacePods = 20
-	// maxFindings limits the number of reported mistakes.
+	// maxFindings limits the number of reported errors and notes.
 	maxFindings = 20
 )
 
-// Read merges a document into settings. Notes describe keys without effect. The error has one line per mistake, with the key, its value
-// and the valid values.
+// Read merges a document into settings. Notes describe keys without effect. The error has one line for each invalid key, with its value and
+// the valid values.
 func Read(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOnly)
 }
@@ -140,7 +140,7 @@ func (r *parser) readKey(path string, raw any, spec keySpec) {
 	case spec.set != nil:
 		spec.set(r, path, raw)
 	case !isObject:
-		r.refuse(path, raw, "an object")
+		r.reject(path, raw, "an object")
 	default:
 		r.object(path+".", fields, spec.keys)
 		if spec.merge == nil {
@@ -165,7 +165,7 @@ func (r *parser) noteUnknown(path, name string, keys []keySpec) {
 	r.note("%s%s is unknown and has no effect%s: remove or correct it", path, clip(name), hint)
 }
 
-func (r *parser) refuse(path string, raw any, expected string) {
+func (r *parser) reject(path string, raw any, expected string) {
 	r.fail("%s %s: must be %s", path, quoteValue(raw), expected)
 }
 

@@ -16,7 +16,7 @@ func mustRead(t *testing.T, over Settings, text string) Settings {
 	t.Helper()
 	got, notes, err := Read(over, text)
 	if err != nil || len(notes) > 0 {
-		t.Fatalf("notes %q, error %v of:\n%s", notes, err, text)
+		t.Fatalf("got notes %q and error %v for:\n%s", notes, err, text)
 	}
 	return got
 }
@@ -26,7 +26,7 @@ func expectRejected(t *testing.T, text string, want ...string) {
 	_, _, err := Read(Default(), text)
 	for _, part := range want {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("error %v\nlacks %q, of:\n%s", err, part, text)
+			t.Errorf("error %v\ndoes not contain %q, for:\n%s", err, part, text)
 		}
 	}
 }
@@ -117,14 +117,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 
 // [M36] Keys are case-insensitive; the keys of labels and annotations keep their case.
 func TestKeysAreCaseInsensitive(t *testing.T) {
-	var shouted strings.Builder
+	var upperCase strings.Builder
 	for line := range strings.Lines(allKeysDocument) {
 		if key, rest, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
 			line = strings.ToUpper(key) + ":" + rest
 		}
-		shouted.WriteString(line)
+		upperCase.WriteString(line)
 	}
-	requireEqual(t, mustRead(t, Default(), shouted.String()), everySetting())
+	requireEqual(t, mustRead(t, Default(), upperCase.String()), everySetting())
 	got := mustRead(t, Default(), "RestProxy: {SKIPVERIFY: true, Image: {TAG: v2}}\nrunTimePodLabels: {App: Mine, app: yours}")
 	if !got.RESTProxy.SkipVerify || got.RESTProxy.Image.Tag != "v2" || got.RuntimePodLabels["App"] != "Mine" || got.RuntimePodLabels["app"] != "yours" {
 		t.Errorf("unexpected restProxy %+v or runtimePodLabels %v", got.RESTProxy, got.RuntimePodLabels)
@@ -139,12 +139,12 @@ func TestUntouchedKeysKeepDefaults(t *testing.T) {
 	if got.StorageHelper.Image.Reference() != "override:1.0" || got.PodsPerRuntime != 2 || !slices.Equal(got.StorageHelper.Command, []string{"/opt/app/puller"}) {
 		t.Errorf("got %+v, want the defaults and the changed image", got)
 	}
-	for _, nothing := range []string{"", "# nothing", "{}", "null", "---\n", "podsPerRuntime:\nrestProxy: ~\nmetrics: {port: null}"} {
-		requireEqual(t, mustRead(t, Default(), nothing), Default())
+	for _, text := range []string{"", "# nothing", "{}", "null", "---\n", "podsPerRuntime:\nrestProxy: ~\nmetrics: {port: null}"} {
+		requireEqual(t, mustRead(t, Default(), text), Default())
 	}
 }
 
-// [modelmesh-39] A key with a dot is one key.
+// [modelmesh-39] A key of a label or annotation can contain dots.
 func TestKeysWithDots(t *testing.T) {
 	got := mustRead(t, Default(), "runtimePodLabels: {foo.bar: one}\nrunTimePodAnnotations: {a.b/c.d: two}")
 	if got.RuntimePodLabels["foo.bar"] != "one" || got.RuntimePodAnnotations["a.b/c.d"] != "two" {
@@ -154,18 +154,18 @@ func TestKeysWithDots(t *testing.T) {
 
 // Maps are merged by key, null deletes a key, and the base settings are not modified.
 func TestMapsMerge(t *testing.T) {
-	below := Default()
-	below.RuntimePodLabels = map[string]string{"a": "1", "b": "2"}
-	got := mustRead(t, below, "runtimePodLabels: {b: 3, c: 4, a: null}")
+	base := Default()
+	base.RuntimePodLabels = map[string]string{"a": "1", "b": "2"}
+	got := mustRead(t, base, "runtimePodLabels: {b: 3, c: 4, a: null}")
 	if diff := cmp.Diff(map[string]string{"b": "3", "c": "4"}, got.RuntimePodLabels); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, below.RuntimePodLabels); diff != "" {
-		t.Errorf("what is below was changed: %s", diff)
+	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, base.RuntimePodLabels); diff != "" {
+		t.Errorf("the base settings were changed: %s", diff)
 	}
-	got = mustRead(t, below, "modelMeshResources: {limits: {cpu: 9}}")
-	if got.ModelMeshResources.Limits.Cpu().String() != "9" || got.ModelMeshResources.Limits.Memory().String() != "448Mi" || below.ModelMeshResources.Limits.Cpu().String() != "3" {
-		t.Errorf("%v, below %v", got.ModelMeshResources, below.ModelMeshResources)
+	got = mustRead(t, base, "modelMeshResources: {limits: {cpu: 9}}")
+	if got.ModelMeshResources.Limits.Cpu().String() != "9" || got.ModelMeshResources.Limits.Memory().String() != "448Mi" || base.ModelMeshResources.Limits.Cpu().String() != "3" {
+		t.Errorf("unexpected resources %v, or changed base settings %v", got.ModelMeshResources, base.ModelMeshResources)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestMapsMerge(t *testing.T) {
 func TestValueTypes(t *testing.T) {
 	expectRejected(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
 	expectRejected(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
-	// Quotes do not matter where there is one reading.
+	// Quotes around numbers and booleans have no effect.
 	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)
 	if got.PodsPerRuntime != 3 || got.HeadlessService || !got.EnableAccessLogging || got.RuntimePodLabels["on"] != "007" {
 		t.Errorf("got %+v, want quoted and unquoted values decoded", got)
@@ -188,7 +188,7 @@ func TestMetricsAndMessageSize(t *testing.T) {
 	}
 }
 
-// [modelmesh-43] Lists replace.
+// [modelmesh-43] A list replaces the previous list.
 func TestListsReplace(t *testing.T) {
 	got := mustRead(t, Default(), "builtInServerTypes: [one, two]")
 	if !slices.Equal(got.BuiltInServerTypes, []string{"one", "two"}) {
@@ -197,10 +197,10 @@ func TestListsReplace(t *testing.T) {
 	if got = mustRead(t, got, "builtInServerTypes: []\npayloadProcessors: ''"); len(got.BuiltInServerTypes) != 0 || len(got.PayloadProcessors) != 0 {
 		t.Errorf("got %v, want both lists emptied", got)
 	}
-	below := Default()
-	below.PayloadProcessors, below.ImagePullSecrets = []string{"a"}, []corev1.LocalObjectReference{{Name: "x"}}
-	if got = mustRead(t, below, "payloadProcessors: \"\"\nimagePullSecrets: []"); len(got.PayloadProcessors) != 0 || len(got.ImagePullSecrets) != 0 {
-		t.Errorf("an empty list empties: %+v", got)
+	base := Default()
+	base.PayloadProcessors, base.ImagePullSecrets = []string{"a"}, []corev1.LocalObjectReference{{Name: "x"}}
+	if got = mustRead(t, base, "payloadProcessors: \"\"\nimagePullSecrets: []"); len(got.PayloadProcessors) != 0 || len(got.ImagePullSecrets) != 0 {
+		t.Errorf("got %+v, want empty lists", got)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestKubernetesTypes(t *testing.T) {
 	}
 }
 
-// [modelmesh-36] A processor may have no scheme.
+// [modelmesh-36] A payload processor can have no scheme.
 func TestPayloadProcessors(t *testing.T) {
 	got := mustRead(t, Default(), "payloadProcessors: ['example:8080/consumer/kserve/v2', ' example2:8080/consumer/kserve/v2 ']")
 	if s := strings.Join(got.PayloadProcessors, " "); s != "example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2" {

@@ -95,13 +95,13 @@ func TestAllErrorsAreReported(t *testing.T) {
 // YAML anchors and merge keys are supported.
 func TestReadSupportsAnchorsAndMergeKeys(t *testing.T) {
 	got := mustRead(t, Default(), "modelMeshResources: &r {limits: &l {cpu: 4, memory: 2Gi}}\nstorageHelperResources: *r\nrestProxy: {resources: {limits: {<<: *l, cpu: 5}}}")
-	for name, have := range map[string]string{
+	for got, want := range map[string]string{
 		got.ModelMeshResources.Limits.Memory().String():     "2Gi",
 		got.StorageHelper.Resources.Limits.Cpu().String():   "4",
 		got.RESTProxy.Resources.Limits.Cpu().String() + "!": "5!",
 	} {
-		if name != have {
-			t.Errorf("got %s, want %s", name, have)
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestNamespaceAuthority(t *testing.T) {
 	for _, line := range all {
 		key, _, _ := strings.Cut(line, ":")
 		if key == "restProxy" || key == "authProxy" {
-			continue // below
+			continue // tested below
 		}
 		if _, _, err := ReadOverride(Default(), line); err == nil {
 			allowed = append(allowed, key)
@@ -159,7 +159,7 @@ func TestNamespaceAuthority(t *testing.T) {
 	want := []string{"enableAccessLogging", "grpcMaxMessageSizeBytes", "headlessService", "metrics", "modelMeshResources", "podsPerRuntime",
 		"scaleToZero", "storageHelperResources"}
 	if !slices.Equal(allowed, want) {
-		t.Errorf("a namespace may set %q, want %q", allowed, want)
+		t.Errorf("a namespace can set %q, want %q", allowed, want)
 	}
 	for text, ok := range map[string]bool{
 		"restProxy: {enabled: false}": true, "restProxy: {resources: {limits: {cpu: 3}}}": true, "restProxy: {port: 1}": false,
@@ -177,13 +177,13 @@ func TestNamespaceAuthority(t *testing.T) {
 	}
 }
 
-// A namespace may keep the number that the administrators chose. Labels by which the platform selects pods are nothing for settings either.
+// A namespace can set the replica count of the administrators. Labels with which the platform selects pods have no effect.
 func TestSettingLimits(t *testing.T) {
 	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
 		t.Error(err)
 	}
 	got, notes, err := Read(Default(), "runtimePodLabels: {ray.io/cluster: a, platform.opendatahub.io/x: b, modelmesh-service: c, workload.codeflare.dev/y: d, team: e}")
 	if err != nil || len(notes) != 4 || !strings.Contains(notes[1], "runtimePodLabels.platform.opendatahub.io/x has no effect") || len(got.RuntimePodLabels) != 1 {
-		t.Errorf("unexpected labels %v or notices %q, error %v", got.RuntimePodLabels, notes, err)
+		t.Errorf("unexpected labels %v or notes %q, error %v", got.RuntimePodLabels, notes, err)
 	}
 }

@@ -33,7 +33,7 @@ type Settings struct {
 	RESTProxy          RESTProxy
 	// StorageHelper configures the puller, and image and resources of built-in adapters.
 	StorageHelper StorageHelper
-	// StorageSecretName is the Secret with the storage entries, EtcdSecretName the one with the etcd connection.
+	// StorageSecretName is the Secret with the storage entries, EtcdSecretName the Secret with the etcd connection.
 	StorageSecretName, EtcdSecretName string
 	// ServiceAccountName is the service account of runtime pods; empty if not set.
 	ServiceAccountName string
@@ -154,8 +154,10 @@ const (
 )
 
 // The OAuth proxy image of Open Data Hub.
-const oauthProxyName, oauthProxyDigest = "registry.redhat.io/openshift4/ose-oauth-proxy-rhel9",
-	"sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415"
+const (
+	oauthProxyName   = "registry.redhat.io/openshift4/ose-oauth-proxy-rhel9"
+	oauthProxyDigest = "sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415"
+)
 
 // Default returns the settings without any document. They equal the ConfigMap of defaults of the legacy controller's installation.
 func Default() Settings {

@@ -34,7 +34,7 @@ const (
 	ReasonIgnored = "ConfigurationIgnored"
 )
 
-// The consequences of an invalid document, in messages.
+// Consequences of an invalid document in messages.
 const (
 	keptPrevious = "the previous settings stay in effect"
 	keptNone     = "no model is served until it is corrected"
@@ -117,7 +117,7 @@ func (s *Source) Start(ctx context.Context) error {
 func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.Config.Namespace) }
 
 // For returns the current settings of a namespace. It reads the ConfigMaps if they were not listed yet, and returns their errors until they
-// were valid once: default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings,
+// have been valid once, because default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings,
 // or else those of the administrators, apply.
 func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 	for _, watcher := range s.watchers {
@@ -279,9 +279,9 @@ func (s *Source) report(doc *document, notes []string, err error, consequence st
 		}
 		return
 	}
-	known := doc.lastMessage == message
+	reported := doc.lastMessage == message
 	doc.lastMessage = message
-	if known || message == "" {
+	if reported || message == "" {
 		return
 	}
 	s.Log.Info("A ConfigMap with settings contains errors", "configMap", client.ObjectKeyFromObject(doc).String(), "reason", message)

@@ -28,7 +28,7 @@ func TestDefaultsWithoutConfigMaps(t *testing.T) {
 		requireEqual(t, f.settingsFor(t, namespace), Default())
 	}
 	if f.lists.Load() != 2 {
-		t.Errorf("%d lists, want one for each name", f.lists.Load())
+		t.Errorf("got %d list requests, want one for each name", f.lists.Load())
 	}
 }
 
@@ -41,7 +41,7 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 		settingsConfigMap("tenant", "metrics: {scheme: https}\nenableAccessLogging: true\nscaleToZero: {gracePeriodSeconds: 7}"))
 	admin, tenant := f.settingsFor(t, "other"), f.settingsFor(t, "tenant")
 	if admin.PodsPerRuntime != 3 || admin.HeadlessService || admin.RESTProxy.Enabled || admin.Metrics.Port != 2222 || admin.Metrics.Scheme != "http" {
-		t.Errorf("unexpected admin: %+v", admin)
+		t.Errorf("unexpected settings of the administrators: %+v", admin)
 	}
 	for want, image := range map[string]Image{"env/mm:1": admin.ModelMeshImage, "env/rest:admin": admin.RESTProxy.Image, "default/helper:latest": admin.StorageHelper.Image} {
 		if image.Reference() != want {
@@ -63,7 +63,7 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 	}
 	requireEqual(t, own, admin)
 	if f.lists.Load() != 2 {
-		t.Errorf("%d lists, want one for each name", f.lists.Load())
+		t.Errorf("got %d list requests, want one for each name", f.lists.Load())
 	}
 }
 
@@ -71,7 +71,7 @@ func TestDefaultsFile(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{Defaults: "podsPerRuntime: 5", DefaultsFile: "/d.yaml"})
 	got := f.settingsFor(t, "any")
 	if got.PodsPerRuntime != 5 || got.HeadlessService || got.RESTProxy.Enabled || got.Metrics.Enabled {
-		t.Errorf("what a document of defaults leaves out is what the original's program had: %+v", got)
+		t.Errorf("got %+v, want the built-in settings for keys that the defaults do not contain", got)
 	}
 	_, err := newFixture(t, config.ModelMesh{Defaults: "podsPerRuntime: x", DefaultsFile: "/d.yaml"}).For(t.Context(), "any")
 	if err == nil || !strings.Contains(err.Error(), `/d.yaml: podsPerRuntime "x"`) {
@@ -103,13 +103,13 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 			t.Errorf("unexpected error: %v", err)
 		}
 	}
-	if message := f.event(t); !strings.Contains(message, "Warning "+ReasonRefused) || !strings.Contains(message, keptNone) {
+	if message := f.nextEvent(t); !strings.Contains(message, "Warning "+ReasonRefused) || !strings.Contains(message, keptNone) {
 		t.Error(message)
 	}
 	f.expectNoEvents(t)
-	f.runs(t)
-	f.put(t, settingsConfigMap(home, "podsPerRuntime: 4"))
-	poll.Until(t, 10*time.Second, "the mended ones are in force", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
+	f.start(t)
+	f.apply(t, settingsConfigMap(home, "podsPerRuntime: 4"))
+	poll.Until(t, 10*time.Second, "the corrected settings are in effect", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
 
 	f = newFixture(t, config.ModelMesh{}, configMap(home, ConfigMapName, map[string]string{"config.yml": "{}"}))
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "User ConfigMap must contain a key named config.yaml") {
@@ -123,16 +123,16 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 
 func TestAPIServerErrors(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4"))
-	rejected := errors.New("refused")
-	f.broken.Store(&rejected)
+	listErr := errors.New("refused")
+	f.listErr.Store(&listErr)
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMaps model-serving-config: listing configmaps: refused") {
 		t.Errorf("got error %v, want one containing 'reading ConfigMaps model-serving-config: listing configmaps: refused'", err)
 	}
-	f.broken.Store(nil)
+	f.listErr.Store(nil)
 	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 {
 		t.Errorf("got %+v, want the last valid settings", got)
 	}
-	f.broken.Store(&rejected)
+	f.listErr.Store(&listErr)
 	if got := f.settingsFor(t, "other"); got.PodsPerRuntime != 4 {
 		t.Error("want the cached settings, without another read")
 	}
@@ -142,84 +142,84 @@ func TestAPIServerErrors(t *testing.T) {
 // A change of the administrators' ConfigMap or of the defaults takes effect without a restart. An invalid one is reported once on its
 // ConfigMap, and the last valid version is kept.
 func TestChangesTakeEffect(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3")).runs(t)
-	f.pods(t, "any", 3)
-	f.put(t, settingsConfigMap(home, "podsPerRuntime: 4"))
-	f.pods(t, "any", 4)
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3")).start(t)
+	f.expectPods(t, "any", 3)
+	f.apply(t, settingsConfigMap(home, "podsPerRuntime: 4"))
+	f.expectPods(t, "any", 4)
 
-	f.put(t, settingsConfigMap(home, "podsPerRuntime: 70000"))
-	message := f.event(t)
+	f.apply(t, settingsConfigMap(home, "podsPerRuntime: 70000"))
+	message := f.nextEvent(t)
 	for _, part := range []string{"Warning " + ReasonRefused, keptPrevious, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
 		if !strings.Contains(message, part) {
-			t.Errorf("%q lacks %q", message, part)
+			t.Errorf("%q does not contain %q", message, part)
 		}
 	}
-	f.pods(t, "any", 4)
+	f.expectPods(t, "any", 4)
 
-	f.put(t, defaults("podsPerRuntime: 9\nmetrics: {port: 2222}"))
+	f.apply(t, defaults("podsPerRuntime: 9\nmetrics: {port: 2222}"))
 	f.remove(t, settingsConfigMap(home, ""))
-	f.pods(t, "any", 9)
-	f.put(t, defaults("metrics: {port: x}"))
-	if message := f.event(t); !strings.Contains(message, `metrics.port "x"`) || !strings.Contains(message, DefaultsName) {
+	f.expectPods(t, "any", 9)
+	f.apply(t, defaults("metrics: {port: x}"))
+	if message := f.nextEvent(t); !strings.Contains(message, `metrics.port "x"`) || !strings.Contains(message, DefaultsName) {
 		t.Error(message)
 	}
-	f.put(t, settingsConfigMap(home, "enableAccessLogging: true"))
+	f.apply(t, settingsConfigMap(home, "enableAccessLogging: true"))
 	poll.Until(t, 10*time.Second, "the document of the administrators takes effect", func() bool { return f.settingsFor(t, "any").EnableAccessLogging })
 	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 {
 		t.Errorf("got %+v, want the last valid defaults with the document of the administrators", got)
 	}
 	f.remove(t, defaults(""))
-	f.pods(t, "any", 2)
+	f.expectPods(t, "any", 2)
 	f.expectNoEvents(t)
 	if f.lists.Load() != 2 {
-		t.Errorf("%d lists, want one for each name", f.lists.Load())
+		t.Errorf("got %d list requests, want one for each name", f.lists.Load())
 	}
 }
 
 // Changes of a namespace's document take effect, and its errors affect that namespace only.
 func TestNamespaceDocumentChanges(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5")).runs(t)
-	f.pods(t, "tenant", 5)
-	f.pods(t, "other", 3)
-	f.put(t, settingsConfigMap("other", "podsPerRuntime: 6"))
-	f.pods(t, "other", 6)
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5")).start(t)
+	f.expectPods(t, "tenant", 5)
+	f.expectPods(t, "other", 3)
+	f.apply(t, settingsConfigMap("other", "podsPerRuntime: 6"))
+	f.expectPods(t, "other", 6)
 
-	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: many"))
-	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.settingsFor(t, "tenant"); return len(f.recorder.Events) == 1 })
-	if message := f.event(t); !strings.Contains(message, "ConfigMap tenant/model-serving-config") || !strings.Contains(message, `podsPerRuntime "many"`) || !strings.Contains(message, keptPrevious) {
+	f.apply(t, settingsConfigMap("tenant", "podsPerRuntime: many"))
+	poll.Until(t, 10*time.Second, "the error is reported", func() bool { f.settingsFor(t, "tenant"); return len(f.recorder.Events) == 1 })
+	if message := f.nextEvent(t); !strings.Contains(message, "ConfigMap tenant/model-serving-config") || !strings.Contains(message, `podsPerRuntime "many"`) || !strings.Contains(message, keptPrevious) {
 		t.Error(message)
 	}
-	f.pods(t, "tenant", 5) // the last good one
-	f.put(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
-	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.settingsFor(t, "other").EnableAccessLogging })
+	f.expectPods(t, "tenant", 5) // the last valid settings
+	f.apply(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
+	poll.Until(t, 10*time.Second, "the settings of the administrators are in effect", func() bool { return f.settingsFor(t, "other").EnableAccessLogging })
 	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
 		t.Errorf("the settings changed although the document of the administrator is invalid: %+v", got)
 	}
-	f.put(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
-	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2113 })
+	f.apply(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
+	poll.Until(t, 10*time.Second, "the corrected document is in effect", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2113 })
 	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
 		t.Errorf("got %+v, want the settings of the namespace", got)
 	}
 	f.remove(t, settingsConfigMap("tenant", ""))
 	f.remove(t, settingsConfigMap("other", ""))
-	f.pods(t, "other", 3)
-	poll.Until(t, 10*time.Second, "nothing is left", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2112 })
+	f.expectPods(t, "other", 3)
+	poll.Until(t, 10*time.Second, "the settings of the administrators are in effect again", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2112 })
 	f.expectNoEvents(t)
 }
 
 // A namespace whose document was never valid gets the settings of the administrators. Nothing is reported until its settings are
 // requested: the ConfigMap of a disabled namespace may belong to another application.
 func TestInvalidNamespaceDocuments(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("stranger", "[{"),
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("disabled", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	requireEqual(t, f.settingsFor(t, "tenant"), Default())
-	if message := f.event(t); !strings.Contains(message, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
+	if message := f.nextEvent(t); !strings.Contains(message, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
 		t.Error(message)
 	}
 	requireEqual(t, f.settingsFor(t, "tenant"), Default())
 	f.expectNoEvents(t)
 	requireEqual(t, f.settingsFor(t, "keyless"), Default())
-	if message := f.event(t); !strings.Contains(message, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
+	if message := f.nextEvent(t); !strings.Contains(message, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
 		t.Error(message)
 	}
 	f.expectNoEvents(t)
@@ -229,12 +229,12 @@ func TestInvalidNamespaceDocuments(t *testing.T) {
 func TestKeysWithoutEffectAreReported(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podPerRuntime: 3"))
 	f.settingsFor(t, "any")
-	if message := f.event(t); !strings.Contains(message, "Warning "+ReasonIgnored) || !strings.Contains(message, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
+	if message := f.nextEvent(t); !strings.Contains(message, "Warning "+ReasonIgnored) || !strings.Contains(message, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
 		t.Error(message)
 	}
-	f.runs(t)
-	f.put(t, defaults("podsPerRuntime: 7"))
-	f.pods(t, "any", 7)
+	f.start(t)
+	f.apply(t, defaults("podsPerRuntime: 7"))
+	f.expectPods(t, "any", 7)
 	f.expectNoEvents(t)
 	long := map[string]string{}
 	for i := range 40 {
@@ -244,9 +244,9 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 	for key, value := range long {
 		text.WriteString(key + ": " + value + "\n")
 	}
-	f.put(t, settingsConfigMap(home, text.String()))
-	if message := f.event(t); len(message) > 1024 || !strings.HasSuffix(message, "...") {
-		t.Errorf("%d bytes: the API server takes 1024", len(message))
+	f.apply(t, settingsConfigMap(home, text.String()))
+	if message := f.nextEvent(t); len(message) > 1024 || !strings.HasSuffix(message, "...") {
+		t.Errorf("got a message of %d bytes, want at most 1024 that end in ...", len(message))
 	}
 }
 
@@ -259,35 +259,35 @@ func TestChangesNotifiesNamespaces(t *testing.T) {
 	if err := f.Changes(&handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	gone, leave := context.WithCancel(t.Context())
-	f.listeners.Subscribe(gone, func(string) { t.Error("the listener was called after its context ended") })
-	leave()
-	poll.Until(t, 10*time.Second, "it has left", func() bool { return f.listeners.Len() == 1 })
-	f.runs(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.listeners.Subscribe(ctx, func(string) { t.Error("the listener was called after its context ended") })
+	cancel()
+	poll.Until(t, 10*time.Second, "the listener is removed", func() bool { return f.listeners.Len() == 1 })
+	f.start(t)
 	next := func() string {
 		t.Helper()
-		poll.Until(t, 10*time.Second, "a namespace is woken", func() bool { return queue.Len() > 0 })
+		poll.Until(t, 10*time.Second, "a namespace is enqueued", func() bool { return queue.Len() > 0 })
 		request, _ := queue.Get()
 		queue.Done(request)
 		return request.Name
 	}
-	f.put(t, settingsConfigMap("other", "podsPerRuntime: 1"))
+	f.apply(t, settingsConfigMap("other", "podsPerRuntime: 1"))
 	if got := next(); got != "other" {
-		t.Errorf("enqueued for %q, want %q", got, "other")
+		t.Errorf("got request %q, want %q", got, "other")
 	}
-	f.put(t, settingsConfigMap(home, "podsPerRuntime:   3 # the same")) // changes nothing
-	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: 6"))
+	f.apply(t, settingsConfigMap(home, "podsPerRuntime:   3 # unchanged")) // no effect
+	f.apply(t, settingsConfigMap("tenant", "podsPerRuntime: 6"))
 	if got := next(); got != "tenant" {
-		t.Errorf("enqueued for %q, want %q", got, "tenant")
+		t.Errorf("got request %q, want %q", got, "tenant")
 	}
 	f.remove(t, settingsConfigMap("other", ""))
 	if got := next(); got != "other" {
-		t.Errorf("enqueued for %q, want %q", got, "other")
+		t.Errorf("got request %q, want %q", got, "other")
 	}
-	f.put(t, settingsConfigMap(home, "podsPerRuntime: 8"))
+	f.apply(t, settingsConfigMap(home, "podsPerRuntime: 8"))
 	request, _ := queue.Get()
 	if request.Name != "" {
-		t.Errorf("enqueued for %q, want everything", request.Name)
+		t.Errorf("got request %q, want the empty name for all namespaces", request.Name)
 	}
 }
 
@@ -297,10 +297,10 @@ func TestNamespaceScope(t *testing.T) {
 	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 3 {
 		t.Errorf("got %+v, want the settings of the namespace", got)
 	}
-	f.runs(t)
+	f.start(t)
 	for _, action := range f.dynamic.Actions() {
 		if action.GetNamespace() != home {
-			t.Errorf("%s in namespace %q", action.GetVerb(), action.GetNamespace())
+			t.Errorf("got a %s request in namespace %q, want requests only in %q", action.GetVerb(), action.GetNamespace(), home)
 		}
 	}
 	if f.NeedLeaderElection() {
@@ -311,14 +311,14 @@ func TestNamespaceScope(t *testing.T) {
 // Concurrent reads before and during changes return consistent settings.
 func TestConcurrentReads(t *testing.T) {
 	texts := []string{"podsPerRuntime: 1\nmetrics: {port: 2001}", "podsPerRuntime: 2\nmetrics: {port: 2002}"}
-	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, texts[0]), settingsConfigMap("tenant", "enableAccessLogging: true")).runs(t)
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, texts[0]), settingsConfigMap("tenant", "enableAccessLogging: true")).start(t)
 	var readers sync.WaitGroup
 	for _, namespace := range []string{"tenant", "other", "tenant", home} {
 		readers.Go(func() {
 			for range 200 {
 				got, err := f.For(t.Context(), namespace)
 				if err != nil || got.PodsPerRuntime+2000 != got.Metrics.Port || got.EnableAccessLogging != (namespace == "tenant") {
-					t.Errorf("%s: %d with %d, %v", namespace, got.PodsPerRuntime, got.Metrics.Port, err)
+					t.Errorf("namespace %s: got %d pods per runtime, metrics port %d, access logging %t, error %v", namespace, got.PodsPerRuntime, got.Metrics.Port, got.EnableAccessLogging, err)
 				}
 			}
 		})
@@ -329,11 +329,11 @@ func TestConcurrentReads(t *testing.T) {
 	readers.Wait()
 }
 
-// Documents of a watch are not read again.
-func TestWatchedDocumentsAreNotRead(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4")).runs(t)
+// Documents that a watch delivered are not read again.
+func TestWatchedDocumentsAreNotReadAgain(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4")).start(t)
 	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 || f.lists.Load() != 2 {
-		t.Errorf("%d pods after %d lists, want 4 after 2", got.PodsPerRuntime, f.lists.Load())
+		t.Errorf("got %d pods per runtime after %d list requests, want 4 after 2", got.PodsPerRuntime, f.lists.Load())
 	}
 	if !slices.Equal(f.settingsFor(t, "any").BuiltInServerTypes, Default().BuiltInServerTypes) {
 		t.Error("want the default server types")
@@ -359,7 +359,7 @@ func TestEventsHaveResourceVersion(t *testing.T) {
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
-		t.Errorf("events regard %+v, want each ConfigMap with its resourceVersion", regarding)
+		t.Errorf("got events for %+v, want one for each invalid version of the ConfigMap, with its resourceVersion", regarding)
 	}
 }
 

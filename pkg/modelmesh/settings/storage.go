@@ -11,7 +11,7 @@ import (
 const pvcType = "pvc"
 
 // StorageClaims returns the PersistentVolumeClaims in a storage Secret, sorted and without duplicates. Notices describe invalid entries,
-// which are ignored, without values of the Secret.
+// which are ignored, and contain no values of the Secret.
 func StorageClaims(data map[string][]byte) (claims, notices []string) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		claim, err := parseClaim(data[key])

@@ -24,7 +24,7 @@ import (
 
 const home = "serving"
 
-// settingsConfigMap returns a ConfigMap of settings; in the operator's namespace it is that of the administrators.
+// settingsConfigMap returns a ConfigMap with settings. In the namespace of the operator, they are those of administrators.
 func settingsConfigMap(namespace, text string) *corev1.ConfigMap {
 	return configMap(namespace, ConfigMapName, map[string]string{ConfigMapKey: text})
 }
@@ -55,7 +55,7 @@ type fixture struct {
 	recorder *events.FakeRecorder
 	dynamic  *dynamicfake.FakeDynamicClient
 	lists    atomic.Int32
-	broken   atomic.Pointer[error] // of lists
+	listErr  atomic.Pointer[error] // error of list requests
 }
 
 func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *fixture {
@@ -66,7 +66,7 @@ func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *
 	f := &fixture{recorder: events.NewFakeRecorder(20), dynamic: dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)}
 	f.dynamic.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		f.lists.Add(1)
-		if err := f.broken.Load(); err != nil {
+		if err := f.listErr.Load(); err != nil {
 			return true, nil, *err
 		}
 		return false, nil, nil
@@ -83,8 +83,8 @@ func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *
 	return f
 }
 
-// runs starts the source, until the test ends, and waits for its watches.
-func (f *fixture) runs(t *testing.T) *fixture {
+// start runs the source until the test ends, and waits for its watches.
+func (f *fixture) start(t *testing.T) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -95,7 +95,7 @@ func (f *fixture) runs(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
-	poll.Until(t, 10*time.Second, "both watches run", func() bool {
+	poll.Until(t, 10*time.Second, "both watches are started", func() bool {
 		n := 0
 		for _, action := range f.dynamic.Actions() {
 			if action.GetVerb() == "watch" {
@@ -107,7 +107,7 @@ func (f *fixture) runs(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) put(t *testing.T, m *corev1.ConfigMap) {
+func (f *fixture) apply(t *testing.T, m *corev1.ConfigMap) {
 	t.Helper()
 	tracker := f.dynamic.Tracker()
 	if _, err := tracker.Get(configMaps, m.Namespace, m.Name); err != nil {
@@ -137,14 +137,14 @@ func (f *fixture) settingsFor(t *testing.T, namespace string) Settings {
 	return got
 }
 
-// pods waits until a namespace has that many pods for each runtime.
-func (f *fixture) pods(t *testing.T, namespace string, want int32) {
+// expectPods waits until the settings of a namespace have the wanted podsPerRuntime.
+func (f *fixture) expectPods(t *testing.T, namespace string, want int32) {
 	t.Helper()
 	poll.Until(t, 10*time.Second, "the settings of "+namespace+" have changed", func() bool { return f.settingsFor(t, namespace).PodsPerRuntime == want })
 }
 
-// event returns the next Event, and that there is no other.
-func (f *fixture) event(t *testing.T) string {
+// nextEvent returns the next Event.
+func (f *fixture) nextEvent(t *testing.T) string {
 	t.Helper()
 	select {
 	case event := <-f.recorder.Events:
@@ -159,7 +159,7 @@ func (f *fixture) expectNoEvents(t *testing.T) {
 	t.Helper()
 	select {
 	case event := <-f.recorder.Events:
-		t.Errorf("event %q", event)
+		t.Errorf("got event %q, want none", event)
 	default:
 	}
 }

@@ -27,7 +27,7 @@ func scalar[T any](target *T, expected string, parse func(text string) (value T,
 		if value, valid := parse(strings.TrimSpace(text)); isText && valid {
 			*target = value
 		} else {
-			r.refuse(path, raw, expected)
+			r.reject(path, raw, expected)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func text(target *string, expected string, check func(string) bool) setter {
 	return scalar(target, expected, func(text string) (string, bool) { return text, check(text) })
 }
 
-// clientAuth accepts any word, as the legacy controller does, and notes unknown ones.
+// clientAuth accepts unknown values with a note, because the legacy controller accepts them.
 func clientAuth(target *string) setter {
 	return func(r *parser, path string, raw any) {
 		text(target, "require, optional or empty", hasNoSpace)(r, path, raw)
@@ -80,7 +80,7 @@ func listOf[T any](target *[]T, expected string, parseItem func(r *parser, path 
 		}
 		list, ok := raw.([]any)
 		if !ok {
-			r.refuse(path, raw, expected)
+			r.reject(path, raw, expected)
 			return
 		}
 		*target = make([]T, len(list))
@@ -101,7 +101,7 @@ func objectList[T any](target *[]T, expected string, keys func(*T) []keySpec) se
 		if fields, ok := item.(map[string]any); ok {
 			r.object(path+".", fields, keys(into))
 		} else {
-			r.refuse(path, item, expected)
+			r.reject(path, item, expected)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func stringMap(target *map[string]string, badKey, badValue func(string) []string
 	return func(r *parser, path string, raw any) {
 		fields, ok := raw.(map[string]any)
 		if !ok {
-			r.refuse(path, raw, "an object of strings")
+			r.reject(path, raw, "an object of strings")
 			return
 		}
 		if *target == nil && len(fields) > 0 {
@@ -123,11 +123,11 @@ func stringMap(target *map[string]string, badKey, badValue func(string) []string
 			case field == nil:
 				delete(*target, key)
 			case !ok:
-				r.refuse(path+"."+key, field, "a string")
+				r.reject(path+"."+key, field, "a string")
 			case len(badKey(key)) > 0:
-				r.refuse(path, key, "an object whose keys are names: "+badKey(key)[0])
+				r.reject(path, key, "an object whose keys are names: "+badKey(key)[0])
 			case len(badValue(value)) > 0:
-				r.refuse(path+"."+key, value, "a value that Kubernetes accepts: "+badValue(value)[0])
+				r.reject(path+"."+key, value, "a value that Kubernetes accepts: "+badValue(value)[0])
 			default:
 				(*target)[key] = value
 			}

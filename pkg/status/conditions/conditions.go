@@ -52,7 +52,7 @@ var failureWords = []string{
 	"BackOff", "Conflict", "Foreign", "Unreachable", "Unschedulable", "Refused", "Rejected", "Expired", "Degraded",
 }
 
-// neutralTypes are types of conditions that report activity; neither status is a problem by itself.
+// neutralTypes are types of conditions that report activity. Neither True nor False is a problem.
 var neutralTypes = map[string]bool{"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true}
 
 // negativeTypes are types of conditions that report a problem with the status True.
@@ -132,7 +132,7 @@ const (
 // Pending is the reason why an object does not match its spec yet, even if an earlier version is serving.
 type Pending struct{ Reason, Message string }
 
-// SummaryOptions are the inputs of a summary besides the conditions.
+// SummaryOptions are the inputs of a summary in addition to the conditions.
 type SummaryOptions struct {
 	// ReadyCondition is the type of the condition from which Ready is derived. If it is Ready itself, only Stalled is derived.
 	ReadyCondition string

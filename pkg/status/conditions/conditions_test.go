@@ -12,10 +12,10 @@ import (
 
 func TestSetAndGet(t *testing.T) {
 	var list []metav1.Condition
-	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod starts", 3) {
+	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod is starting", 3) {
 		t.Error("want Set to report a change for a new condition")
 	}
-	if Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod starts", 3) {
+	if Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod is starting", 3) {
 		t.Error("want Set to report no change for an equal condition")
 	}
 	got, ok := Get(list, "Available")
@@ -39,11 +39,11 @@ func TestSetAndGet(t *testing.T) {
 	}
 }
 
-func TestSetCutsMessages(t *testing.T) {
+func TestSetClipsMessages(t *testing.T) {
 	var list []metav1.Condition
 	Set(&list, "Available", metav1.ConditionFalse, "X", strings.Repeat("ä", MaxMessage), 1)
 	if n := len(list[0].Message); n > MaxMessage || !strings.HasSuffix(list[0].Message, "ä...") {
-		t.Errorf("%d bytes, ending in %q", n, list[0].Message[n-8:])
+		t.Errorf("got a message of %d bytes that ends in %q, want at most %d and dots", n, list[0].Message[n-8:], MaxMessage)
 	}
 }
 
@@ -59,21 +59,21 @@ func TestSeverity(t *testing.T) {
 		after  metav1.Condition
 		want   string
 	}{
-		"first sight":                     {nil, starting, "Normal"},
-		"good":                            {&starting, up, "Normal"},
-		"True to False":                   {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
-		"True to Unknown":                 {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
-		"another reason":                  {&starting, condition("Available", metav1.ConditionFalse, "StillStarting"), "Normal"},
-		"failure":                         {&starting, condition("Available", metav1.ConditionFalse, "DatabaseUnreachable"), "Warning"},
-		"failure at first sight":          {nil, condition("DatabaseReady", metav1.ConditionFalse, "SecretNotFound"), "Warning"},
-		"failure word in front":           {nil, condition("Ready", metav1.ConditionFalse, "InvalidSpec"), "Warning"},
-		"good in spite of its name":       {&starting, condition("Available", metav1.ConditionTrue, "ErrorRepaired"), "Normal"},
-		"progress begins":                 {nil, condition("Progressing", metav1.ConditionTrue, "Updating"), "Normal"},
-		"progress ends":                   {new(condition("Progressing", metav1.ConditionTrue, "Updating")), condition("Progressing", metav1.ConditionFalse, "Done"), "Normal"},
-		"progress fails":                  {nil, condition("Progressing", metav1.ConditionFalse, "ProgressDeadlineExceeded"), "Warning"},
-		"negative condition becomes True": {&healthy, condition("Degraded", metav1.ConditionTrue, "Slow"), "Warning"},
-		"negative is good":                {nil, healthy, "Normal"},
-		"a deletion continues":            {nil, condition("Degraded", metav1.ConditionTrue, "Finalizing"), "Normal"},
+		"new and False":                     {nil, starting, "Normal"},
+		"False to True":                     {&starting, up, "Normal"},
+		"True to False":                     {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
+		"True to Unknown":                   {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
+		"changed reason":                    {&starting, condition("Available", metav1.ConditionFalse, "StillStarting"), "Normal"},
+		"failure":                           {&starting, condition("Available", metav1.ConditionFalse, "DatabaseUnreachable"), "Warning"},
+		"new failure":                       {nil, condition("DatabaseReady", metav1.ConditionFalse, "SecretNotFound"), "Warning"},
+		"reason begins with a failure word": {nil, condition("Ready", metav1.ConditionFalse, "InvalidSpec"), "Warning"},
+		"True with a failure word":          {&starting, condition("Available", metav1.ConditionTrue, "ErrorRepaired"), "Normal"},
+		"progressing":                       {nil, condition("Progressing", metav1.ConditionTrue, "Updating"), "Normal"},
+		"no longer progressing":             {new(condition("Progressing", metav1.ConditionTrue, "Updating")), condition("Progressing", metav1.ConditionFalse, "Done"), "Normal"},
+		"progress failed":                   {nil, condition("Progressing", metav1.ConditionFalse, "ProgressDeadlineExceeded"), "Warning"},
+		"negative condition becomes True":   {&healthy, condition("Degraded", metav1.ConditionTrue, "Slow"), "Warning"},
+		"negative condition is False":       {nil, healthy, "Normal"},
+		"finalizing":                        {nil, condition("Degraded", metav1.ConditionTrue, "Finalizing"), "Normal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Severity(tc.before, tc.after); got != tc.want {
@@ -89,11 +89,11 @@ func TestClip(t *testing.T) {
 		got := Clip(text, limit)
 		switch {
 		case len(text) <= limit && got != text:
-			t.Fatalf("%q fits and became %q", text, got)
+			t.Fatalf("got %q, want the text within the limit unchanged: %q", got, text)
 		case len(got) > max(limit, 0):
-			t.Fatalf("%q is longer than %d", got, limit)
+			t.Fatalf("got %q, want at most %d bytes", got, limit)
 		case utf8.ValidString(text) && !utf8.ValidString(got):
-			t.Fatalf("%q is cut within a character", got)
+			t.Fatalf("got %q, which is clipped within a character", got)
 		}
 	})
 }

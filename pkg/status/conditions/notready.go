@@ -14,7 +14,7 @@ import (
 // Suspended is the reason of Ready while a user or a queue suspends an object. Such objects are not reported.
 const Suspended = "Suspended"
 
-// deletingResources is True while an AppWrapper deletes its objects, in several phases. Its reason lets an alert find those that hang.
+// deletingResources is True while an AppWrapper deletes its objects, in several phases. Its reason lets alerts find deletions that hang.
 const deletingResources = "DeletingResources"
 
 // notReady has a series only for each object that is neither ready nor suspended, which limits the cardinality.

@@ -14,8 +14,8 @@ import (
 // maxDiagnosisBytes limits the length of a diagnosis.
 const maxDiagnosisBytes = 400
 
-// finding is a problem of a pod. Lower ranks are closer to the root cause: an unscheduled pod has not pulled its image either.
-type finding struct {
+// podProblem describes why a pod does not run. Lower ranks are closer to the root cause: an unscheduled pod has not pulled its image either.
+type podProblem struct {
 	rank int
 	text string
 }
@@ -32,7 +32,7 @@ const (
 // Diagnose returns why pods do not run and how to fix it, in one line of at most 400 bytes, or "" without a problem. The result does not depend
 // on the order or the names of the pods, and contains no counters. Terminating pods are ignored.
 func Diagnose(pods []corev1.Pod) string {
-	var all []finding
+	var all []podProblem
 	for i := range pods {
 		if pods[i].DeletionTimestamp.IsZero() {
 			all = append(all, diagnosePod(&pods[i])...)
@@ -41,25 +41,25 @@ func Diagnose(pods []corev1.Pod) string {
 	if len(all) == 0 {
 		return ""
 	}
-	worst := slices.MinFunc(all, func(a, b finding) int {
+	worst := slices.MinFunc(all, func(a, b podProblem) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text))
 	})
 	return Clip(worst.text, maxDiagnosisBytes)
 }
 
-func diagnosePod(pod *corev1.Pod) []finding {
+func diagnosePod(pod *corev1.Pod) []podProblem {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return nil
 	}
-	var out []finding
+	var out []podProblem
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			out = append(out, finding{rankScheduling, unschedulable(c.Message)})
+			out = append(out, podProblem{rankScheduling, unschedulable(c.Message)})
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "Evicted" {
 		cause, _, _ := strings.Cut(oneLine(pod.Status.Message), ". ")
-		out = append(out, finding{rankEvicted, "the pod was evicted (" + strings.TrimSuffix(cause, ".") +
+		out = append(out, podProblem{rankEvicted, "the pod was evicted (" + strings.TrimSuffix(cause, ".") +
 			"); raise its requests or free the node"})
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -68,19 +68,19 @@ func diagnosePod(pod *corev1.Pod) []finding {
 	return out
 }
 
-func diagnoseContainer(status corev1.ContainerStatus) []finding {
+func diagnoseContainer(status corev1.ContainerStatus) []podProblem {
 	if waiting := status.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-			return []finding{{rankImage, fmt.Sprintf("image %q of container %s cannot be pulled; check its name, the registry and the pull secrets",
+			return []podProblem{{rankImage, fmt.Sprintf("image %q of container %s cannot be pulled; check its name, the registry and the pull secrets",
 				status.Image, status.Name)}}
 		case "InvalidImageName":
-			return []finding{{rankImage, fmt.Sprintf("image %q of container %s is not a valid image name; correct it",
+			return []podProblem{{rankImage, fmt.Sprintf("image %q of container %s is not a valid image name; correct it",
 				status.Image, status.Name)}}
 		case "CreateContainerConfigError":
-			return []finding{{rankConfig, configError(status.Name, waiting.Message)}}
+			return []podProblem{{rankConfig, configError(status.Name, waiting.Message)}}
 		case "CreateContainerError", "RunContainerError", "StartError", "PreStartHookError", "PostStartHookError":
-			return []finding{{rankCreate, fmt.Sprintf(
+			return []podProblem{{rankCreate, fmt.Sprintf(
 				"container %s cannot be started (%s); check its command, mounts and security context, and the events of the pod",
 				status.Name, waiting.Reason)}}
 		}
@@ -88,23 +88,23 @@ func diagnoseContainer(status corev1.ContainerStatus) []finding {
 	return diagnoseCrash(status)
 }
 
-// diagnoseCrash evaluates the last termination, so that the result does not change between back-off, start and failure.
-func diagnoseCrash(status corev1.ContainerStatus) []finding {
-	end := status.State.Terminated
-	if end == nil && !status.Ready {
-		end = status.LastTerminationState.Terminated
+// diagnoseCrash evaluates the last termination, because the current state alternates between waiting, running and terminated.
+func diagnoseCrash(status corev1.ContainerStatus) []podProblem {
+	terminated := status.State.Terminated
+	if terminated == nil && !status.Ready {
+		terminated = status.LastTerminationState.Terminated
 	}
-	looping := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
+	isCrashLooping := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
 	switch {
-	case end == nil && !looping, end != nil && end.ExitCode == 0 && !looping:
+	case terminated == nil && !isCrashLooping, terminated != nil && terminated.ExitCode == 0 && !isCrashLooping:
 		return nil
-	case end == nil:
-		return []finding{{rankCrash, fmt.Sprintf("container %s keeps crashing; see its log", status.Name)}}
-	case end.Reason == "OOMKilled":
-		return []finding{{rankCrash, fmt.Sprintf(
+	case terminated == nil:
+		return []podProblem{{rankCrash, fmt.Sprintf("container %s keeps crashing; see its log", status.Name)}}
+	case terminated.Reason == "OOMKilled":
+		return []podProblem{{rankCrash, fmt.Sprintf(
 			"container %s was killed because it used more memory than its limit; raise resources.limits.memory", status.Name)}}
 	default:
-		return []finding{{rankCrash, fmt.Sprintf("container %s ends with exit code %d; see its log", status.Name, end.ExitCode)}}
+		return []podProblem{{rankCrash, fmt.Sprintf("container %s ends with exit code %d; see its log", status.Name, terminated.ExitCode)}}
 	}
 }
 
@@ -136,9 +136,9 @@ func unschedulable(message string) string {
 	text = schedulingPrefix.ReplaceAllString(text, "")
 	text = schedulingCount.ReplaceAllString(text, "$1")
 	text = strings.Trim(schedulingNode.ReplaceAllString(text, "nodes"), " .")
-	obstacles := strings.Split(text, ", ")
-	slices.Sort(obstacles) // the scheduler sorts by count, which changes
-	text = strings.Join(slices.Compact(obstacles), ", ")
+	reasons := strings.Split(text, ", ")
+	slices.Sort(reasons) // the scheduler sorts by count, which changes
+	text = strings.Join(slices.Compact(reasons), ", ")
 	switch {
 	case strings.Contains(text, "PersistentVolumeClaim") || strings.Contains(text, "persistentvolumeclaim"):
 		return "the pod cannot be scheduled (" + text + "); check the PersistentVolumeClaim and its storage class"
@@ -149,17 +149,17 @@ func unschedulable(message string) string {
 	}
 }
 
-// oneLine replaces white space by single spaces.
+// oneLine replaces white space with single spaces.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// PodCreationFailure returns why controllers could not create pods, from the last Event since a time, or "" without such an Event. Most workloads
-// have no condition for rejections by quotas, LimitRanges, Pod Security or SecurityContextConstraints. The function about selects workloads.
-func PodCreationFailure(events []corev1.Event, since time.Time, about func(name string) bool) string {
+// PodCreationFailure returns why controllers could not create pods, from the last Event of a workload since a time, or "" without one. Most
+// workloads have no condition for rejections by quotas, LimitRanges, Pod Security or SecurityContextConstraints.
+func PodCreationFailure(events []corev1.Event, since time.Time, isWorkload func(name string) bool) string {
 	var last *corev1.Event
 	for i := range events {
 		e := &events[i]
-		refused := strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate")
-		if refused && about(e.InvolvedObject.Name) && !lastSeen(e).Before(since) && (last == nil || lastSeen(e).After(lastSeen(last))) {
+		failedCreate := strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate")
+		if failedCreate && isWorkload(e.InvolvedObject.Name) && !lastSeen(e).Before(since) && (last == nil || lastSeen(e).After(lastSeen(last))) {
 			last = e
 		}
 	}
@@ -170,12 +170,12 @@ func PodCreationFailure(events []corev1.Event, since time.Time, about func(name 
 }
 
 func lastSeen(e *corev1.Event) time.Time {
-	at := e.LastTimestamp.Time
-	if e.EventTime.After(at) {
-		at = e.EventTime.Time
+	last := e.LastTimestamp.Time
+	if e.EventTime.After(last) {
+		last = e.EventTime.Time
 	}
-	if e.Series != nil && e.Series.LastObservedTime.After(at) {
-		at = e.Series.LastObservedTime.Time
+	if e.Series != nil && e.Series.LastObservedTime.After(last) {
+		last = e.Series.LastObservedTime.Time
 	}
-	return at
+	return last
 }

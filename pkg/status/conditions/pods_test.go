@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pod makes a pending pod with a generated name.
+// pod returns a pending pod with a generated name.
 func pod(changes ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "mlflow-6d5f9c7b8-x2x4z"},
@@ -24,7 +24,7 @@ func pod(changes ...func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
-func unscheduled(message string) func(*corev1.Pod) {
+func unschedulablePod(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message,
@@ -61,13 +61,13 @@ func running(c *corev1.ContainerStatus) { c.State.Running = &corev1.ContainerSta
 
 func ready(c *corev1.ContainerStatus) { c.Ready = true }
 
-func ended(code int32, reason string) func(*corev1.ContainerStatus) {
+func terminated(code int32, reason string) func(*corev1.ContainerStatus) {
 	return func(c *corev1.ContainerStatus) {
 		c.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}
 	}
 }
 
-func endedBefore(code int32, reason string) func(*corev1.ContainerStatus) {
+func lastTerminated(code int32, reason string) func(*corev1.ContainerStatus) {
 	return func(c *corev1.ContainerStatus) {
 		c.RestartCount = 7
 		c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}
@@ -83,77 +83,77 @@ func TestDiagnose(t *testing.T) {
 		"starting": {[]corev1.Pod{pod(container("mlflow", waiting("ContainerCreating", "")))}, ""},
 		"running":  {[]corev1.Pod{pod(container("mlflow", running, ready))}, ""},
 		"recovered": {
-			[]corev1.Pod{pod(container("mlflow", running, ready, endedBefore(1, "Error")))}, "",
+			[]corev1.Pod{pod(container("mlflow", running, ready, lastTerminated(1, "Error")))}, "",
 		},
-		"done": {
-			[]corev1.Pod{pod(container("job", ended(1, "Error")), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, "",
+		"succeeded": {
+			[]corev1.Pod{pod(container("job", terminated(1, "Error")), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, "",
 		},
-		"init container done": {[]corev1.Pod{pod(initContainer("setup", ended(0, "Completed")))}, ""},
-		"being deleted": {
+		"init container succeeded": {[]corev1.Pod{pod(initContainer("setup", terminated(0, "Completed")))}, ""},
+		"terminating": {
 			[]corev1.Pod{pod(container("mlflow", waiting("ErrImagePull", "")), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })}, "",
 		},
-		"image": {
+		"image pull": {
 			[]corev1.Pod{pod(container("mlflow", waiting("ImagePullBackOff", `Back-off pulling image "quay.io/x/mlflow:1"`)))},
 			`image "quay.io/x/mlflow:1" of container mlflow cannot be pulled; check its name, the registry and the pull secrets`,
 		},
-		"image name": {
+		"invalid image name": {
 			[]corev1.Pod{pod(container("mlflow", waiting("InvalidImageName", "")))},
 			`image "quay.io/x/mlflow:1" of container mlflow is not a valid image name; correct it`,
 		},
-		"resources": {
-			[]corev1.Pod{pod(unscheduled("0/6 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint {gpu: true}, 3 Insufficient memory. preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling."))},
+		"insufficient resources": {
+			[]corev1.Pod{pod(unschedulablePod("0/6 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint {gpu: true}, 3 Insufficient memory. preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling."))},
 			"the pod cannot be scheduled (Insufficient cpu, Insufficient memory, nodes had untolerated taint {gpu: true}); free capacity, or change resources, nodeSelector, affinity or tolerations",
 		},
-		"volume claim": {
-			[]corev1.Pod{pod(unscheduled("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available."))},
+		"unbound PersistentVolumeClaim": {
+			[]corev1.Pod{pod(unschedulablePod("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available."))},
 			"the pod cannot be scheduled (pod has unbound immediate PersistentVolumeClaims); check the PersistentVolumeClaim and its storage class",
 		},
 		"no nodes": {
-			[]corev1.Pod{pod(unscheduled("no nodes available to schedule pods"))},
+			[]corev1.Pod{pod(unschedulablePod("no nodes available to schedule pods"))},
 			"the pod cannot be scheduled because no node is available; add nodes",
 		},
-		"Secret": {
+		"missing Secret": {
 			[]corev1.Pod{pod(container("mlflow", waiting("CreateContainerConfigError", `secret "db" not found`)))},
 			"container mlflow needs Secret db, which does not exist; create it",
 		},
-		"ConfigMap": {
+		"missing ConfigMap": {
 			[]corev1.Pod{pod(initContainer("setup", waiting("CreateContainerConfigError", `configmap "settings" not found`)))},
 			"container setup needs ConfigMap settings, which does not exist; create it",
 		},
-		"key": {
+		"missing key": {
 			[]corev1.Pod{pod(container("mlflow", waiting("CreateContainerConfigError", "couldn't find key uri in Secret default/db")))},
 			"container mlflow needs key uri of Secret default/db, which does not exist; add it",
 		},
-		"other configuration": {
+		"other configuration error": {
 			[]corev1.Pod{pod(container("mlflow", waiting("CreateContainerConfigError", "container has runAsNonRoot and\nimage will run as root")))},
 			"container mlflow cannot be configured: container has runAsNonRoot and image will run as root",
 		},
-		"start": {
+		"start error": {
 			[]corev1.Pod{pod(container("mlflow", waiting("RunContainerError", "failed to start container 0123456789abcdef")))},
 			"container mlflow cannot be started (RunContainerError); check its command, mounts and security context, and the events of the pod",
 		},
 		"crash loop": {
-			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", "back-off 5m0s"), endedBefore(3, "Error")))},
+			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", "back-off 5m0s"), lastTerminated(3, "Error")))},
 			"container mlflow ends with exit code 3; see its log",
 		},
 		"crash loop with exit code 0": {
-			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", ""), endedBefore(0, "Completed")))},
+			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", ""), lastTerminated(0, "Completed")))},
 			"container mlflow ends with exit code 0; see its log",
 		},
-		"crash loop without history": {
+		"crash loop without last termination": {
 			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", "")))},
 			"container mlflow keeps crashing; see its log",
 		},
 		"crash, running again": {
-			[]corev1.Pod{pod(container("mlflow", running, endedBefore(3, "Error")))},
+			[]corev1.Pod{pod(container("mlflow", running, lastTerminated(3, "Error")))},
 			"container mlflow ends with exit code 3; see its log",
 		},
-		"crash, just now": {
-			[]corev1.Pod{pod(container("mlflow", ended(3, "Error")))},
+		"crash, terminated": {
+			[]corev1.Pod{pod(container("mlflow", terminated(3, "Error")))},
 			"container mlflow ends with exit code 3; see its log",
 		},
-		"memory": {
-			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", ""), endedBefore(137, "OOMKilled")))},
+		"out of memory": {
+			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", ""), lastTerminated(137, "OOMKilled")))},
 			"container mlflow was killed because it used more memory than its limit; raise resources.limits.memory",
 		},
 		"evicted": {
@@ -163,9 +163,9 @@ func TestDiagnose(t *testing.T) {
 			})},
 			"the pod was evicted (The node was low on resource: memory); raise its requests or free the node",
 		},
-		"the root cause of several": {
+		"several problems": {
 			[]corev1.Pod{
-				pod(container("b", waiting("CrashLoopBackOff", ""), endedBefore(1, "Error")), container("a", waiting("ErrImagePull", ""))),
+				pod(container("b", waiting("CrashLoopBackOff", ""), lastTerminated(1, "Error")), container("a", waiting("ErrImagePull", ""))),
 				pod(container("c", waiting("CreateContainerConfigError", `secret "db" not found`))),
 			},
 			"container c needs Secret db, which does not exist; create it",
@@ -179,13 +179,13 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// somePod draws any combination of troubles, with texts of any form.
-func somePod(t *rapid.T) corev1.Pod {
+// drawPod draws a pod with any combination of problems and messages.
+func drawPod(t *rapid.T) corev1.Pod {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		`secret "db" not found`, "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.", strings.Repeat("long ", 500),
 	})).Draw(t, "text")
 	state := rapid.SampledFrom([]func(*corev1.ContainerStatus){
-		running, ended(1, "Error"), endedBefore(2, "OOMKilled"), waiting("ErrImagePull", text), waiting("CrashLoopBackOff", text),
+		running, terminated(1, "Error"), lastTerminated(2, "OOMKilled"), waiting("ErrImagePull", text), waiting("CrashLoopBackOff", text),
 		waiting("CreateContainerConfigError", text), waiting("StartError", text), waiting("InvalidImageName", text),
 	})
 	p := pod()
@@ -194,49 +194,49 @@ func somePod(t *rapid.T) corev1.Pod {
 		container(fmt.Sprintf("c%d", i), state.Draw(t, "state"), state.Draw(t, "state"))(&p)
 	}
 	if rapid.Bool().Draw(t, "unscheduled") {
-		unscheduled(text)(&p)
+		unschedulablePod(text)(&p)
 	}
 	return p
 }
 
 func TestDiagnoseIsStable(t *testing.T) {
-	counted := regexp.MustCompile(`\d+/\d+ nodes`)
+	nodeCount := regexp.MustCompile(`\d+/\d+ nodes`)
 	rapid.Check(t, func(t *rapid.T) {
-		pods := rapid.SliceOfN(rapid.Custom(somePod), 0, 4).Draw(t, "pods")
+		pods := rapid.SliceOfN(rapid.Custom(drawPod), 0, 4).Draw(t, "pods")
 		got := Diagnose(pods)
 		switch {
 		case len(got) > maxDiagnosisBytes:
-			t.Fatalf("%d bytes", len(got))
+			t.Fatalf("got %d bytes, want at most %d", len(got), maxDiagnosisBytes)
 		case strings.ContainsAny(got, "\n\r\t"):
-			t.Fatalf("more than a line: %q", got)
+			t.Fatalf("got %q, want one line", got)
 		case strings.Contains(got, "6d5f9c7b8"):
-			t.Fatalf("a generated name: %q", got)
-		case counted.MatchString(got) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return len(p.Status.ContainerStatuses) > 0 }):
-			t.Fatalf("a counter: %q", got)
+			t.Fatalf("got %q, which contains a generated name", got)
+		case nodeCount.MatchString(got) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return len(p.Status.ContainerStatuses) > 0 }):
+			t.Fatalf("got %q, which contains a number of nodes", got)
 		}
 		shuffled := rapid.Permutation(pods).Draw(t, "shuffled")
 		for i := range shuffled {
 			shuffled[i].Name = fmt.Sprintf("other-%d", i)
 		}
 		if again := Diagnose(shuffled); again != got {
-			t.Fatalf("%q depends on the order or the names, it was %q", again, got)
+			t.Fatalf("got %q for other names and another order, want %q", again, got)
 		}
 	})
 }
 
-// The scheduler lists obstacles by how many nodes have them, and these numbers move.
+// The scheduler sorts the reasons by the number of nodes, which changes.
 func TestUnschedulableIgnoresCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		obstacles := []string{"Insufficient cpu", "Insufficient memory", "node(s) didn't match Pod's node affinity/selector"}
+		reasons := []string{"Insufficient cpu", "Insufficient memory", "node(s) didn't match Pod's node affinity/selector"}
 		message := func(label string) string {
 			var parts []string
-			for _, o := range rapid.Permutation(obstacles).Draw(t, label) {
-				parts = append(parts, fmt.Sprintf("%d %s", rapid.IntRange(1, 500).Draw(t, label), o))
+			for _, reason := range rapid.Permutation(reasons).Draw(t, label) {
+				parts = append(parts, fmt.Sprintf("%d %s", rapid.IntRange(1, 500).Draw(t, label), reason))
 			}
 			return fmt.Sprintf("0/%d nodes are available: %s.", rapid.IntRange(3, 900).Draw(t, label), strings.Join(parts, ", "))
 		}
 		if a, b := unschedulable(message("a")), unschedulable(message("b")); a != b {
-			t.Fatalf("%q and %q", a, b)
+			t.Fatalf("got %q and %q, want equal results", a, b)
 		}
 	})
 }

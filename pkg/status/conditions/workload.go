@@ -41,17 +41,17 @@ type RolloutState struct {
 // only if they belong to the current generation.
 func Rollout(d *appsv1.Deployment) RolloutState {
 	state := RolloutState{
-		Desired:       ptr.Deref(d.Spec.Replicas, 1), // the API's default
+		Desired:       ptr.Deref(d.Spec.Replicas, 1), // the default of the API
 		ReadyReplicas: d.Status.ReadyReplicas,
 		Serving:       d.Status.AvailableReplicas > 0,
 	}
-	state.Reason, state.Message = rollout(d, state.Desired)
+	state.Reason, state.Message = rolloutReason(d, state.Desired)
 	state.Ready = state.Reason == ReasonRolledOut || state.Reason == ReasonScaledToZero
 	state.Failed = state.Reason == ReasonReplicaFailure || state.Reason == ReasonDeadlineExceeded
 	return state
 }
 
-func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
+func rolloutReason(d *appsv1.Deployment, desired int32) (reason, message string) {
 	failure := DeploymentCondition(d, appsv1.DeploymentReplicaFailure)
 	switch status := d.Status; {
 	case status.ObservedGeneration < d.Generation:
@@ -88,7 +88,7 @@ type ResourceFields map[string]string
 
 var (
 	missingResources = regexp.MustCompile(`must specify .* for: .*`)
-	containersOf     = regexp.MustCompile(`for: ([a-z0-9-]+(?:,[a-z0-9-]+)*)`)
+	containerNames   = regexp.MustCompile(`for: ([a-z0-9-]+(?:,[a-z0-9-]+)*)`)
 	boundedResources = regexp.MustCompile(`per (?:Container|Pod)|\.resources\.`)
 )
 
@@ -99,7 +99,7 @@ func (f ResourceFields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 		return cause
 	}
 	var fields []string
-	for _, found := range containersOf.FindAllStringSubmatch(missingResources.FindString(cause), -1) {
+	for _, found := range containerNames.FindAllStringSubmatch(missingResources.FindString(cause), -1) {
 		for container := range strings.SplitSeq(found[1], ",") {
 			fields = append(fields, f[container])
 		}
@@ -136,8 +136,8 @@ var (
 	podSuffix = regexp.MustCompile(`(-[bcdfghjklmnpqrstvwxz2456789]{6,10})-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 )
 
-// StableMessage removes generated pod names and the quota counters from the message of a controller about a rejected pod. They differ in
-// each attempt.
+// StableMessage removes generated pod names and quota counters, which differ in each attempt, from the message of a controller about a
+// rejected pod.
 func StableMessage(text string) string {
 	text = podSuffix.ReplaceAllString(generatedPod.ReplaceAllString(text, ""), "$1")
 	text = quotaUsed.ReplaceAllString(text, ", limited: ")

@@ -49,7 +49,7 @@ func TestRollout(t *testing.T) {
 			rolledOut(2),
 			RolloutState{Ready: true, Serving: true, Desired: 2, ReadyReplicas: 2, Reason: ReasonRolledOut, Message: "all replicas are up to date and available"},
 		},
-		"replicas default to one": {
+		"default number of replicas": {
 			rolledOut(1, func(d *appsv1.Deployment) { d.Spec.Replicas = nil }),
 			RolloutState{Ready: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonRolledOut, Message: "all replicas are up to date and available"},
 		},
@@ -57,25 +57,25 @@ func TestRollout(t *testing.T) {
 			rolledOut(0),
 			RolloutState{Ready: true, Reason: ReasonScaledToZero, Message: "the Deployment is scaled to zero replicas"},
 		},
-		"just created": {
+		"created": {
 			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}},
 			RolloutState{Desired: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
-		// [D18] Right after a change of the spec the old pods still look fine
-		"the change is not observed yet": {
+		// [D18] After a change of the spec, the status still describes the previous generation.
+		"unobserved change": {
 			rolledOut(1, func(d *appsv1.Deployment) { d.Generation++ }),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
-		"an old failure does not count before the change is observed": {
+		"unobserved change after a failure": {
 			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, ""),
 				func(d *appsv1.Deployment) { d.Generation++ }),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
-		"previous pods serve during a rollout": {
+		"old pods are available during a rollout": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 0 })),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonUpdating, Message: "new replicas are being created"},
 		},
-		"old pods terminate": {
+		"old pods are terminating": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.Replicas = 2 })),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonReplicasTerminating, Message: "old replicas are pending termination"},
 		},
@@ -83,11 +83,11 @@ func TestRollout(t *testing.T) {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas, s.AvailableReplicas = 0, 0 })),
 			RolloutState{Desired: 1, Reason: ReasonNotAvailable, Message: "replicas are not ready yet"},
 		},
-		"new pods not yet ready for minReadySeconds": {
+		"new pods are not available for minReadySeconds": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 })),
 			RolloutState{Desired: 1, ReadyReplicas: 1, Reason: ReasonNotAvailable, Message: "replicas are ready and must stay ready for minReadySeconds"},
 		},
-		"the deadline passed": {
+		"progress deadline exceeded": {
 			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, `ReplicaSet "x-5b6c" has timed out`),
 				withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 })),
 			RolloutState{Failed: true, Desired: 1, Reason: ReasonDeadlineExceeded, Message: "the rollout made no progress within its deadline: see the Events of its pods"},
@@ -106,7 +106,7 @@ func TestRollout(t *testing.T) {
 			RolloutState{Failed: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonReplicaFailure,
 				Message: "pods cannot be created: the cause is unknown, see the events of the ReplicaSet"},
 		},
-		"a failure that is over": {
+		"resolved failure": {
 			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionFalse, "", "")),
 			RolloutState{Ready: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonRolledOut, Message: "all replicas are up to date and available"},
 		},
@@ -119,8 +119,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// Ready means what kubectl means, for all numbers.
-func TestRolloutAgreesWithKubectl(t *testing.T) {
+// Rollout is ready if and only if kubectl rollout status reports success.
+func TestRolloutMatchesKubectl(t *testing.T) {
 	replicas := rapid.Int32Range(0, 4)
 	rapid.Check(t, func(t *rapid.T) {
 		d := rolledOut(replicas.Draw(t, "desired"), withStatus(func(s *appsv1.DeploymentStatus) {
@@ -136,15 +136,15 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 			s.UpdatedReplicas >= *d.Spec.Replicas && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
 		got := Rollout(d)
 		if got.Ready != kubectl {
-			t.Fatalf("ready %t, kubectl rollout status reports %t for %+v", got.Ready, kubectl, s)
+			t.Fatalf("got ready %t, want %t as in kubectl rollout status, for %+v", got.Ready, kubectl, s)
 		}
 		if got.Reason == "" || got.Message == "" || (got.Ready && got.Failed) {
-			t.Fatalf("incomplete or contradictory: %+v", got)
+			t.Fatalf("got %+v, want a reason, a message and not both ready and failed", got)
 		}
 	})
 }
 
-// [BR-F3] The controller tries again with another name, which is not a change of the cause: the status must not be written for it.
+// [BR-F3] The controller retries with another pod name, which must not change the status.
 func TestStableMessageOmitsGeneratedNames(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "mlflow-6d4cf56db6-NAME" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3`: "exceeded quota: q, requested: pods=1, limited: pods=3",
@@ -155,7 +155,7 @@ func TestStableMessageOmitsGeneratedNames(t *testing.T) {
 	} {
 		first, second := strings.ReplaceAll(message, "6-NAME", "6-x7k2p"), strings.ReplaceAll(message, "6-NAME", "6-bcdfg")
 		if got := StableMessage(first); got != want || StableMessage(second) != got {
-			t.Errorf("%q and %q, want %q", got, StableMessage(second), want)
+			t.Errorf("got %q and %q, want %q", got, StableMessage(second), want)
 		}
 	}
 }
@@ -176,12 +176,12 @@ func TestResourceErrorNamesFields(t *testing.T) {
 		}}}}
 		cause := Cause(d, nil)
 		if got := fields.Cause(d, nil); got != cause+want {
-			t.Errorf("%q, want %q and %q", got, cause, want)
+			t.Errorf("got %q, want %q", got, cause+want)
 		}
 	}
 	if got := fields.Cause(&appsv1.Deployment{}, []corev1.Pod{{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "must specify for: server",
 	}}}}}); strings.Contains(got, "set spec") {
-		t.Errorf("%q of a pod that exists", got)
+		t.Errorf("unschedulable pod: got %q, want no fields", got)
 	}
 }

@@ -114,11 +114,11 @@ func statusOf(u *unstructured.Unstructured) status {
 }
 
 // isTrue reports whether a condition is True.
-func (s status) isTrue(kind string) bool { return meta.IsStatusConditionTrue(s.Conditions, kind) }
+func (s status) isTrue(t string) bool { return meta.IsStatusConditionTrue(s.Conditions, t) }
 
 // condition returns the condition of a type, or an empty one.
-func (s status) condition(kind string) metav1.Condition {
-	c, _ := conditions.Get(s.Conditions, kind)
+func (s status) condition(conditionType string) metav1.Condition {
+	c, _ := conditions.Get(s.Conditions, conditionType)
 	return c
 }
 
@@ -127,8 +127,8 @@ var readyTypes = []string{conditions.Ready, "Available", "Active", "ScalingActiv
 
 // readyCondition returns the condition that summarizes the others, and whether there is one.
 func readyCondition(s status) (metav1.Condition, bool) {
-	for _, kind := range readyTypes {
-		if c, has := conditions.Get(s.Conditions, kind); has {
+	for _, conditionType := range readyTypes {
+		if c, found := conditions.Get(s.Conditions, conditionType); found {
 			return c, true
 		}
 	}

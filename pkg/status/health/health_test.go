@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAnyKind(t *testing.T) {
-	check(t, []example{
+func TestOfAnyKind(t *testing.T) {
+	checkExamples(t, []example{
 		{
 			name: "without a status",
 			object: `
@@ -30,7 +30,7 @@ status:
   conditions:
   - {type: Ready, status: "True", reason: Fine, message: all is well, lastTransitionTime: "2026-05-01T08:00:00Z"}
 `,
-			want: Verdict{State: Healthy, Reason: "Fine", Message: "all is well", Since: atHour(8)},
+			want: Verdict{State: Healthy, Reason: "Fine", Message: "all is well", Since: hourOfDay(8)},
 		},
 		{
 			name: "not ready",
@@ -104,7 +104,7 @@ status: {observedGeneration: 2}
 			want: Verdict{State: Progressing, Reason: "LatestGenerationNotObserved", Message: "Thing generation is 3, but latest observed generation is 2"},
 		},
 		{
-			name: "stalled, whatever else is reported",
+			name: "ready and stalled",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -199,7 +199,7 @@ status:
 			want: Verdict{State: Failed, Reason: "Broken", Paused: true},
 		},
 		{
-			name: "annotation with another value",
+			name: "paused annotation with an invalid value",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -221,7 +221,7 @@ status: {conditions: [ready, 3, {type: 7}], observedGeneration: two}
 }
 
 func TestTerminatingObjectsAreDeleting(t *testing.T) {
-	check(t, []example{
+	checkExamples(t, []example{
 		{
 			name: "without finalizers",
 			object: `
@@ -229,7 +229,7 @@ apiVersion: example.com/v1
 kind: Thing
 metadata: {name: a, deletionTimestamp: "2026-05-01T08:00:00Z"}
 `,
-			want: Verdict{State: Deleting, Reason: "Terminating", Message: "it is being deleted", Since: atHour(8)},
+			want: Verdict{State: Deleting, Reason: "Terminating", Message: "it is being deleted", Since: hourOfDay(8)},
 		},
 		{
 			name: "with finalizers",
@@ -244,7 +244,7 @@ status:
   conditions:
   - {type: Ready, status: "True", message: all is well}
 `,
-			want: Verdict{State: Deleting, Reason: "Terminating", Since: atHour(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
+			want: Verdict{State: Deleting, Reason: "Terminating", Since: hourOfDay(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
 		},
 		{
 			name: "blocked by a condition, while paused",
@@ -261,21 +261,21 @@ status:
   - {type: Ready, status: "False", reason: Busy, message: models are left}
 `,
 			want: Verdict{
-				State: Deleting, Reason: "Terminating", Since: atHour(8), Paused: true,
+				State: Deleting, Reason: "Terminating", Since: hourOfDay(8), Paused: true,
 				Message: "it is being deleted and waits for example.com/one: models are left",
 			},
 		},
 	})
 }
 
-func TestStatesAreRanked(t *testing.T) {
+func TestStateRankAndOK(t *testing.T) {
 	byRank := []State{Failed, Degraded, Unknown, Progressing, Deleting, Idle, Healthy}
 	for i, state := range byRank {
 		if state.Rank() != i {
-			t.Errorf("%s has rank %d, want %d", state, state.Rank(), i)
+			t.Errorf("%s: got rank %d, want %d", state, state.Rank(), i)
 		}
 		if want := state == Healthy || state == Idle; state.OK() != want {
-			t.Errorf("%s: OK returned %t, want %t", state, state.OK(), want)
+			t.Errorf("%s: got OK %t, want %t", state, state.OK(), want)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestOfReturnsStateForArbitraryFields(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
-		part := func(label string) map[string]any {
+		drawFields := func(label string) map[string]any {
 			out := map[string]any{}
 			for _, field := range rapid.SliceOfN(rapid.SampledFrom(fields), 0, 6).Draw(t, label) {
 				out[field] = rapid.SampledFrom(values).Draw(t, field)
@@ -301,7 +301,7 @@ func TestOfReturnsStateForArbitraryFields(t *testing.T) {
 			return out
 		}
 		u := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": kind.Group + "/v1", "kind": kind.Kind, "spec": part("spec"), "status": part("status"),
+			"apiVersion": kind.Group + "/v1", "kind": kind.Kind, "spec": drawFields("spec"), "status": drawFields("status"),
 		}}
 		if kind.Group == "" {
 			u.SetAPIVersion("v1")

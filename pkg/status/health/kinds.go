@@ -32,11 +32,11 @@ var evaluators = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
 	{Kind: "Pod"}:                                             pod,
 	{Kind: "PersistentVolumeClaim"}:                           persistentVolumeClaim,
 	{Group: "kueue.x-k8s.io", Kind: "Workload"}:               workload,
-	{Group: "route.openshift.io", Kind: "Route"}:              routeAccepted("ingress"),
-	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:   routeAccepted("parents"),
+	{Group: "route.openshift.io", Kind: "Route"}:              routeEvaluator("ingress"),
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:   routeEvaluator("parents"),
 }
 
-// catalog is degraded while a source is rejected.
+// catalog returns Degraded while a source is rejected.
 func catalog(u *unstructured.Unstructured) Verdict {
 	verdict := evaluateGeneric(u)
 	for _, source := range nested.List(u.Object, "status", "sources") {
@@ -48,10 +48,10 @@ func catalog(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// appWrapper is failed only in the phase Failed.
+// appWrapper returns Failed only in the phase Failed.
 func appWrapper(u *unstructured.Unstructured) Verdict {
-	if by := nested.String(u.Object, "spec", "managedBy"); by != "" && by != v1beta2.ManagedByThis {
-		return Verdict{State: Idle, Reason: "ManagedElsewhere", Message: "spec.managedBy is " + by + ", so another controller manages it"}
+	if managedBy := nested.String(u.Object, "spec", "managedBy"); managedBy != "" && managedBy != v1beta2.ManagedByThis {
+		return Verdict{State: Idle, Reason: "ManagedElsewhere", Message: "spec.managedBy is " + managedBy + ", so another controller manages it"}
 	}
 	verdict, phase := evaluateGeneric(u), v1beta2.AppWrapperPhase(nested.String(u.Object, "status", "phase"))
 	switch {
@@ -64,7 +64,7 @@ func appWrapper(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// inferenceService is degraded or progressing while the previous model serves.
+// inferenceService returns Degraded or Progressing while the previous model serves.
 func inferenceService(u *unstructured.Unstructured) Verdict {
 	verdict, model := evaluateGeneric(u), nested.Map(u.Object, "status", "modelStatus")
 	transition := servingv1alpha1.TransitionStatus(nested.String(model, "transitionStatus"))
@@ -80,11 +80,11 @@ func inferenceService(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// servingRuntime has no status; its Deployments have the status of its pods.
+// servingRuntime evaluates the spec, because the kind has no status. The Deployments have the status of the pods.
 func servingRuntime(u *unstructured.Unstructured) Verdict {
-	multi, _ := nested.At(u.Object, "spec", "multiModel").(bool)
+	multiModel, _ := nested.At(u.Object, "spec", "multiModel").(bool)
 	disabled, _ := nested.At(u.Object, "spec", "disabled").(bool)
-	if !multi || disabled {
+	if !multiModel || disabled {
 		return Verdict{State: Idle, Reason: "NotServed", Message: "spec.disabled is true, or spec.multiModel is not true and KServe serves it"}
 	}
 	return Verdict{State: Healthy}
@@ -159,7 +159,7 @@ func pod(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// persistentVolumeClaim is failed if its volume was deleted.
+// persistentVolumeClaim returns Failed if the volume was deleted.
 func persistentVolumeClaim(u *unstructured.Unstructured) Verdict {
 	if nested.String(u.Object, "status", "phase") == string(corev1.ClaimLost) {
 		return Verdict{State: Failed, Reason: string(corev1.ClaimLost), Message: "the volume of the claim was deleted: recreate the claim and restore a backup"}
@@ -167,7 +167,7 @@ func persistentVolumeClaim(u *unstructured.Unstructured) Verdict {
 	return evaluateGeneric(u)
 }
 
-// workload is idle until Kueue reserves quota for it.
+// workload returns Idle until Kueue reserves quota.
 func workload(u *unstructured.Unstructured) Verdict {
 	if c := statusOf(u).condition("QuotaReserved"); c.Status == metav1.ConditionFalse {
 		return verdictOf(c, Idle)
@@ -175,10 +175,10 @@ func workload(u *unstructured.Unstructured) Verdict {
 	return evaluateGeneric(u)
 }
 
-// routeAccepted returns an evaluator of routes, which fail if any router or gateway rejects them.
-func routeAccepted(list string) func(*unstructured.Unstructured) Verdict {
+// routeEvaluator returns an evaluator of routes, which returns Failed if a router or gateway rejects the route.
+func routeEvaluator(parentsField string) func(*unstructured.Unstructured) Verdict {
 	return func(u *unstructured.Unstructured) Verdict {
-		parents := nested.List(u.Object, "status", list)
+		parents := nested.List(u.Object, "status", parentsField)
 		for _, parent := range parents {
 			fields, _ := parent.(map[string]any)
 			for _, c := range nested.Decode[status](fields).Conditions {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// healthCase is an object with its expected health. message is a part of the expected message.
+// healthCase is an object with its expected health. message is a substring of the expected message.
 type healthCase struct {
 	object  string
 	state   State
@@ -15,7 +15,7 @@ type healthCase struct {
 
 func TestKinds(t *testing.T) {
 	for group, examples := range map[string]map[string]healthCase{
-		"managed": managedKinds(), "mesh": mesh(), "ray": rayClusters(), "workloads": workloads(), "others": otherKinds(),
+		"platform": platformKinds(), "ModelMesh": modelMeshKinds(), "ray": rayClusters(), "workloads": workloads(), "other": otherKinds(),
 	} {
 		for name, e := range examples {
 			t.Run(group+"/"+name, func(t *testing.T) {
@@ -28,65 +28,65 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func managedKinds() map[string]healthCase {
+func platformKinds() map[string]healthCase {
 	mlflow := func(status string) string {
 		return `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow, generation: 2}, status: ` + status + `}`
 	}
-	wrapper := func(fields string) string {
+	appWrapper := func(fields string) string {
 		return `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, ` + fields + `}`
 	}
 	catalog := func(sources string) string {
 		return `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: default}, status: {conditions: [{type: Ready, status: "True", reason: Fine}], sources: [` + sources + `]}}`
 	}
 	return map[string]healthCase{
-		"empty status":               {mlflow(`{}`), Unknown, "", "waiting for its controller to report"},
-		"ready":                      {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady}]}`), Healthy, "DeploymentReady", ""},
-		"of a previous generation":   {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady, observedGeneration: 1}]}`), Progressing, "DeploymentReady", "not processed the last change yet"},
-		"a Secret is missing":        {mlflow(`{conditions: [{type: Available, status: "False"}, {type: Ready, status: "False", reason: SecretMissing, message: no Secret db}, {type: Reconciling, status: "True"}]}`), Failed, "SecretMissing", "no Secret db"},
-		"rolling out":                {mlflow(`{conditions: [{type: Progressing, status: "True"}, {type: Ready, status: "False", reason: Rollout, message: wait}]}`), Progressing, "Rollout", "wait"},
-		"status Unknown":             {mlflow(`{conditions: [{type: Ready, status: Unknown, reason: NotYetKnown, message: not known yet}]}`), Progressing, "NotYetKnown", "not known yet"},
-		"available, not ready":       {mlflow(`{conditions: [{type: Available, status: "True"}, {type: Ready, status: "False", reason: ClaimDiffers, message: it cannot shrink}]}`), Degraded, "ClaimDiffers", "it cannot shrink"},
-		"rejected":                   {mlflow(`{conditions: [{type: Progressing, status: "True"}, {type: Ready, status: "False", reason: Refused, message: denied}, {type: Stalled, status: "True"}]}`), Failed, "Refused", "denied"},
-		"warning condition":          {mlflow(`{conditions: [{type: Ready, status: "True"}, {type: CredentialsInSpec, status: "True", reason: InURI, message: move it}]}`), Degraded, "InURI", "move it"},
-		"condition of severity Info": {mlflow(`{conditions: [{type: Ready, status: "True", reason: Fine}, {type: Degraded, status: "True", severity: Info}]}`), Healthy, "Fine", ""},
-		"a rejected source":          {catalog(`{name: mine, state: Rejected, reason: Unreadable, message: no YAML}`), Degraded, "Unreadable", "source mine is not used: no YAML"},
-		"an accepted source":         {catalog(`{name: mine, state: Available}`), Healthy, "Fine", ""},
+		"empty status":                       {mlflow(`{}`), Unknown, "", "waiting for its controller to report"},
+		"ready":                              {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady}]}`), Healthy, "DeploymentReady", ""},
+		"condition of a previous generation": {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady, observedGeneration: 1}]}`), Progressing, "DeploymentReady", "not processed the last change yet"},
+		"missing Secret":                     {mlflow(`{conditions: [{type: Available, status: "False"}, {type: Ready, status: "False", reason: SecretMissing, message: no Secret db}, {type: Reconciling, status: "True"}]}`), Failed, "SecretMissing", "no Secret db"},
+		"rolling out":                        {mlflow(`{conditions: [{type: Progressing, status: "True"}, {type: Ready, status: "False", reason: Rollout, message: wait}]}`), Progressing, "Rollout", "wait"},
+		"status Unknown":                     {mlflow(`{conditions: [{type: Ready, status: Unknown, reason: NotYetKnown, message: not known yet}]}`), Progressing, "NotYetKnown", "not known yet"},
+		"available, not ready":               {mlflow(`{conditions: [{type: Available, status: "True"}, {type: Ready, status: "False", reason: ClaimDiffers, message: it cannot shrink}]}`), Degraded, "ClaimDiffers", "it cannot shrink"},
+		"rejected":                           {mlflow(`{conditions: [{type: Progressing, status: "True"}, {type: Ready, status: "False", reason: Refused, message: denied}, {type: Stalled, status: "True"}]}`), Failed, "Refused", "denied"},
+		"warning condition":                  {mlflow(`{conditions: [{type: Ready, status: "True"}, {type: CredentialsInSpec, status: "True", reason: InURI, message: move it}]}`), Degraded, "InURI", "move it"},
+		"condition of severity Info":         {mlflow(`{conditions: [{type: Ready, status: "True", reason: Fine}, {type: Degraded, status: "True", severity: Info}]}`), Healthy, "Fine", ""},
+		"rejected source":                    {catalog(`{name: mine, state: Rejected, reason: Unreadable, message: no YAML}`), Degraded, "Unreadable", "source mine is not used: no YAML"},
+		"accepted source":                    {catalog(`{name: mine, state: Available}`), Healthy, "Fine", ""},
 
-		"AppWrapper managed by another controller": {wrapper(`spec: {managedBy: other}`), Idle, "ManagedElsewhere", "other"},
-		"a suspended wrapper":                      {wrapper(`spec: {suspend: true}, status: {phase: Suspended, conditions: [{type: Ready, status: "False", reason: Suspended, message: it waits}]}`), Idle, "Suspended", "it waits"},
-		"a resuming wrapper":                       {wrapper(`status: {phase: Resuming, conditions: [{type: Ready, status: "False", reason: Resuming}]}`), Progressing, "Resuming", ""},
-		"a wrapper with too few ready pods":        {wrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: InsufficientPodsReady, message: 1 of 2}]}`), Progressing, "InsufficientPodsReady", "1 of 2"},
-		"a wrapper with failed pods":               {wrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: FoundFailedPods, message: one}, {type: Unhealthy, status: "True"}]}`), Degraded, "FoundFailedPods", "one"},
-		"a resetting wrapper":                      {wrapper(`status: {phase: Resetting, conditions: [{type: Ready, status: "False", reason: Resetting}]}`), Degraded, "Resetting", ""},
-		"a failed wrapper":                         {wrapper(`status: {phase: Failed, conditions: [{type: Ready, status: "False", reason: Failed, message: exit code 3}]}`), Failed, "Failed", "exit code 3"},
-		"a succeeded wrapper":                      {wrapper(`status: {phase: Succeeded, conditions: [{type: Ready, status: "True", reason: Succeeded}]}`), Healthy, "Succeeded", ""},
+		"AppWrapper managed by another controller": {appWrapper(`spec: {managedBy: other}`), Idle, "ManagedElsewhere", "other"},
+		"suspended AppWrapper":                     {appWrapper(`spec: {suspend: true}, status: {phase: Suspended, conditions: [{type: Ready, status: "False", reason: Suspended, message: it waits}]}`), Idle, "Suspended", "it waits"},
+		"resuming AppWrapper":                      {appWrapper(`status: {phase: Resuming, conditions: [{type: Ready, status: "False", reason: Resuming}]}`), Progressing, "Resuming", ""},
+		"AppWrapper with too few ready pods":       {appWrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: InsufficientPodsReady, message: 1 of 2}]}`), Progressing, "InsufficientPodsReady", "1 of 2"},
+		"AppWrapper with failed pods":              {appWrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: FoundFailedPods, message: one}, {type: Unhealthy, status: "True"}]}`), Degraded, "FoundFailedPods", "one"},
+		"resetting AppWrapper":                     {appWrapper(`status: {phase: Resetting, conditions: [{type: Ready, status: "False", reason: Resetting}]}`), Degraded, "Resetting", ""},
+		"failed AppWrapper":                        {appWrapper(`status: {phase: Failed, conditions: [{type: Ready, status: "False", reason: Failed, message: exit code 3}]}`), Failed, "Failed", "exit code 3"},
+		"succeeded AppWrapper":                     {appWrapper(`status: {phase: Succeeded, conditions: [{type: Ready, status: "True", reason: Succeeded}]}`), Healthy, "Succeeded", ""},
 	}
 }
 
-func mesh() map[string]healthCase {
+func modelMeshKinds() map[string]healthCase {
 	predictor := func(conditions string) string {
 		return `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: a}, status: {conditions: [` + conditions + `]}}`
 	}
-	service := func(status string) string {
+	inferenceService := func(status string) string {
 		return `{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, status: {` + status + `}}`
 	}
-	runtime := func(spec string) string {
+	servingRuntime := func(spec string) string {
 		return `{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {` + spec + `}}`
 	}
 	return map[string]healthCase{
-		"loaded":                        {predictor(`{type: Ready, status: "True", reason: ModelLoaded}`), Healthy, "ModelLoaded", ""},
-		"loading":                       {predictor(`{type: Ready, status: "False", reason: ModelLoading, message: wait}`), Progressing, "ModelLoading", "wait"},
-		"failed":                        {predictor(`{type: Ready, status: "False", reason: ModelLoadFailed, message: no such key}, {type: Stalled, status: "True"}`), Failed, "ModelLoadFailed", "no such key"},
-		"failed, previous model loaded": {predictor(`{type: Available, status: "True"}, {type: Ready, status: "False", reason: ModelLoadFailed, message: no such key}, {type: Stalled, status: "True"}`), Degraded, "ModelLoadFailed", "no such key"},
+		"Predictor with a loaded model":                {predictor(`{type: Ready, status: "True", reason: ModelLoaded}`), Healthy, "ModelLoaded", ""},
+		"Predictor with a loading model":               {predictor(`{type: Ready, status: "False", reason: ModelLoading, message: wait}`), Progressing, "ModelLoading", "wait"},
+		"Predictor with a failed model":                {predictor(`{type: Ready, status: "False", reason: ModelLoadFailed, message: no such key}, {type: Stalled, status: "True"}`), Failed, "ModelLoadFailed", "no such key"},
+		"Predictor with a failed and a previous model": {predictor(`{type: Available, status: "True"}, {type: Ready, status: "False", reason: ModelLoadFailed, message: no such key}, {type: Stalled, status: "True"}`), Degraded, "ModelLoadFailed", "no such key"},
 
-		"an InferenceService":                        {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: UpToDate}`), Healthy, "", ""},
-		"an InferenceService of KServe":              {service(`conditions: [{type: Ready, status: "False", reason: Bad, message: no route}]`), Failed, "Bad", "no route"},
-		"an InferenceService that loads a new model": {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: InProgress}`), Progressing, "InProgress", "the previous model serves requests"},
-		"an InferenceService with a failed update":   {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: BlockedByFailedLoad, lastFailureInfo: {reason: ModelLoadFailed, message: no such key}}`), Degraded, "ModelLoadFailed", "no such key"},
+		"InferenceService":                        {inferenceService(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: UpToDate}`), Healthy, "", ""},
+		"InferenceService of KServe":              {inferenceService(`conditions: [{type: Ready, status: "False", reason: Bad, message: no route}]`), Failed, "Bad", "no route"},
+		"InferenceService that loads a new model": {inferenceService(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: InProgress}`), Progressing, "InProgress", "the previous model serves requests"},
+		"InferenceService with a failed update":   {inferenceService(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: BlockedByFailedLoad, lastFailureInfo: {reason: ModelLoadFailed, message: no such key}}`), Degraded, "ModelLoadFailed", "no such key"},
 
-		"a runtime":           {runtime(`multiModel: true, grpcEndpoint: "port:8085", containers: [{name: a, image: x}]`), Healthy, "", ""},
-		"a disabled runtime":  {runtime(`multiModel: true, disabled: true, containers: [{name: a, image: x}]`), Idle, "NotServed", "spec.disabled"},
-		"a runtime of KServe": {runtime(`containers: [{name: a, image: x}]`), Idle, "NotServed", "KServe"},
+		"ServingRuntime":           {servingRuntime(`multiModel: true, grpcEndpoint: "port:8085", containers: [{name: a, image: x}]`), Healthy, "", ""},
+		"disabled ServingRuntime":  {servingRuntime(`multiModel: true, disabled: true, containers: [{name: a, image: x}]`), Idle, "NotServed", "spec.disabled"},
+		"ServingRuntime of KServe": {servingRuntime(`containers: [{name: a, image: x}]`), Idle, "NotServed", "KServe"},
 	}
 }
 
@@ -120,41 +120,41 @@ func workloads() map[string]healthCase {
 		"starting":       {deployment(`replicas: 1`, `replicas: 1, updatedReplicas: 1`), Progressing, "ReplicasNotAvailable", "0/1 ready: replicas are not ready yet"},
 		"exceeded quota": {deployment(`replicas: 1`, `conditions: [{type: ReplicaFailure, status: "True", message: exceeded quota}]`), Failed, "ReplicaFailure", "exceeded quota"},
 
-		"a ReplicaSet scaled to zero":          {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}, spec: {replicas: 0}, status: {replicas: 0}}`, Idle, "ScaledToZero", ""},
-		"a ReplicaSet whose pods are rejected": {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}, spec: {replicas: 1}, status: {replicas: 0, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: exceeded quota}]}}`, Failed, "FailedCreate", "exceeded quota"},
-		"a StatefulSet scaled to zero":         {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}`, Idle, "ScaledToZero", ""},
-		"a StatefulSet whose pods start":       {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1}}`, Progressing, "LessReplicas", "0/1"},
+		"ReplicaSet scaled to zero":          {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}, spec: {replicas: 0}, status: {replicas: 0}}`, Idle, "ScaledToZero", ""},
+		"ReplicaSet whose pods are rejected": {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}, spec: {replicas: 1}, status: {replicas: 0, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: exceeded quota}]}}`, Failed, "FailedCreate", "exceeded quota"},
+		"StatefulSet scaled to zero":         {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}`, Idle, "ScaledToZero", ""},
+		"StatefulSet whose pods start":       {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1}}`, Progressing, "LessReplicas", "0/1"},
 
-		"a ready pod":                        {pod(`phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: c, ready: true}]`), Healthy, "", ""},
-		"a running pod that is not ready":    {pod(`phase: Running, conditions: [{type: Ready, status: "False", reason: ContainersNotReady, message: one}]`), Progressing, "Running", "one"},
-		"a completed pod":                    {pod(`phase: Succeeded`), Healthy, "Completed", ""},
-		"a pod whose image cannot be pulled": {pod(`phase: Pending, containerStatuses: [{name: c, image: x, state: {waiting: {reason: ImagePullBackOff}}}]`), Failed, "ImagePullBackOff", `image "x" of container c cannot be pulled`},
-		"a failed pod":                       {pod(`phase: Failed, containerStatuses: [{name: c, state: {terminated: {exitCode: 3, reason: Error}}}]`), Failed, "Failed", "exit"},
-		"a gated pod":                        {pod(`phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: gates}]`), Idle, "SchedulingGated", "gates"},
+		"ready pod":                        {pod(`phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: c, ready: true}]`), Healthy, "", ""},
+		"running pod that is not ready":    {pod(`phase: Running, conditions: [{type: Ready, status: "False", reason: ContainersNotReady, message: one}]`), Progressing, "Running", "one"},
+		"completed pod":                    {pod(`phase: Succeeded`), Healthy, "Completed", ""},
+		"pod whose image cannot be pulled": {pod(`phase: Pending, containerStatuses: [{name: c, image: x, state: {waiting: {reason: ImagePullBackOff}}}]`), Failed, "ImagePullBackOff", `image "x" of container c cannot be pulled`},
+		"failed pod":                       {pod(`phase: Failed, containerStatuses: [{name: c, state: {terminated: {exitCode: 3, reason: Error}}}]`), Failed, "Failed", "exit"},
+		"pod with a scheduling gate":       {pod(`phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: gates}]`), Idle, "SchedulingGated", "gates"},
 
-		"a failed Job":        {`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: too often}]}}`, Failed, "BackoffLimitExceeded", "too often"},
-		"a complete Job":      {`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {conditions: [{type: Complete, status: "True"}]}}`, Healthy, "", ""},
-		"a suspended CronJob": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {suspend: true}}`, Idle, "Suspended", ""},
+		"failed Job":        {`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: too often}]}}`, Failed, "BackoffLimitExceeded", "too often"},
+		"complete Job":      {`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {conditions: [{type: Complete, status: "True"}]}}`, Healthy, "", ""},
+		"suspended CronJob": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {suspend: true}}`, Idle, "Suspended", ""},
 	}
 }
 
 func otherKinds() map[string]healthCase {
-	route := func(status string) string {
+	httpRoute := func(status string) string {
 		return `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a}, status: {parents: [` + status + `]}}`
 	}
-	scaler := func(reason string) string {
+	autoscaler := func(reason string) string {
 		return `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, status: {conditions: [{type: ScalingActive, status: "False", reason: ` + reason + `, message: denied}]}}`
 	}
 	return map[string]healthCase{
-		"a bound claim":                 {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Bound}}`, Healthy, "", ""},
-		"a pending claim":               {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Pending}}`, Progressing, "NotBound", "Pending"},
-		"a lost claim":                  {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Lost}}`, Failed, "Lost", "deleted"},
-		"a Workload without quota":      {`{apiVersion: kueue.x-k8s.io/v1beta1, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
-		"an accepted route":             {route(`{conditions: [{type: Accepted, status: "True"}]}`), Healthy, "", ""},
-		"a rejected route":              {route(`{conditions: [{type: Accepted, status: "False", reason: NotAllowed, message: denied}]}`), Failed, "NotAllowed", "denied"},
-		"a route without a gateway":     {route(``), Idle, "", "router or gateway to accept it"},
-		"an admitted Route":             {`{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {host: x}, status: {ingress: [{conditions: [{type: Admitted, status: "True"}]}]}}`, Healthy, "", "x"},
-		"an autoscaler without metrics": {scaler("FailedGetResourceMetric"), Failed, "FailedGetResourceMetric", "denied"},
-		"a disabled autoscaler":         {scaler("ScalingDisabled"), Idle, "ScalingDisabled", "denied"},
+		"bound PersistentVolumeClaim":             {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Bound}}`, Healthy, "", ""},
+		"pending PersistentVolumeClaim":           {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Pending}}`, Progressing, "NotBound", "Pending"},
+		"lost PersistentVolumeClaim":              {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Lost}}`, Failed, "Lost", "deleted"},
+		"Workload without quota":                  {`{apiVersion: kueue.x-k8s.io/v1beta1, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
+		"accepted HTTPRoute":                      {httpRoute(`{conditions: [{type: Accepted, status: "True"}]}`), Healthy, "", ""},
+		"rejected HTTPRoute":                      {httpRoute(`{conditions: [{type: Accepted, status: "False", reason: NotAllowed, message: denied}]}`), Failed, "NotAllowed", "denied"},
+		"HTTPRoute without a Gateway":             {httpRoute(``), Idle, "", "router or gateway to accept it"},
+		"admitted Route":                          {`{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {host: x}, status: {ingress: [{conditions: [{type: Admitted, status: "True"}]}]}}`, Healthy, "", "x"},
+		"HorizontalPodAutoscaler without metrics": {autoscaler("FailedGetResourceMetric"), Failed, "FailedGetResourceMetric", "denied"},
+		"disabled HorizontalPodAutoscaler":        {autoscaler("ScalingDisabled"), Idle, "ScalingDisabled", "denied"},
 	}
 }

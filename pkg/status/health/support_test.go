@@ -16,7 +16,7 @@ type example struct {
 	want   Verdict
 }
 
-// parse reads an object as it comes from an API server.
+// parse decodes an object as a client decodes the response of an API server.
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
@@ -30,8 +30,8 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// check evaluates each example, and verifies that the evaluation does not change the object.
-func check(t *testing.T, examples []example) {
+// checkExamples evaluates each example, and fails if the evaluation changes the object.
+func checkExamples(t *testing.T, examples []example) {
 	t.Helper()
 	for _, e := range examples {
 		t.Run(e.name, func(t *testing.T) {
@@ -39,14 +39,14 @@ func check(t *testing.T, examples []example) {
 			before := u.DeepCopy()
 			got := Of(u)
 			if difference := cmp.Diff(e.want, got); difference != "" {
-				t.Errorf("-want +got:\n%s", difference)
+				t.Errorf("Of() differs (-want +got):\n%s", difference)
 			}
 			if difference := cmp.Diff(before, u); difference != "" {
-				t.Errorf("the object was changed:\n%s", difference)
+				t.Errorf("Of() changed the object:\n%s", difference)
 			}
 		})
 	}
 }
 
-// atHour is a time of the examples.
-func atHour(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }
+// hourOfDay returns the given hour of the day on which the examples are set.
+func hourOfDay(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }

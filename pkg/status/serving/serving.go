@@ -60,13 +60,13 @@ func Evaluate(d *appsv1.Deployment, service string, now time.Time, wasAvailable 
 		}
 		return s, nil
 	}
-	slices, err := endpoints()
+	endpointSlices, err := endpoints()
 	switch remaining := Cooldown - now.Sub(availableSince(d)); {
 	case err != nil:
 		return State{}, err
-	case len(slices) == 0:
+	case len(endpointSlices) == 0:
 		return WaitingFor(d, now, "Service endpoints not found: Service "+service+" has no EndpointSlice"), nil
-	case !hasReadyEndpoint(slices):
+	case !hasReadyEndpoint(endpointSlices):
 		return WaitingFor(d, now, "Service endpoints not ready - no ready addresses available"), nil
 	case remaining > 0 && !serving:
 		s := Unavailable("Deployment only recently available")
@@ -78,7 +78,7 @@ func Evaluate(d *appsv1.Deployment, service string, now time.Time, wasAvailable 
 	return s, nil
 }
 
-// WaitingFor returns the state of a server whose dependent objects normally follow its Deployment within moments.
+// WaitingFor returns the state of a server that waits for dependent objects, which normally follow its Deployment within seconds.
 func WaitingFor(d *appsv1.Deployment, now time.Time, message string) State {
 	s := Unavailable(message)
 	if now.Sub(availableSince(d)) < dependencyGracePeriod {
@@ -124,8 +124,8 @@ func hasReadyEndpoint(endpointSlices []discoveryv1.EndpointSlice) bool {
 	})
 }
 
-// Endpoints lists the EndpointSlices of a Service. They copy labels of the Service with a delay, so slices that are missing in the cache are
-// read from the API server.
+// Endpoints lists the EndpointSlices of a Service. EndpointSlices copy labels of the Service with a delay, so those that the cache lacks
+// are read from the API server.
 func Endpoints(ctx context.Context, cached, live client.Reader, namespace, service string) ([]discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	for _, reader := range []client.Reader{cached, live} {

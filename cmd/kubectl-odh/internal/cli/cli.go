@@ -1,7 +1,7 @@
 // Package cli is shared by the sub-commands: flags, clients, text and structured output, and exit codes.
 //
 // All external dependencies are in [Options], so that tests can replace them. A [Command] prints a [View] by [Options.Show] and returns nil if
-// all is well, [ErrWrong] if something shown is not, [ErrUnknown] if not everything could be read, and any other error for wrong usage or a
+// everything is healthy, [ErrWrong] if something shown is not, [ErrUnknown] if not everything could be read, and any other error for wrong usage or a
 // cluster that does not respond.
 package cli
 
@@ -29,16 +29,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
-// The client limits its many short requests little, because the API server has priority and fairness.
+// Client-side rate limits. They are high, because the API server has priority and fairness.
 const (
 	requestsPerSecond = 100
-	requestsAtOnce    = 200
+	requestBurst      = 200
 )
 
 // requestTimeout is the default timeout of one request.
 const requestTimeout = "20s"
 
-// Options are the flags of all sub-commands, and external dependencies.
+// Options are the flags of all sub-commands and the external dependencies.
 type Options struct {
 	genericiooptions.IOStreams
 	// Config are the flags of kubectl that select a cluster, Print are the flags of the output.
@@ -66,9 +66,9 @@ func NewOptions(version string) *Options {
 		Print:     genericclioptions.NewPrintFlags(""), Version: version,
 		Clock: clock.RealClock{}, Lookup: os.LookupEnv, Warnings: rest.NoWarnings{},
 	}
-	o.Config = genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(requestsPerSecond).WithDiscoveryBurst(requestsAtOnce).
+	o.Config = genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(requestsPerSecond).WithDiscoveryBurst(requestBurst).
 		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-			c.UserAgent, c.QPS, c.Burst, c.WarningHandlerWithContext = "kubectl-odh/"+version, requestsPerSecond, requestsAtOnce, o.Warnings
+			c.UserAgent, c.QPS, c.Burst, c.WarningHandlerWithContext = "kubectl-odh/"+version, requestsPerSecond, requestBurst, o.Warnings
 			return c
 		})
 	*o.Config.Timeout = requestTimeout

@@ -50,9 +50,9 @@ func TestRun(t *testing.T) {
 		stdout []string // parts
 		stderr string   // part
 	}{
-		"well":                       {nothing, "look", 0, nil, ""},
-		"wrong":                      {returns(ErrWrong), "look", 1, nil, ""},
-		"wrong, wrapped":             {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
+		"healthy":                    {nothing, "look", 0, nil, ""},
+		"unhealthy":                  {returns(ErrWrong), "look", 1, nil, ""},
+		"wrapped ErrWrong":           {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
 		"unknown result":             {returns(ErrUnknown), "look", 3, nil, ""},
 		"failed":                     {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
 		"no arguments":               {nothing, "", 0, []string{"kubectl odh [command]", "look        Look at something\n", "completion", "Exit codes: 0"}, ""},
@@ -64,12 +64,12 @@ func TestRun(t *testing.T) {
 		"version as a flag":          {nothing, "--version", 0, []string{"version 1.2.3\n"}, ""},
 		"misspelt":                   {nothing, "loko", 2, nil, `unknown command "loko" for "kubectl odh"; `},
 		"help of an unknown command": {nothing, "sing --help", 2, nil, `unknown command "sing"`},
-		"flag in front":              {nothing, "-A look", 0, nil, ""},
+		"flag before the command":    {nothing, "-A look", 0, nil, ""},
 		"unknown flag":               {nothing, "look --wide", 2, nil, "look: unknown flag: --wide; see kubectl odh look --help"},
 		"unknown format":             {nothing, "look -o xml", 2, nil, `the output format "xml", allowed formats are: `},
 		"contradiction":              {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
-		"completed":                  {nothing, "__complete lo", 0, []string{"look\tLook at something\n"}, "Completion ended"},
-		"a completed format":         {nothing, "__complete look -o y", 0, []string{"yaml\n"}, "Completion ended"},
+		"completion of a command":    {nothing, "__complete lo", 0, []string{"look\tLook at something\n"}, "Completion ended"},
+		"completion of a format":     {nothing, "__complete look -o y", 0, []string{"yaml\n"}, "Completion ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, c.action, strings.Fields(c.args)...)
@@ -155,7 +155,7 @@ func TestConnectFails(t *testing.T) {
 		"no current context": {strings.Replace(kubeconfig, "current-context: first", "", 1), "", "set KUBECONFIG, or use --kubeconfig or --context"},
 		"not a config":       {"{", "", "set KUBECONFIG, or use --kubeconfig or --context"},
 		"group without user": {kubeconfig, "--as-group=a", "without impersonating a user"},
-		"a time":             {kubeconfig, "--request-timeout=soon", "timeout"},
+		"invalid timeout":    {kubeconfig, "--request-timeout=soon", "timeout"},
 	} {
 		path := filepath.Join(t.TempDir(), "config")
 		if c.content != "" {

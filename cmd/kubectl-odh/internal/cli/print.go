@@ -54,7 +54,7 @@ func (o *Options) Show(view View) error {
 	return cmp.Or(printer.PrintObj(object, o.Out), view.Err)
 }
 
-// Table has rows of cells, each with an optional text below it.
+// Table has rows of cells, and an optional text below each row.
 type Table struct {
 	Columns []string
 	Rows    [][]any
@@ -76,7 +76,7 @@ func (t *Table) String() string {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	var aligned bytes.Buffer
-	_ = printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &aligned) // a buffer takes everything
+	_ = printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &aligned) // a write to a buffer cannot fail
 	out, below := "", append([]string{""}, t.Below...)
 	for line := range strings.Lines(aligned.String()) {
 		out += strings.TrimRight(line, " \n") + "\n" + below[0]

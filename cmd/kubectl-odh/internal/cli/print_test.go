@@ -39,7 +39,7 @@ func TestExplainAddsAdviceToCommonErrors(t *testing.T) {
 func TestConnectWithoutKubeconfig(t *testing.T) {
 	home, named := t.TempDir(), filepath.Join(t.TempDir(), "gone")
 	t.Setenv("HOME", home)
-	t.Setenv("KUBERNETES_SERVICE_HOST", "") // else this would be a pod
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // otherwise client-go uses the configuration of the pod
 	t.Setenv("KUBECONFIG", named)
 	if got := connect(t); got.code != ExitFailed || !strings.Contains(got.stderr, "finding the cluster: ") || !strings.Contains(got.stderr, "; set KUBECONFIG, or use --kubeconfig") {
 		t.Errorf("got %+v, want an error that names KUBECONFIG and --kubeconfig", got)

@@ -25,7 +25,7 @@ func onOpenShift(w *clusterState) {
 	w.served = append(w.served, capability.Route, capability.OpenShiftIngress)
 }
 
-func TestAHealthyInstallation(t *testing.T) {
+func TestHealthyInstallationHasNoProblems(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
 		"legacy operator scaled to zero": func(w *clusterState) { w.documents(legacyDeployment("codeflare-operator-manager", "old", 0)) },
@@ -33,16 +33,16 @@ func TestAHealthyInstallation(t *testing.T) {
 			w.args("--enable-modelmesh=false")
 			w.documents(legacyDeployment("modelmesh-controller", "old", 1))
 		},
-		"leader election is off": func(w *clusterState) { w.deleteObject("Lease", ""); w.args("--leader-elect=false") },
-		"a mounted certificate": func(w *clusterState) {
+		"leader election disabled": func(w *clusterState) { w.deleteObject("Lease", ""); w.args("--leader-elect=false") },
+		"mounted certificate": func(w *clusterState) {
 			w.deleteObject("Secret", certificateSecret)
 			w.args("--webhook-cert-mode=mounted")
 		},
-		"a CRD of a component that is off": func(w *clusterState) {
+		"missing CRD of a disabled component": func(w *clusterState) {
 			w.deleteObject("CustomResourceDefinition", "predictors.serving.kserve.io")
 			w.args("--enable-modelmesh=false")
 		},
-		"webhooks behind the name of a host": func(w *clusterState) {
+		"webhook Service of type ExternalName": func(w *clusterState) {
 			w.set("Service", "", "localhost", "spec", "externalName")
 			w.deleteObject("EndpointSlice", "")
 		},
@@ -50,8 +50,8 @@ func TestAHealthyInstallation(t *testing.T) {
 		"foreign webhooks": func(w *clusterState) {
 			w.documents(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: pods}, webhooks: [{name: w, rules: [{apiGroups: [""], resources: [pods]}], clientConfig: {service: {namespace: x, name: gone}}}]}`)
 		},
-		"a manager of the same release, pinned": func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Image += "@sha256:0123456789abcdef" }) },
-		"a manager of no release":               func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Image = "quay.io/x/manager:latest" }) },
+		"manager image with a digest":     func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Image += "@sha256:0123456789abcdef" }) },
+		"manager image without a version": func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Image = "quay.io/x/manager:latest" }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := healthy(t)
@@ -64,7 +64,7 @@ func TestAHealthyInstallation(t *testing.T) {
 				}
 			}
 			if len(seen) < len(checks)-1 { // runtimes has no finding while ModelMesh is disabled
-				t.Errorf("only %v say something", slices.Sorted(maps.Keys(seen)))
+				t.Errorf("got findings only of checks %v", slices.Sorted(maps.Keys(seen)))
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 					follows := other.Result == Unknown && slices.ContainsFunc(failedFindings(all, "settings"), func(f Finding) bool { return f.Result == Fail }) ||
 						tc.check == "manager" && other.Result == Unknown
 					if other.Result != OK && other.Check != tc.check && !follows {
-						t.Errorf("check %s complains too: %+v", other.Check, other)
+						t.Errorf("check %s also reports a problem: %+v", other.Check, other)
 					}
 				}
 			})
@@ -120,7 +120,7 @@ func clusterFaults() map[string]fault {
 	return map[string]fault{
 		"old server":               {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
 		"server without a version": {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
-		"half installed":           {withKinds(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
+		"older version served":     {withKinds(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
 		"no KubeRay":               {withKinds(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
 		"no Kueue":                 {withKinds(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
 	}
@@ -150,15 +150,15 @@ func managerFaults() map[string]fault {
 			w.set("Deployment", "", int64(0), "spec", "replicas")
 			status(func(s *appsv1.DeploymentStatus) { *s = appsv1.DeploymentStatus{ObservedGeneration: 1} })(w)
 		}, "manager", Fail, "scaled to zero", "kubectl -n opendatahub scale deployment odh-platform-operator-controller-manager --replicas=1"},
-		"starting": {status(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 }), "manager", Warn, "not available yet: 0/1", "get pods"},
-		"broken": {status(func(s *appsv1.DeploymentStatus) {
+		"unavailable": {status(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 }), "manager", Warn, "not available yet: 0/1", "get pods"},
+		"failing replicas": {status(func(s *appsv1.DeploymentStatus) {
 			s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "no quota"}}
 		}), "manager", Fail, "no quota", "describe pods"},
-		"leaderless": {func(w *clusterState) { w.deleteObject("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
-		"lost lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
-		"two legacy operators": {func(w *clusterState) { w.documents(legacyDeployment(installed.DeploymentName, "other", 1)) }, "manager", Fail,
+		"no Lease":      {func(w *clusterState) { w.deleteObject("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
+		"expired Lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
+		"second manager": {func(w *clusterState) { w.documents(legacyDeployment(installed.DeploymentName, "other", 1)) }, "manager", Fail,
 			"Deployment other/odh-platform-operator-controller-manager: is a second manager", "kubectl -n other delete deployment"},
-		"skew":         {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
+		"version skew": {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
 		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
 		"no URL":       {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env = c.Env[:2] }) }, "settings", Warn, "mlflow-url: no external address", "deploy-to-platform"},
@@ -168,7 +168,7 @@ func managerFaults() map[string]fault {
 			}
 		}, "settings", Warn, "no component is enabled", "ENABLE_"},
 		"no domain": {func(w *clusterState) { onOpenShift(w); w.args("--enable-platform=false") }, "settings", Warn, "GATEWAY_DOMAIN: empty", "params.env"},
-		"a hidden setting": {func(w *clusterState) {
+		"unreadable setting": {func(w *clusterState) {
 			w.manager(func(c *corev1.Container) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: "MLFLOW_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "params"}, Key: "a"}}})
@@ -177,7 +177,7 @@ func managerFaults() map[string]fault {
 	}
 }
 
-// legacyOperator returns a Deployment of a legacy operator.
+// legacyDeployment returns the Deployment of a legacy operator.
 func legacyDeployment(name, namespace string, replicas int) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + namespace + `, name: ` + name + `}, spec: {replicas: ` + string(rune('0'+replicas)) + `}}`
 }
@@ -207,22 +207,22 @@ func crdFaults() map[string]fault {
 	return map[string]fault{
 		"missing":         {func(w *clusterState) { w.deleteObject(kind, name) }, "crds", Fail, "CRD " + name + ": does not exist", "make install"},
 		"not established": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil }), "crds", Fail, "not established", "describe crd " + name},
-		"older": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) {
+		"older schema": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) {
 			delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "replicas")
 		}), "crds", Warn, "differs from the CRD of this release", "kubectl apply --server-side"},
-		"a version less": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
+		"missing version": {on(convertedCRD, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Spec.Versions = slices.DeleteFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 		}), "crds", Fail, "not served: v1beta1", "make install"},
-		"stored as older": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
+		"stored in an older version": {on(convertedCRD, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 		}), "crds", Warn, "objects may still be stored as v1alpha1", "STORAGE_MIGRATION"},
-		"conversion nowhere": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
+		"conversion without a Service": {on(convertedCRD, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Spec.Conversion.Webhook.ClientConfig.Service.Name = "gone"
 		}), "crds", Fail, "(conversion): calls Service opendatahub/gone, which does not exist", "make install"},
-		"conversion without CA": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
+		"conversion without CA": {on(convertedCRD, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Spec.Conversion.Webhook.ClientConfig.CABundle = nil
 		}), "crds", Fail, "has no caBundle", "rollout restart"},
-		"may not be read": {refuse("customresourcedefinitions"), "crds", Unknown, "not allowed to get customresourcedefinitions.apiextensions.k8s.io/", "as a user with this permission"},
+		"not readable": {refuse("customresourcedefinitions"), "crds", Unknown, "not allowed to get customresourcedefinitions.apiextensions.k8s.io/", "as a user with this permission"},
 	}
 }
 
@@ -239,7 +239,7 @@ func refuse(resource string) func(*clusterState) {
 
 func rightsFaults() map[string]fault {
 	return map[string]fault{
-		"a verb less": {func(w *clusterState) {
+		"missing verb": {func(w *clusterState) {
 			edit(w, "ClusterRole", "a", func(role *rbacv1.ClusterRole) {
 				for i, r := range role.Rules {
 					if slices.Contains(r.Resources, "rayclusters") {
@@ -250,8 +250,8 @@ func rightsFaults() map[string]fault {
 		}, "rights", Fail, "role odh-platform-operator-raycluster: ServiceAccount odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
 		"no binding": {func(w *clusterState) { w.deleteObject("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
-		"no Leases":       {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
-		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
+		"no Leases":    {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
+		"not readable": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
 	}
 }
 
@@ -276,18 +276,18 @@ func webhookFaults() map[string]fault {
 		"no CA":      {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
 		"damaged CA": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("x") }), "webhooks", Fail, "holds no certificate", "rollout restart"},
 		"another CA": {func(w *clusterState) {
-			other := authority(w.t, noon).Data[corev1.ServiceAccountRootCAKey]
+			other := issueCertificate(w.t, noon).Data[corev1.ServiceAccountRootCAKey]
 			first(func(h *admissionregistrationv1.ValidatingWebhook) { h.ClientConfig.CABundle = other })(w)
 		}, "webhooks", Fail, "does not verify", "rollout restart"},
 		"ignored": {first(func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.FailurePolicy = new(admissionregistrationv1.Ignore)
 		}), "webhooks", Warn, "has failurePolicy Ignore", "make deploy OVERLAY=<overlay> IMG="},
 		"missing": {func(w *clusterState) { w.deleteObject(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is enabled", "make deploy OVERLAY=<overlay> IMG="},
-		"OLM, one less": {func(w *clusterState) {
+		"missing webhook with OLM": {func(w *clusterState) {
 			byOLM(w)
 			w.deleteObject(kind, "")
 		}, "webhooks", Fail, "does not exist, and the component", "make deploy OVERLAY=<overlay> IMG="},
-		"may not be read": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user with this permission"},
+		"not readable": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user with this permission"},
 	}
 }
 
@@ -304,7 +304,7 @@ func byOLM(w *clusterState) {
 		}
 	}
 	w.deleteObject("Secret", certificateSecret)
-	edit(w, "CustomResourceDefinition", converted, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
+	edit(w, "CustomResourceDefinition", convertedCRD, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
 	w.manager(func(c *corev1.Container) {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "webhook-cert", MountPath: "/tmp/k8s-webhook-server/serving-certs"}}
 	})
@@ -314,16 +314,16 @@ func certificateFaults() map[string]fault {
 	return map[string]fault{
 		"expired": {func(w *clusterState) {
 			w.deleteObject("Secret", certificateSecret)
-			w.add("v1", "Secret", authority(w.t, noon.AddDate(-11, 0, 0)))
-			w.manager(func(c *corev1.Container) { c.Args = []string{"--components=platform"} }) // which has no webhooks
-			edit(w, "CustomResourceDefinition", converted, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
+			w.add("v1", "Secret", issueCertificate(w.t, noon.AddDate(-11, 0, 0)))
+			w.manager(func(c *corev1.Container) { c.Args = []string{"--components=platform"} }) // platform has no webhooks
+			edit(w, "CustomResourceDefinition", convertedCRD, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
 			w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetKind(), "WebhookConfiguration") })
 		}, "certificate", Fail, "expired on", "delete secret"},
 		"empty": {func(w *clusterState) {
 			edit(w, "Secret", certificateSecret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = nil })
 		}, "certificate", Fail, "holds no certificate", "delete secret"},
-		"nowhere":         {func(w *clusterState) { w.deleteObject("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
-		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user with this permission"},
+		"missing":      {func(w *clusterState) { w.deleteObject("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
+		"not readable": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user with this permission"},
 	}
 }
 
@@ -339,13 +339,13 @@ const withReferences = `
 func referenceFaults() map[string]fault {
 	withMLflow := func(w *clusterState) { w.documents(withReferences) }
 	return map[string]fault{
-		"a key less": {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add the missing keys"},
-		"missing":    {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/gone does not exist", "kubectl -n opendatahub create secret generic gone"},
-		"may not be read": {func(w *clusterState) {
+		"missing key": {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add the missing keys"},
+		"missing":     {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/gone does not exist", "kubectl -n opendatahub create secret generic gone"},
+		"not readable": {func(w *clusterState) {
 			withMLflow(w)
 			refuse("configmaps")(w)
 		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user with this permission"},
-		"a runtime": {func(w *clusterState) {
+		"missing Secret of a runtime": {func(w *clusterState) {
 			w.documents(`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {namespace: models, name: r}, spec: {multiModel: true, grpcEndpoint: "port:8085", containers: [{name: c, image: x}], imagePullSecrets: [{name: pull}]}}`)
 		}, "references", Fail, "ServingRuntime models/r: Secret models/pull does not exist", "kubectl -n models create secret generic pull"},
 	}
@@ -368,10 +368,10 @@ func TestServiceWithoutPods(t *testing.T) {
 	w.set("EndpointSlice", "", []any{}, "endpoints")
 	all := w.examine()
 	if found := failedFindings(all, "webhooks"); len(found) != len(shippedManifests(t).configurations) || !strings.Contains(found[0].Found, "which has no ready pod") {
-		t.Errorf("%d of %d webhooks: %+v", len(found), len(shippedManifests(t).configurations), found)
+		t.Errorf("got findings for %d of %d webhook configurations, want all: %+v", len(found), len(shippedManifests(t).configurations), found)
 	}
 	if found := failedFindings(all, "crds"); len(found) != 1 || !strings.Contains(found[0].Found, "which has no ready pod") {
-		t.Errorf("the conversion: %+v", found)
+		t.Errorf("got %+v, want one finding that the Service of the conversion has no ready pod", found)
 	}
 }
 
@@ -400,8 +400,8 @@ func TestChecksWithFailingRequests(t *testing.T) {
 	}
 }
 
-// The KubeRay of the platform is not a fault. It is reported if Routes are served, without which it secures nothing.
-func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
+// The KubeRay of the platform is no problem. It is reported only if Routes are served, because it secures nothing without them.
+func TestPlatformKubeRayIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*clusterState)
 		reported bool

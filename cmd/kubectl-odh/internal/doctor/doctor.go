@@ -222,7 +222,7 @@ func nameOf(u *unstructured.Unstructured) string {
 	return u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
 }
 
-// checkReferences reports missing objects that custom resources refer to. Those of MLflow are in the namespace of its server.
+// checkReferences reports missing objects that custom resources refer to. MLflow refers to objects in the namespace of its server.
 func checkReferences(ctx context.Context, e *checker) (summary string) {
 	count := 0
 	for _, kind := range kinds.All() {
@@ -279,8 +279,8 @@ var impliedKeys = map[string][]string{
 	"Catalog certificateSecretName":   {"tls.crt", "tls.key"},
 }
 
-// referencesOf returns the required references in the spec of an object, each object once. A field is recognized by its name, as all APIs of
-// Kubernetes and of the operator follow the same convention.
+// referencesOf returns the required references in the spec of an object, without duplicates. It recognizes fields by name, because all APIs
+// of Kubernetes and of the operator follow the same convention.
 func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	found := map[string]reference{}
 	walk("", u.Object["spec"], func(field string, value any) {
@@ -305,7 +305,7 @@ func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	return out
 }
 
-// walk visits all fields of a value, and elements of lists under the name of their field. Optional references are skipped.
+// walk visits all fields of a value, and each element of a list with the name of its field. It skips optional references.
 func walk(field string, value any, visit func(field string, value any)) {
 	if optional, _ := nested.At(value, "optional").(bool); optional {
 		return

@@ -31,8 +31,8 @@ import (
 // minServerVersion is the first minor release of Kubernetes with the features that the manifests use (CEL in CRDs and match conditions).
 const minServerVersion = "1.30"
 
-// redeployCommand returns the command that installs the manager, its roles and its webhooks again. It contains the image, because the default
-// is that of the overlay.
+// redeployCommand returns the command that reinstalls the manager, its roles and its webhooks. It contains the image, because the command
+// otherwise uses the image of the overlay.
 func (e *checker) redeployCommand() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
 
 func (e *checker) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
@@ -108,11 +108,11 @@ func checkSettings(_ context.Context, e *checker) (summary string) {
 	if err := s.CheckComplete(); err != nil {
 		e.report(Fail, "", err.Error(), "", "see the message")
 	}
-	for _, notice := range s.Warnings {
-		e.report(Warn, "", notice, "a legacy operator defines this setting", "remove it")
+	for _, warning := range s.Warnings {
+		e.report(Warn, "", warning, "a legacy operator defines this setting", "remove it")
 	}
-	on := strings.Join(s.EnabledComponents(), ", ")
-	if on == "" {
+	enabled := strings.Join(s.EnabledComponents(), ", ")
+	if enabled == "" {
 		e.report(Warn, "", "no component is enabled", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
 	}
 	gateway := e.Kind("HTTPRoute.gateway.networking.k8s.io").Served()
@@ -126,14 +126,13 @@ func checkSettings(_ context.Context, e *checker) (summary string) {
 		e.report(Warn, "GATEWAY_DOMAIN", "empty", "registries and the catalog are published by Routes, and not behind the Gateway",
 			"set GATEWAY_DOMAIN in params.env, unless Routes are what you want")
 	}
-	return "enabled: " + on
+	return "enabled: " + enabled
 }
 
-// legacyOperator is an operator that this one replaces.
 type legacyOperator struct {
 	// deployment and lease are the names of its Deployment and leader election Lease; "" if unknown.
 	deployment, lease string
-	// components replace it.
+	// components are the components of this operator that replace it.
 	components []string
 }
 
@@ -190,9 +189,9 @@ const (
 	certificateSecret = names.OperatorName + "-webhook-cert"
 	// webhookService is the Service of the manager's webhooks.
 	webhookService = names.OperatorName + "-webhook"
-	// servingCertificates is the end of the directory of a mounted certificate, as used by OLM.
+	// servingCertificates is the last part of the directory into which OLM mounts the certificate.
 	servingCertificates = "k8s-webhook-server/serving-certs"
-	// expiryWarning is the remaining lifetime at which a certificate is reported. The manager renews its own much earlier.
+	// expiryWarning is the remaining lifetime at which a certificate is reported. The manager renews its certificate much earlier.
 	expiryWarning = 7 * 24 * time.Hour
 )
 

@@ -32,9 +32,9 @@ import (
 
 // manifestSet holds the manifests of an installation.
 type manifestSet struct {
-	// crds by name.
+	// crds are the CRDs by name.
 	crds map[string]*apiextensionsv1.CustomResourceDefinition
-	// roles of the manager.
+	// roles are the roles of the manager.
 	roles []managerRole
 	// configurations maps the names of webhook configurations to their component.
 	configurations map[string]string

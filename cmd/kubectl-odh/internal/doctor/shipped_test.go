@@ -52,11 +52,11 @@ func TestEqualVersions(t *testing.T) {
 		live.Annotations, live.Generation = map[string]string{"a": "b"}, 3
 		live.Spec.Names.Singular, live.Spec.Conversion = "x", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		if !equalVersions(live, crd) {
-			t.Errorf("%s: what is filled in counts", name)
+			t.Errorf("%s: want metadata, names and conversion ignored", name)
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 		if err != nil || !equalVersions(fetch.Decode[apiextensionsv1.CustomResourceDefinition](&unstructured.Unstructured{Object: content}), crd) {
-			t.Errorf("%s: the way to the API server and back counts: %v", name, err)
+			t.Errorf("%s: want a decoded copy to be equal; error %v", name, err)
 		}
 	}
 	crd := shippedManifests(t).crds["mlflows.mlflow.opendatahub.io"]
@@ -69,34 +69,34 @@ func TestEqualVersions(t *testing.T) {
 		other := crd.DeepCopy()
 		change(&other.Spec.Versions[0])
 		if equalVersions(other, crd) {
-			t.Errorf("%s does not count", name)
+			t.Errorf("%s: want a changed field to make versions unequal", name)
 		}
 	}
 }
 
-// Each missing right of the account is a finding.
-func TestMissingRights(t *testing.T) {
+// Each missing permission of the account is returned.
+func TestMissingPermissions(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
 	}
 	path := rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}
 	secret, named, status := rule("", "secrets", "get"), rule("", "secrets", "get", "a"), rule("x", "things/status", "patch")
 	for name, tc := range map[string]struct {
-		granted rbacv1.PolicyRule
-		wanted  rbacv1.PolicyRule
-		missing string
+		granted  rbacv1.PolicyRule
+		required rbacv1.PolicyRule
+		missing  string
 	}{
-		"another verb":     {rule("", "secrets", "list"), secret, "get secrets"},
-		"stars":            {rule("*", "*", "*"), secret, ""},
-		"one name for all": {named, secret, "get secrets"},
-		"another name":     {rule("", "secrets", "get", "b"), named, "get secrets a"},
-		"all for one":      {secret, named, ""},
-		"its resource":     {rule("x", "things", "patch"), status, "patch things.x/status"},
-		"every resource's": {rule("x", "*/status", "patch"), status, ""},
-		"paths":            {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
-		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
+		"another verb":                    {rule("", "secrets", "list"), secret, "get secrets"},
+		"wildcards":                       {rule("*", "*", "*"), secret, ""},
+		"resource name instead of all":    {named, secret, "get secrets"},
+		"another name":                    {rule("", "secrets", "get", "b"), named, "get secrets a"},
+		"all instead of a resource name":  {secret, named, ""},
+		"resource instead of subresource": {rule("x", "things", "patch"), status, "patch things.x/status"},
+		"subresource of all resources":    {rule("x", "*/status", "patch"), status, ""},
+		"path prefix":                     {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
+		"another path":                    {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
-		if got := missingPermissions([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
+		if got := missingPermissions([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.required, tc.required}); got != tc.missing {
 			t.Errorf("%s: got %q, want %q", name, got, tc.missing)
 		}
 	}
@@ -108,14 +108,14 @@ func TestIncludesAccount(t *testing.T) {
 		subject rbacv1.Subject
 		want    bool
 	}{
-		"itself":                {account, true},
-		"without its namespace": {rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "manager"}, true},
-		"of another namespace":  {rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "x", Name: "manager"}, false},
-		"as a user":             {rbacv1.Subject{Kind: rbacv1.UserKind, Name: "system:serviceaccount:odh:manager"}, true},
-		"all accounts":          {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts"}, true},
-		"those of a namespace":  {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:odh"}, true},
-		"of another":            {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:x"}, false},
-		"a group":               {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "team"}, false},
+		"ServiceAccount":                      {account, true},
+		"ServiceAccount without namespace":    {rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "manager"}, true},
+		"ServiceAccount in another namespace": {rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "x", Name: "manager"}, false},
+		"user name of the ServiceAccount":     {rbacv1.Subject{Kind: rbacv1.UserKind, Name: "system:serviceaccount:odh:manager"}, true},
+		"group of all ServiceAccounts":        {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts"}, true},
+		"group of the namespace":              {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:odh"}, true},
+		"group of another namespace":          {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:x"}, false},
+		"other group":                         {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "team"}, false},
 	} {
 		if got := includesAccount([]rbacv1.Subject{tc.subject}, "odh", account); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)

@@ -40,20 +40,20 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-var readOnce = sync.OnceValues(embeddedManifests)
+var readManifestsOnce = sync.OnceValues(embeddedManifests)
 
 // shippedManifests returns the embedded manifests.
 func shippedManifests(t *testing.T) manifestSet {
 	t.Helper()
-	s, err := readOnce()
+	s, err := readManifestsOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// authority issues the manager's certificate at a time.
-func authority(t *testing.T, at time.Time) *corev1.Secret {
+// issueCertificate returns the Secret with the manager's certificate, issued at a time.
+func issueCertificate(t *testing.T, at time.Time) *corev1.Secret {
 	t.Helper()
 	c := fake.NewClientBuilder().Build()
 	key := types.NamespacedName{Namespace: "opendatahub", Name: certificateSecret}
@@ -71,7 +71,7 @@ func authority(t *testing.T, at time.Time) *corev1.Secret {
 	return s
 }
 
-// clusterState is the cluster of a test.
+// clusterState is the state of the cluster in a test.
 type clusterState struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
@@ -96,7 +96,7 @@ func gvk(version, kind string) schema.GroupVersionKind {
 func (w *clusterState) add(version, kind string, object any) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
-	if text, is := object.(string); is {
+	if text, ok := object.(string); ok {
 		content, err := yaml.YAMLToJSON([]byte(text))
 		if err == nil {
 			err = u.UnmarshalJSON(content)
@@ -137,8 +137,8 @@ func (w *clusterState) find(kind, name string) *unstructured.Unstructured {
 }
 
 func (w *clusterState) deleteObject(kind, name string) {
-	gone := w.find(kind, name)
-	w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return u == gone })
+	deleted := w.find(kind, name)
+	w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return u == deleted })
 }
 
 func (w *clusterState) set(kind, name string, value any, path ...string) {
@@ -148,14 +148,14 @@ func (w *clusterState) set(kind, name string, value any, path ...string) {
 	}
 }
 
-// edit changes an object in its type.
+// edit changes a decoded object.
 func edit[T any](w *clusterState, kind, name string, change func(*T)) {
 	w.t.Helper()
 	u, typed := w.find(kind, name), new(T)
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed)
 	change(typed)
-	content, failed := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err := errors.Join(err, failed); err != nil {
+	content, encodeErr := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err := errors.Join(err, encodeErr); err != nil {
 		w.t.Fatal(err)
 	}
 	u.Object = content
@@ -194,14 +194,14 @@ func (w *clusterState) examine() []Finding {
 		objects = append(objects, u)
 	}
 	dynamic := fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, objects...)
-	dynamic.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) { // the fake knows no field selectors
+	dynamic.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) { // the fake client ignores field selectors
 		list, ok := a.(clienttesting.ListActionImpl)
 		if !ok || list.ListRestrictions.Fields == nil || list.ListRestrictions.Fields.Empty() {
 			return false, nil, nil
 		}
 		name, _ := list.ListRestrictions.Fields.RequiresExactMatch("metadata.name")
 		all, err := dynamic.Tracker().List(list.Resource, list.Kind, list.Namespace)
-		if found, is := all.(*unstructured.UnstructuredList); is {
+		if found, ok := all.(*unstructured.UnstructuredList); ok {
 			found.Items = slices.DeleteFunc(found.Items, func(u unstructured.Unstructured) bool { return u.GetName() != name })
 		}
 		return true, all, err
@@ -223,7 +223,7 @@ func (w *clusterState) examine() []Finding {
 	return found
 }
 
-// forbidden is the response for a missing right.
+// forbidden returns the error for a missing permission.
 func forbidden(resource string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 }
@@ -274,10 +274,10 @@ subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager
 roleRef: {kind: Role, name: a}
 `
 
-// converted is the CRD with two versions.
-const converted = "modelregistries.modelregistry.opendatahub.io"
+// convertedCRD is the CRD with two versions.
+const convertedCRD = "modelregistries.modelregistry.opendatahub.io"
 
-// base has the objects of a healthy installation, which all tests share.
+// base is a healthy installation that all tests share.
 var base *clusterState
 
 // healthy returns an installation without findings.
@@ -304,13 +304,13 @@ func installation(t *testing.T) *clusterState {
 		w.served = append(w.served, k.GroupVersionKind)
 	}
 	w.documents(strings.Replace(managerDeployment, "ALL", strings.Join(kinds.Names(), ","), 1))
-	s, certificate := shippedManifests(t), authority(t, noon.Add(-time.Hour))
+	s, certificate := shippedManifests(t), issueCertificate(t, noon.Add(-time.Hour))
 	w.add("v1", "Secret", certificate)
 	bundle := certificate.Data[corev1.ServiceAccountRootCAKey]
 	for name, crd := range s.crds {
 		live := crd.DeepCopy()
 		live.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
-		if name == converted {
+		if name == convertedCRD {
 			live.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
 				ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: bundle, Service: &apiextensionsv1.ServiceReference{Namespace: "opendatahub", Name: webhookService}},
 			}}
@@ -326,16 +326,16 @@ func installation(t *testing.T) *clusterState {
 			}}},
 		})
 	}
-	everywhere, inside := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "opendatahub"}}
-	for _, role := range s.roles {
-		if role.namespaced {
-			inside.Rules = append(inside.Rules, role.rules...)
+	clusterRole, role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "opendatahub"}}
+	for _, shipped := range s.roles {
+		if shipped.namespaced {
+			role.Rules = append(role.Rules, shipped.rules...)
 		} else {
-			everywhere.Rules = append(everywhere.Rules, role.rules...)
+			clusterRole.Rules = append(clusterRole.Rules, shipped.rules...)
 		}
 	}
-	w.add("rbac.authorization.k8s.io/v1", "ClusterRole", everywhere)
-	w.add("rbac.authorization.k8s.io/v1", "Role", inside)
+	w.add("rbac.authorization.k8s.io/v1", "ClusterRole", clusterRole)
+	w.add("rbac.authorization.k8s.io/v1", "Role", role)
 	return w
 }
 

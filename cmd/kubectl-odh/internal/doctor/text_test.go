@@ -14,16 +14,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// counted matches numbers of shipped objects, which may grow.
-var counted = regexp.MustCompile(`\d+( roles| webhooks| CRDs)`)
+// countPattern matches the numbers of shipped objects, which grow.
+var countPattern = regexp.MustCompile(`\d+( roles| webhooks| CRDs)`)
 
-// golden compares a text with a file.
-func golden(t *testing.T, name, got string) {
+// compareGolden compares a text with a golden file.
+func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
-	framework.GoldenText(t, filepath.Join("testdata", name), counted.ReplaceAllString(got, "N$1"))
+	framework.GoldenText(t, filepath.Join("testdata", name), countPattern.ReplaceAllString(got, "N$1"))
 }
 
-// unhealthyCluster is an installation with one finding of each result.
+// unhealthyCluster returns an installation with one finding of each result.
 func unhealthyCluster(t *testing.T) *clusterState {
 	w := healthy(t)
 	w.documents(legacyDeployment(installed.DeploymentName, "other", 1) + "\n---\n" + legacyDeployment("model-registry-operator-controller-manager", "old", 1))
@@ -33,10 +33,10 @@ func unhealthyCluster(t *testing.T) *clusterState {
 }
 
 func TestText(t *testing.T) {
-	golden(t, "healthy.txt", newReport(healthy(t).examine()).text())
-	golden(t, "sick.txt", newReport(unhealthyCluster(t).examine()).text())
-	odd := Report{Findings: []Finding{{Result: Warn, Check: "settings", Found: "two\nlines \x1b[31m", Fix: "remove it"}}}
-	if text := odd.text(); strings.Contains(text, "two\n") || strings.Contains(text, "\x1b") {
+	compareGolden(t, "healthy.txt", newReport(healthy(t).examine()).text())
+	compareGolden(t, "sick.txt", newReport(unhealthyCluster(t).examine()).text())
+	multiline := Report{Findings: []Finding{{Result: Warn, Check: "settings", Found: "two\nlines \x1b[31m", Fix: "remove it"}}}
+	if text := multiline.text(); strings.Contains(text, "two\n") || strings.Contains(text, "\x1b") {
 		t.Errorf("text() = %q, want one line without escape sequences", text)
 	}
 }
@@ -48,7 +48,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "sick.json", string(text)+"\n")
+	compareGolden(t, "sick.json", string(text)+"\n")
 	if report.OK || report.Summary[Fail] != 3 || report.Summary[Unknown] != 1 {
 		t.Errorf("unexpected report.Summary: %+v", report.Summary)
 	}

@@ -92,7 +92,7 @@ func (r Reader) Get(ctx context.Context, kind Kind, namespace, name string) (*un
 	return u, nil
 }
 
-// GetByName is Get for a kind in the form "Deployment.apps"; nil also after an error, which is recorded.
+// GetByName is Get for a kind in the form "Deployment.apps". It returns nil after an error, which it records.
 func (r Reader) GetByName(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
 	u, _ := r.Get(ctx, r.Kind(kind), namespace, name)
 	return u
@@ -127,7 +127,7 @@ func Decode[T any](u *unstructured.Unstructured) *T {
 
 // Gap is a failed request.
 type Gap struct {
-	// Verb and target of the request, such as "deployments.apps in namespace team".
+	// Verb is the verb of the request, What is its target, such as "deployments.apps in namespace team".
 	Verb, What string
 	Err        error
 }
@@ -138,7 +138,7 @@ func (g *Gap) Error() string {
 		return "not allowed to " + g.Verb + " " + g.What
 	}
 	cause := g.Err
-	if inner := errors.Unwrap(cause); inner != nil { // drop the request
+	if inner := errors.Unwrap(cause); inner != nil { // without the URL of the request
 		cause = inner
 	}
 	return fmt.Sprintf("%s could not be read: %s", g.What, cause)
@@ -180,7 +180,7 @@ func (r Reader) Notes() []string {
 	return notes
 }
 
-// Kind is a served kind; the zero value is one that is not served.
+// Kind is a served kind. The zero value is a kind that is not served.
 type Kind struct {
 	schema.GroupVersionKind
 	// Resource is the plural name.
@@ -215,8 +215,8 @@ type Set struct {
 func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, error) {
 	_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
 	var set Set
-	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
-	if err != nil && !partly {
+	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partial {
 		return Set{}, fmt.Errorf("discovering the served APIs: %w", err)
 	}
 	for version := range failed {

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-func discovered(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
+func discover(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: cluster.URL})
 	if err != nil {
@@ -25,7 +25,7 @@ func discoverAll(t *testing.T) Set {
 	t.Helper()
 	foreign := fakecluster.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Catalog"}, Resource: "catalogs", Short: []string{"cat"}, Namespaced: true}
 	kinds := append([]fakecluster.Kind{foreign}, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...)...)
-	set, err := discovered(t, fakecluster.Start(t, kinds, nil))
+	set, err := discover(t, fakecluster.Start(t, kinds, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,21 +61,21 @@ func TestListableKindsExcludeSubresources(t *testing.T) {
 	}
 }
 
-func TestReadFromABrokenServer(t *testing.T) {
+func TestDiscoverReportsFailedGroups(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), nil)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
-	set, err := discovered(t, cluster)
+	set, err := discover(t, cluster)
 	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {
 		t.Errorf("unexpected set.Failed %v, error %v", set.Failed, err)
 	}
 	if set.Kind("RayCluster.ray.io").Served() {
-		t.Error("a kind counts as served although discovery of its version fails")
+		t.Error("want RayCluster not served, because discovery of its group fails")
 	}
 	if !set.Kind("Deployment.apps").Served() {
 		t.Error("want Deployment.apps served although other groups cannot be read")
 	}
 	cluster.URL = "http://127.0.0.1:1"
-	if _, err := discovered(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "discovering the served APIs: ") {
+	if _, err := discover(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "discovering the served APIs: ") {
 		t.Error(err)
 	}
 }

@@ -113,8 +113,8 @@ func (g *collector) report(ctx context.Context, command cli.Command, name string
 
 // Limits of an archive, in bytes before compression.
 const (
-	maxFile  = 10 << 20
-	maxTotal = 200 << 20
+	maxFileBytes  = 10 << 20
+	maxTotalBytes = 200 << 20
 )
 
 // archive is a tar file. It is safe for concurrent use.
@@ -133,9 +133,9 @@ type archive struct {
 func (a *archive) add(name, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if room := min(maxFile, maxTotal-a.total); len(text) > room {
+	if remaining := min(maxFileBytes, maxTotalBytes-a.total); len(text) > remaining {
 		a.truncated = append(a.truncated, name)
-		text = text[:room]
+		text = text[:remaining]
 	}
 	if a.err != nil || text == "" {
 		return
@@ -245,7 +245,6 @@ func (g *collector) list(
 	return out
 }
 
-// store stores an object for the archive.
 func (g *collector) store(u *unstructured.Unstructured) {
 	folder := "cluster/"
 	if u.GetNamespace() != "" {
@@ -295,14 +294,14 @@ func (g *collector) logs(ctx context.Context, pod *corev1.Pod, lines int64) {
 	}
 }
 
-// log collects one log, also if an error truncates it.
+// log collects one log, even if an error truncates it.
 func (g *collector) log(ctx context.Context, pod *corev1.Pod, options corev1.PodLogOptions, suffix string) {
-	options.Timestamps, options.LimitBytes = true, new(int64(maxFile))
+	options.Timestamps, options.LimitBytes = true, new(int64(maxFileBytes))
 	var text []byte
 	stream, err := g.cluster.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &options).Stream(ctx)
 	if err == nil {
 		text, err = io.ReadAll(stream)
-		_ = stream.Close() // only read
+		_ = stream.Close() // nothing was written
 	}
 	if err != nil {
 		g.Note(&fetch.Gap{Verb: "read", What: fmt.Sprintf("the log of pod %s/%s, container %s", pod.Namespace, pod.Name, options.Container), Err: err})

@@ -38,15 +38,15 @@ type Manager struct {
 	Deployment *appsv1.Deployment         `json:"-"`
 	Live       *unstructured.Unstructured `json:"-"`
 	Found      bool                       `json:"found"`
-	// Hidden reports that Deployment or Lease may not be listed, so that more may exist than was found.
+	// Hidden means that the user may not list Deployments or Leases, so more may exist than were found.
 	Hidden    bool   `json:"hidden,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	health.Verdict
-	// Image of the manager's container. Version is its tag, or the beginning of its digest.
+	// Image is the image of the manager's container, Version is its tag or the beginning of its digest.
 	Image   string `json:"image,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Others are the namespaces of further Deployments with the same name.
+	// Others are the namespaces of other Deployments with the same name.
 	Others []string `json:"others,omitempty"`
 	// Lease is the leader election Lease, or nil. Leads reports whether it is held.
 	Lease *Lease `json:"lease,omitempty"`
@@ -54,7 +54,7 @@ type Manager struct {
 	// Settings are the settings of the manager, unless SettingsProblem is set.
 	Settings        config.Config `json:"-"`
 	SettingsProblem string        `json:"settingsProblem,omitempty"`
-	// Unread lists settings whose source could not be read, with that source. Settings has their defaults.
+	// Unread lists the settings that could not be read, with their sources. Settings contains their defaults.
 	Unread []string `json:"-"`
 }
 
@@ -123,7 +123,7 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 	return m
 }
 
-// setDeployment sets the fields that depend on the Deployment, which is the first one.
+// setDeployment sets the fields that depend on the Deployment, the first of found.
 func (m *Manager) setDeployment(ctx context.Context, reader fetch.Reader, found []unstructured.Unstructured) {
 	m.Live, m.Deployment, m.Verdict = &found[0], fetch.Decode[appsv1.Deployment](&found[0]), health.Of(&found[0])
 	m.Found, m.Namespace, m.Name = true, m.Deployment.Namespace, m.Deployment.Name
@@ -172,7 +172,6 @@ func findByName(ctx context.Context, reader fetch.Reader, kind, namespace, name 
 	return nil, false
 }
 
-// containerName is the name of the manager's container.
 const containerName = "manager"
 
 // placeholderMLflowVersion replaces the release of MLflow that the manager supports, which the Deployment does not contain.
@@ -228,7 +227,7 @@ type podView struct {
 	ctx       context.Context
 	reader    fetch.Reader
 	namespace string
-	// maps are the data of the ConfigMaps by name; nil for one that could not be read.
+	// maps are the data of the ConfigMaps by name, nil for a ConfigMap that could not be read.
 	maps map[string]*map[string]string
 	// unread are variables ("" for unknown ones) and the objects with their values that could not be read.
 	unread []struct{ variable, object string }
@@ -251,7 +250,7 @@ func (p *podView) configMap(name string) (texts map[string]string, known bool) {
 	return ptr.Deref(stored, nil), stored != nil
 }
 
-// configMapData returns the data of a ConfigMap, and records if it cannot be read. variable is "" for envFrom.
+// configMapData returns the data of a ConfigMap, and records an unreadable ConfigMap. variable is "" for envFrom.
 func (p *podView) configMapData(variable, name string) map[string]string {
 	found, known := p.configMap(name)
 	if !known {
@@ -260,7 +259,7 @@ func (p *podView) configMapData(variable, name string) map[string]string {
 	return found
 }
 
-// environment returns the variables of a container. References to other variables are not expanded, and Secrets not read.
+// environment returns the variables of a container. It neither expands references to other variables nor reads Secrets.
 func (p *podView) environment(c *corev1.Container) map[string]string {
 	all := map[string]string{}
 	for _, from := range c.EnvFrom {
@@ -278,7 +277,7 @@ func (p *podView) environment(c *corev1.Container) map[string]string {
 		case v.ValueFrom == nil:
 			all[v.Name] = v.Value
 		case source.ConfigMapKeyRef != nil:
-			if value, set := p.configMapData(v.Name, source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; set {
+			if value, found := p.configMapData(v.Name, source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; found {
 				all[v.Name] = value
 			}
 		case source.SecretKeyRef != nil:
@@ -304,7 +303,7 @@ func (p *podView) file(volumes []corev1.Volume, mounts []corev1.VolumeMount, nam
 			}
 		}
 		found, _ := p.configMap(volumes[i].ConfigMap.Name)
-		if content, has := found[key]; has {
+		if content, ok := found[key]; ok {
 			return []byte(content), nil
 		}
 	}

@@ -48,16 +48,16 @@ func settingsOf(t *testing.T, pod string) Manager {
 
 func TestSettingsAreReadFromPod(t *testing.T) {
 	for name, c := range map[string]struct {
-		pod     string
-		on, off []string
+		pod               string
+		enabled, disabled []string
 	}{
-		"defaults":           {`containers: [{name: manager}]`, []string{"mlflow", "modelmesh", "raycluster"}, []string{"platform"}},
-		"arguments":          {`containers: [{name: manager, args: [--enable-platform, --enable-mlflow=false]}]`, []string{"platform"}, []string{"mlflow"}},
-		"the sub-command":    {`containers: [{name: manager, args: [run, --components=mlflow]}]`, []string{"mlflow"}, []string{"modelmesh"}},
-		"part of command":    {`containers: [{name: manager, command: [/manager, run, --components=modelmesh], args: [--enable-mlflow]}]`, []string{"mlflow", "modelmesh"}, []string{"raycluster"}},
-		"variables":          {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, []string{"modelmesh"}, []string{"mlflow"}},
-		"arguments are more": {`containers: [{name: manager, args: [--enable-mlflow], env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, []string{"mlflow"}, nil},
-		"a key": {
+		"defaults":                    {`containers: [{name: manager}]`, []string{"mlflow", "modelmesh", "raycluster"}, []string{"platform"}},
+		"arguments":                   {`containers: [{name: manager, args: [--enable-platform, --enable-mlflow=false]}]`, []string{"platform"}, []string{"mlflow"}},
+		"sub-command":                 {`containers: [{name: manager, args: [run, --components=mlflow]}]`, []string{"mlflow"}, []string{"modelmesh"}},
+		"flags in command":            {`containers: [{name: manager, command: [/manager, run, --components=modelmesh], args: [--enable-mlflow]}]`, []string{"mlflow", "modelmesh"}, []string{"raycluster"}},
+		"variables":                   {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, []string{"modelmesh"}, []string{"mlflow"}},
+		"argument overrides variable": {`containers: [{name: manager, args: [--enable-mlflow], env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, []string{"mlflow"}, nil},
+		"ConfigMap key": {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: ray}}}]}]`,
 			[]string{"mlflow"}, []string{"raycluster"},
 		},
@@ -65,11 +65,11 @@ func TestSettingsAreReadFromPod(t *testing.T) {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: other}}}]}]`,
 			[]string{"raycluster"}, nil,
 		},
-		"a ConfigMap that may not be read": {
+		"unreadable ConfigMap": {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`,
 			[]string{"raycluster"}, nil,
 		},
-		"a Secret is not read": {
+		"Secret is not read": {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {secretKeyRef: {name: switches, key: ray}}}]}]`,
 			[]string{"raycluster"}, nil,
 		},
@@ -77,15 +77,15 @@ func TestSettingsAreReadFromPod(t *testing.T) {
 		"envFrom of a ConfigMap with a prefix": {
 			`containers: [{name: manager, envFrom: [{prefix: X_, configMapRef: {name: switches}}, {secretRef: {name: a}}]}]`, []string{"mlflow", "appwrapper"}, nil,
 		},
-		"a file": {`
+		"file of a ConfigMap": {`
 containers: [{name: manager, args: [--config=/etc/manager/settings], volumeMounts: [{name: other, mountPath: /tmp}, {name: file, mountPath: /etc/manager}]}]
 volumes: [{name: other, emptyDir: {}}, {name: file, configMap: {name: file}}]
 `, []string{"mlflow", "platform"}, []string{"modelmesh"}},
-		"a file under another name": {`
+		"file with another path than its key": {`
 containers: [{name: manager, args: [--config=/etc/manager/config.yaml], volumeMounts: [{name: file, mountPath: /etc/manager}]}]
 volumes: [{name: file, configMap: {name: file, items: [{key: settings, path: config.yaml}]}}]
 `, []string{"platform"}, []string{"modelmesh"}},
-		"one file of a volume": {`
+		"file with a subPath": {`
 containers: [{name: manager, args: [--config=/config.yaml], volumeMounts: [{name: file, mountPath: /config.yaml, subPath: settings}]}]
 volumes: [{name: file, configMap: {name: file}}]
 `, []string{"platform"}, []string{"modelmesh"}},
@@ -95,20 +95,20 @@ volumes: [{name: file, configMap: {name: file}}]
 			if !got.Known() {
 				t.Fatal(got.SettingsProblem)
 			}
-			for _, component := range c.on {
+			for _, component := range c.enabled {
 				if !got.Settings.Enabled(component) {
-					t.Errorf("%s is off", component)
+					t.Errorf("%s is disabled, want enabled", component)
 				}
 			}
-			for _, component := range c.off {
+			for _, component := range c.disabled {
 				if got.Settings.Enabled(component) {
-					t.Errorf("%s is on", component)
+					t.Errorf("%s is enabled, want disabled", component)
 				}
 			}
 		})
 	}
 	if got := settingsOf(t, `containers: [{name: manager, env: [{name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]}]`); got.Settings.OperatorNamespace != "operators" {
-		t.Errorf("the manager's namespace is %q", got.Settings.OperatorNamespace)
+		t.Errorf("got namespace %q of the manager, want operators", got.Settings.OperatorNamespace)
 	}
 }
 
@@ -118,14 +118,14 @@ func TestUnreadSettings(t *testing.T) {
 		pod  string
 		want []string
 	}{
-		"no settings":       {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, nil},
-		"a key":             {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: ray}}}]}]`, nil},
-		"an optional key":   {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: none, key: ray, optional: true}}}]}]`, nil},
-		"a hidden key":      {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, []string{"ENABLE_RAYCLUSTER in ConfigMap operators/hidden"}},
-		"no setting of it":  {`containers: [{name: manager, env: [{name: COLOUR, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, nil},
-		"a Secret":          {`containers: [{name: manager, env: [{name: MLFLOW_URL, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]`, []string{"MLFLOW_URL in Secret operators/s"}},
-		"hidden ConfigMaps": {`containers: [{name: manager, envFrom: [{configMapRef: {name: hidden}}, {configMapRef: {name: switches}}]}]`, []string{"all variables in ConfigMap operators/hidden"}},
-		"Secrets":           {`containers: [{name: manager, envFrom: [{secretRef: {name: s}}]}]`, []string{"all variables in Secret operators/s"}},
+		"no settings":                            {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, nil},
+		"ConfigMap key":                          {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: ray}}}]}]`, nil},
+		"optional key":                           {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: none, key: ray, optional: true}}}]}]`, nil},
+		"key of an unreadable ConfigMap":         {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, []string{"ENABLE_RAYCLUSTER in ConfigMap operators/hidden"}},
+		"unreadable variable that is no setting": {`containers: [{name: manager, env: [{name: COLOUR, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, nil},
+		"Secret key":                             {`containers: [{name: manager, env: [{name: MLFLOW_URL, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]`, []string{"MLFLOW_URL in Secret operators/s"}},
+		"envFrom of an unreadable ConfigMap":     {`containers: [{name: manager, envFrom: [{configMapRef: {name: hidden}}, {configMapRef: {name: switches}}]}]`, []string{"all variables in ConfigMap operators/hidden"}},
+		"envFrom of a Secret":                    {`containers: [{name: manager, envFrom: [{secretRef: {name: s}}]}]`, []string{"all variables in Secret operators/s"}},
 	} {
 		got := settingsOf(t, c.pod)
 		sentence := ""
@@ -140,18 +140,18 @@ func TestUnreadSettings(t *testing.T) {
 
 func TestInvalidSettings(t *testing.T) {
 	for name, c := range map[string]struct{ pod, want string }{
-		"no container":   {`containers: [{name: proxy}]`, `the Deployment has no container "manager"`},
-		"a wrong switch": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
-		"a missing file": {`containers: [{name: manager, args: [--config=/none]}]`, ""},
-		"a hidden file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: hidden}}]",
+		"no container": {`containers: [{name: proxy}]`, `the Deployment has no container "manager"`},
+		"unknown flag": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
+		"missing file": {`containers: [{name: manager, args: [--config=/none]}]`, ""},
+		"file of an unreadable ConfigMap": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: hidden}}]",
 			"/c/x was not found in the readable ConfigMaps of namespace operators"},
-		"a secret file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, secret: {secretName: s}}]",
+		"file of a Secret": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, secret: {secretName: s}}]",
 			"/c/x was not found in the readable ConfigMaps"},
-		"a file in error": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
+		"invalid file": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
 	} {
 		got := settingsOf(t, c.pod)
 		if got.Known() || got.SettingsProblem == "" || !strings.Contains(got.SettingsProblem, c.want) {
-			t.Errorf("%s: got problem %q, want one that contains the expected text", name, got.SettingsProblem)
+			t.Errorf("%s: got problem %q, want one that contains %q", name, got.SettingsProblem, c.want)
 		}
 	}
 }

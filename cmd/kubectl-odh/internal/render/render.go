@@ -48,7 +48,7 @@ const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
   kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -`
 
-// mlflowVersion is the assumed release of MLflow; a real manager has its own.
+// mlflowVersion is the assumed release of MLflow. A real manager gets it at build time.
 const mlflowVersion = "3.14.0"
 
 // options are the flags of the command.
@@ -137,7 +137,7 @@ func (o *options) render(ctx context.Context, args []string) error {
 	})
 }
 
-// environment is the cluster to render for.
+// environment describes the cluster to render for.
 type environment struct {
 	reader fetch.Reader
 	env    render.Env
@@ -163,7 +163,7 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	gaps := &fetch.Gaps{} // separate: Unreadable reports gaps of the settings
+	gaps := &fetch.Gaps{} // not those of reader: manager.Unreadable reports them
 	manager := installed.Find(ctx, reader.WithGaps(gaps), o.ManagerNamespace, o.Clock.Now())
 	const advice = "name the namespace of the manager with --manager-namespace, or leave out --cluster"
 	switch {
@@ -229,7 +229,7 @@ func (s *environment) withStoredFields(ctx context.Context, obj *unstructured.Un
 	obj.SetGeneration(u.GetGeneration())
 	switch obj.GetKind() {
 	case "MLflow":
-		if status, has := u.Object["status"]; has {
+		if status, found := u.Object["status"]; found {
 			obj.Object["status"] = status
 		}
 	case raycluster.GVK.Kind:

@@ -25,21 +25,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-// started is one run of the command.
-type started struct {
+// outcome is the result of a run of the command.
+type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
-// printed is the structured output.
-type printed struct {
+// output is the structured output.
+type output struct {
 	Kind  string
 	Items []any
 	Notes []string
 }
 
 // start runs the command with an input and an optional cluster.
-func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) started {
+func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) outcome {
 	t.Helper()
 	var out, errs strings.Builder
 	o := cli.NewOptions("v9")
@@ -52,7 +52,7 @@ func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) sta
 		return cluster, nil
 	}
 	code := cli.Run(t.Context(), o, append([]string{"render"}, args...), []cli.Command{Command})
-	return started{code, out.String(), errs.String()}
+	return outcome{code, out.String(), errs.String()}
 }
 
 const wrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}}]}}`
@@ -62,7 +62,7 @@ func TestFromPlatform(t *testing.T) {
 	if err := os.WriteFile(file, []byte(wrapper), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range map[string][]string{"a file": {"-f", file, "-n", "team"}, "stdin": {"-f", "-", "-n", "team"}} {
+	for name, args := range map[string][]string{"file": {"-f", file, "-n", "team"}, "stdin": {"-f", "-", "-n", "team"}} {
 		s := start(t, wrapper, nil, args...)
 		if s.code != 0 || !strings.Contains(s.stdout, "kind: Pod\n") || !strings.Contains(s.stdout, "  namespace: team\n") {
 			t.Errorf("%s: got %+v, want a Pod in namespace team", name, s)
@@ -71,17 +71,17 @@ func TestFromPlatform(t *testing.T) {
 	predictor := `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, storage: {path: p}}}`
 	s := start(t, predictor, nil, "-f", "-")
 	if s.code != 0 || !strings.Contains(s.stdout, "\n# type: mt:onnx\n") || !strings.Contains(s.stdout, "namespace default") {
-		t.Errorf("a model: %+v", s)
+		t.Errorf("got %+v, want the registration of the model in namespace default", s)
 	}
 	s = start(t, wrapper+"\n---\n"+predictor, nil, "-f", "-", "-o", "json")
-	var l printed
+	var l output
 	if err := json.Unmarshal([]byte(s.stdout), &l); err != nil || len(l.Items) != 1 || len(l.Notes) != 2 || l.Kind != "List" {
-		t.Errorf("as JSON: %v, %+v", err, s)
+		t.Errorf("got %+v and error %v, want a List with one item and two notes", s, err)
 	}
 	mlflow := `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {storage: {resources: {requests: {storage: 1Gi}}}, backendStoreUri: "sqlite:////mlflow/a.db", artifactsDestination: "file:///mlflow/artifacts"}}`
 	s = start(t, mlflow, nil, "-f", "-", "--platform", "bare", "--", "--namespace=tracking")
 	if s.code != 0 || !strings.Contains(s.stdout, "namespace: tracking") || strings.Contains(s.stdout, "HTTPRoute") {
-		t.Errorf("flags of the manager: %+v", s)
+		t.Errorf("got %+v, want namespace tracking and no HTTPRoute", s)
 	}
 }
 
@@ -91,23 +91,23 @@ func TestRenderRejectsInvalidInput(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		"no file":      {wrapper, nil, `"filename" not set`},
-		"a lost file":  {"", []string{"-f", "gone.yaml"}, "gone.yaml"},
-		"empty input":  {"", []string{"-f", "-"}, "no custom resource"},
-		"no cluster":   {wrapper, []string{"-f", "-", "--cluster"}, "no cluster"},
-		"a strange":    {"{apiVersion: v1, kind: Pod}", []string{"-f", "-"}, "known kinds: aihub.opendatahub.io/v1alpha1/Catalog"},
-		"no platform":  {wrapper, []string{"-f", "-", "--platform", "mars"}, `unknown platform "mars"`},
-		"no such flag": {wrapper, []string{"-f", "-", "--", "--colour"}, "unknown flag --colour"},
-		"two sources":  {wrapper, []string{"-f", "-", "--cluster", "--", "--namespace=a"}, "leave out --cluster"},
+		"no file":              {wrapper, nil, `"filename" not set`},
+		"missing file":         {"", []string{"-f", "gone.yaml"}, "gone.yaml"},
+		"empty input":          {"", []string{"-f", "-"}, "no custom resource"},
+		"no cluster":           {wrapper, []string{"-f", "-", "--cluster"}, "no cluster"},
+		"unknown kind":         {"{apiVersion: v1, kind: Pod}", []string{"-f", "-"}, "known kinds: aihub.opendatahub.io/v1alpha1/Catalog"},
+		"unknown platform":     {wrapper, []string{"-f", "-", "--platform", "mars"}, `unknown platform "mars"`},
+		"unknown flag":         {wrapper, []string{"-f", "-", "--", "--colour"}, "unknown flag --colour"},
+		"flags with --cluster": {wrapper, []string{"-f", "-", "--cluster", "--", "--namespace=a"}, "leave out --cluster"},
 	} {
 		s := start(t, tc.stdin, nil, tc.args...)
 		if s.code != cli.ExitFailed || !strings.Contains(s.stderr, tc.want) {
-			t.Errorf("%s: got %+v, want ExitFailed and the expected error", name, s)
+			t.Errorf("%s: got %+v, want ExitFailed and %q", name, s, tc.want)
 		}
 	}
 }
 
-// fakeCluster is a cluster with these objects.
+// fakeCluster returns a cluster with the given objects.
 func fakeCluster(t *testing.T, documents ...string) *cli.Cluster {
 	t.Helper()
 	var lists []*metav1.APIResourceList
@@ -163,49 +163,49 @@ func TestFromCluster(t *testing.T) {
 	}
 	s = start(t, cluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
-		t.Errorf("OpenShift and the version of the manager: %+v", s)
+		t.Errorf("got %+v, want the proxy of OpenShift and the version of the manager", s)
 	}
 	for want, c := range map[string]*cli.Cluster{
 		"the Deployment of the manager could not be read": fakeCluster(t, scheduler),
 		"cannot be read": fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
-			t.Errorf("want %q and ExitFailed, got %+v", want, s)
+			t.Errorf("got %+v, want ExitFailed and %q", s, want)
 		}
 	}
 }
 
-// Objects that cannot be read count as absent, or defaults apply; gaps are reported, and the exit code is 3.
-func TestFromClusterWithFewRights(t *testing.T) {
-	hidden := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
-	refused := func() *cli.Cluster {
-		c := fakeCluster(t, hidden, scheduler)
+// Unreadable objects are treated as missing and unreadable settings as unset. Both are reported, and the exit code is 3.
+func TestFromClusterWithoutPermissions(t *testing.T) {
+	withUnreadable := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
+	newCluster := func() *cli.Cluster {
+		c := fakeCluster(t, withUnreadable, scheduler)
 		forbid(t, c, "get", "configmaps")
 		return c
 	}
-	const settings = "Note: the defaults are assumed for settings of the manager that could not be read: ENABLE_MLFLOW in ConfigMap odh/params\n"
-	const scheduling = "Note: not allowed to get configmaps/appwrapper-operator-config in namespace odh; "
+	const settingsNote = "Note: the defaults are assumed for settings of the manager that could not be read: ENABLE_MLFLOW in ConfigMap odh/params\n"
+	const configMapNote = "Note: not allowed to get configmaps/appwrapper-operator-config in namespace odh; "
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
-		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
-		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; it is treated as missing\n") {
-			t.Errorf("%s: got %+v, want ExitUnknown and both settings reported as unreadable", flags, s)
+		s := start(t, wrapper, newCluster(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
+		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settingsNote) || !strings.Contains(s.stderr, configMapNote) || !strings.Contains(s.stderr, "; it is treated as missing\n") {
+			t.Errorf("%s: got %+v, want ExitUnknown and notes about both", flags, s)
 		}
 		if strings.Contains(s.stdout, "schedulerName: packed") {
 			t.Errorf("%s: unexpected stdout: %s", flags, s.stdout)
 		}
 	}
-	var l printed
-	if err := json.Unmarshal([]byte(start(t, wrapper, refused(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
-		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settings, "Note: "))) {
+	var l output
+	if err := json.Unmarshal([]byte(start(t, wrapper, newCluster(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
+		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settingsNote, "Note: "))) {
 		t.Errorf("rendering failed (%v), or a note about the settings is missing: %+v", err, l.Notes)
 	}
 	if s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
-		t.Errorf("everything can be read: %s", s.stderr)
+		t.Errorf("got %s on standard error, want nothing if everything can be read", s.stderr)
 	}
-	lost := fakeCluster(t, manager)
-	forbid(t, lost, "*", "deployments")
-	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name the namespace of the manager with --manager-namespace, or leave out --cluster") {
-		t.Errorf("the Deployment may not be read: %+v", s)
+	withoutDeployments := fakeCluster(t, manager)
+	forbid(t, withoutDeployments, "*", "deployments")
+	if s := start(t, wrapper, withoutDeployments, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name the namespace of the manager with --manager-namespace, or leave out --cluster") {
+		t.Errorf("got %+v, want ExitUnknown and advice to set the namespace of the manager", s)
 	}
 }
 
@@ -221,8 +221,8 @@ func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
 	})
 }
 
-// Owner references name the stored resource, so that kubectl can diff and apply the output.
-func TestOwnersInTheCluster(t *testing.T) {
+// Owner references have the UID of the stored resource, because kubectl diff and kubectl apply need it.
+func TestOwnerReferencesHaveStoredUID(t *testing.T) {
 	live := `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: team, name: a, uid: u-1}}`
 	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": fakeCluster(t, manager, scheduler, live), `uid: ""`: fakeCluster(t, manager, scheduler)} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != 0 || !strings.Contains(s.stdout, want) {
@@ -231,9 +231,9 @@ func TestOwnersInTheCluster(t *testing.T) {
 	}
 }
 
-// Without a cluster settings come from flags and environment only.
-func TestTableIsShared(t *testing.T) {
+// The help lists all kinds of the table.
+func TestHelpListsAllKinds(t *testing.T) {
 	if !strings.Contains(Command(cli.NewOptions("")).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
-		t.Error("the help does not name every kind")
+		t.Error("the help does not list all kinds")
 	}
 }

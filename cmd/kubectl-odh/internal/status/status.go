@@ -1,6 +1,6 @@
 // Package status is the sub-command that shows the state of the manager, its components and all their resources.
 //
-// A [Report] is gathered from the cluster with the verdicts of package health. Text and structured output show the same report.
+// A [Report] contains the verdicts of package health. Text and structured output show the same report.
 package status
 
 import (
@@ -132,7 +132,7 @@ func (r Report) resources(now time.Time) string {
 
 // Report is the structured output.
 type Report struct {
-	// OK reports that nothing needs attention.
+	// OK means that nothing needs attention.
 	OK         bool              `json:"ok"`
 	Manager    installed.Manager `json:"manager"`
 	Components []Component       `json:"components"`
@@ -252,8 +252,8 @@ func newComponent(component kinds.Component, manager installed.Manager, set fetc
 	return c
 }
 
-// verdictFunc returns a function that returns the verdict of a resource. For a runtime of ModelMesh, which has no status, it includes the
-// rejection by the manager and the worst of its Deployments.
+// verdictFunc returns a function that returns the verdict of a resource. A runtime of ModelMesh has no status. Its verdict is the rejection by
+// the manager, or else the worst verdict of its Deployments.
 func (g *gatherer) verdictFunc(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
 	workloads := g.list(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
 	runtimeProblem := render.RuntimeProblems(ctx, g.Reader, manager)

@@ -47,7 +47,7 @@ const examples = `  kubectl odh tree mlflow/mlflow
 
 // Result is the structured output.
 type Result struct {
-	// OK reports that no object in the trees needs attention.
+	// OK means that no object in the trees needs attention.
 	OK    bool    `json:"ok"`
 	Trees []*Node `json:"trees"`
 	// Notes list gaps.
