@@ -114,8 +114,8 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 	b := servers.OwnChildren(reconciler.NewController(mgr, ComponentName, r.extraCaches.eventSources(enqueue)...).
 		For(catalog, builder.WithPredicates(reconciler.Changed())), &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(servers.ExistenceChanged())).
-		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
-		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
+		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(reconciler.ManagedBy(ComponentName))).
+		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(reconciler.ManagedBy(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueue, builder.WithPredicates(catalogPredicate())).
 		WatchesRawSource(served.EventSource(catalog, enqueue)).
 		WatchesRawSource(domain.EventSource(catalog, enqueue)).
@@ -134,7 +134,7 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 // other components.
 func catalogPredicate() predicate.Predicate {
 	managedNames := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
-	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return managedNames.Has(o.GetName()) }))
+	return predicate.Or(reconciler.ManagedBy(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return managedNames.Has(o.GetName()) }))
 }
 
 // extraCaches holds objects of users that the cache of the manager does not contain.

@@ -85,7 +85,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 		})).
 		WatchesRawSource(d.Served.EventSource(capability.MetadataOf(deploymentKind), enqueueAll))
 	for _, kind := range kinds {
-		b.WatchesRawSource(d.Served.Kind(mgr.GetCache(), kind, nil, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), apply.ManagedByPredicate(ComponentName)))
+		b.WatchesRawSource(d.Served.Kind(mgr.GetCache(), kind, nil, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), reconciler.ManagedBy(ComponentName)))
 	}
 	if err := b.Complete(reconciler.ClassifyErrors(r)); err != nil {
 		return fmt.Errorf("building the controller: %w", err)

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -100,21 +98,6 @@ func (a *Applier) IsManaged(object metav1.Object) bool {
 func ManagedByOther(object metav1.Object, component string) bool {
 	label := object.GetLabels()[names.ComponentLabel]
 	return label != component && names.IsComponent(label)
-}
-
-// ManagedByPredicate matches objects with the labels of a component, and updates that remove the labels. All deletions match, because
-// labels may be lost before.
-func ManagedByPredicate(component string) predicate.Predicate {
-	p := MatchesOldOrNew(func(o client.Object) bool { return HasComponentLabels(o, component) })
-	p.DeleteFunc = func(event.DeleteEvent) bool { return true }
-	return p
-}
-
-// MatchesOldOrNew matches objects, and updates of which the old or the new object matches.
-func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
-	p := predicate.NewPredicateFuncs(matches)
-	p.UpdateFunc = func(e event.UpdateEvent) bool { return matches(e.ObjectOld) || matches(e.ObjectNew) }
-	return p
 }
 
 // checkForeign returns a *ForeignError unless this component may write the live object.

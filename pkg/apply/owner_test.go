@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -40,26 +39,5 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
-	}
-}
-
-func TestManagedByPredicate(t *testing.T) {
-	managed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
-	unlabelled, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
-	predicate := ManagedByPredicate("mlflow")
-	for name, test := range map[string]struct{ got, want bool }{
-		"created":                             {predicate.Create(event.CreateEvent{Object: managed}), true},
-		"create of another component":         {predicate.Create(event.CreateEvent{Object: others}), false},
-		"changed":                             {predicate.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: managed}), true},
-		"labels removed":                      {predicate.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: unlabelled}), true},
-		"labels added":                        {predicate.Update(event.UpdateEvent{ObjectOld: unlabelled, ObjectNew: managed}), true},
-		"labels changed to another component": {predicate.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: others}), true},
-		"update of another component":         {predicate.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
-		"delete":                              {predicate.Delete(event.DeleteEvent{Object: managed}), true},
-		"delete without labels":               {predicate.Delete(event.DeleteEvent{Object: unlabelled}), true},
-	} {
-		if test.got != test.want {
-			t.Errorf("%s: got %t, want %t", name, test.got, test.want)
-		}
 	}
 }

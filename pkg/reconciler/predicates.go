@@ -1,8 +1,11 @@
 package reconciler
 
 import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
 // Changed admits changes of the spec, labels and annotations, and relisted objects.
@@ -16,4 +19,19 @@ func Relisted() predicate.Predicate {
 		version := e.ObjectNew.GetResourceVersion()
 		return version != "" && version == e.ObjectOld.GetResourceVersion()
 	}}
+}
+
+// ManagedBy matches objects with the labels of a component, and updates that remove the labels. All deletions match, because
+// labels may be lost before.
+func ManagedBy(component string) predicate.Predicate {
+	p := MatchesOldOrNew(func(o client.Object) bool { return apply.HasComponentLabels(o, component) })
+	p.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return p
+}
+
+// MatchesOldOrNew matches objects, and updates of which the old or the new object matches.
+func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
+	p := predicate.NewPredicateFuncs(matches)
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return matches(e.ObjectOld) || matches(e.ObjectNew) }
+	return p
 }

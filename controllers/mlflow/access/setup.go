@@ -106,7 +106,7 @@ func namespaceMetadata() *metav1.PartialObjectMetadata { return capability.Metad
 
 // hasWorkspaceLabel accepts events of namespaces with WorkspaceLabel, including updates that remove it.
 func hasWorkspaceLabel() predicate.Predicate {
-	return apply.MatchesOldOrNew(func(o client.Object) bool {
+	return reconciler.MatchesOldOrNew(func(o client.Object) bool {
 		_, labelled := o.GetLabels()[WorkspaceLabel]
 		return labelled
 	})

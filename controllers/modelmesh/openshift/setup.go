@@ -103,7 +103,7 @@ type controllerBuilder struct {
 
 // startNamespaceController starts the controller of served namespaces.
 func (b controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
-	enqueue, managed := b.shared.Namespaces.Enqueue(), apply.ManagedByPredicate(modelmesh.ComponentName)
+	enqueue, managed := b.shared.Namespaces.Enqueue(), reconciler.ManagedBy(modelmesh.ComponentName)
 	cached, served := b.mgr.GetCache(), b.shared.Served
 	labelled, _ := b.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	sources := []source.Source{
@@ -180,7 +180,7 @@ func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request 
 func (b controllerBuilder) managedSecrets() predicate.Predicate {
 	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
 	storage := b.hasConfiguredName(func(s meshsettings.Settings) string { return s.StorageSecretName })
-	managed := apply.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
+	managed := reconciler.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
 	return predicate.Or(byName, storage, managed)
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 func update(before, after client.Object) event.UpdateEvent {
@@ -54,10 +54,10 @@ func TestUpdatePredicates(t *testing.T) {
 		"a Predictor is written":             {modelmesh.CreatedOrDeleted(), update(predictor("p"), predictor("p")), false},
 		"object with one of the names":       {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
 		"another name":                       {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
-		"object got the managed label":       {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
-		"object lost the managed label":      {apply.ManagedByPredicate(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
-		"unmanaged object":                   {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
-		"object of another component":        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
+		"object got the managed label":       {reconciler.ManagedBy(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
+		"object lost the managed label":      {reconciler.ManagedBy(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
+		"unmanaged object":                   {reconciler.ManagedBy(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
+		"object of another component":        {reconciler.ManagedBy(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
 	} {
 		if got := c.predicate.Update(c.event); got != c.want {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)
