@@ -64,13 +64,13 @@ var _ = Describe("Models in the steady state", Serial, func() {
 			createPredictors(ctx, namespace, [2]string{"bad", "models/missing"})
 		}
 		for _, namespace := range names {
-			Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
+			Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
 			Eventually(func(g Gomega) {
 				var list v1alpha1.PredictorList
 				g.Expect(env.Admin.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
 				for i := range list.Items {
 					if list.Items[i].Name != "bad" {
-						g.Expect(describe(&list.Items[i])).To(Equal(loaded), list.Items[i].Name)
+						g.Expect(describe(&list.Items[i])).To(Equal(loadedState), list.Items[i].Name)
 					}
 				}
 			}).Should(Succeed())
