@@ -15,29 +15,28 @@ import (
 )
 
 const (
-	// quiet is how long a spec checks that nothing is sent; the timers of waiting models are shorter.
-	quiet = 10 * time.Second
-	// namespaces and models are the counts of the spec in the steady state; the bench has 1,000 models.
-	namespaces = 5
-	models     = 12
+	// quiet is how long the manager must send no request to count as idle. The timers of waiting models are shorter.
+	quiet              = 10 * time.Second
+	namespaceCount     = 5
+	modelsPerNamespace = 12
 )
 
-// service returns an InferenceService in ModelMesh mode.
-func service(namespace, name, path string) *unstructured.Unstructured {
+// newInferenceService returns an InferenceService in ModelMesh mode.
+func newInferenceService(namespace, name, path string) *unstructured.Unstructured {
 	GinkgoHelper()
-	u := &unstructured.Unstructured{}
+	service := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService,
 		metadata: {namespace: %s, name: %s, annotations: {serving.kserve.io/deploymentMode: ModelMesh}},
 		spec: {predictor: {model: {modelFormat: {name: onnx}, storage: {key: localMinIO, path: %s}}}}}`, namespace, name, path)
-	Expect(yaml.Unmarshal([]byte(text), &u.Object)).To(Succeed())
-	return u
+	Expect(yaml.Unmarshal([]byte(text), &service.Object)).To(Succeed())
+	return service
 }
 
-// transition returns the active model state and the failure reason of an InferenceService.
-func transition(ctx context.Context, u *unstructured.Unstructured) func() (string, error) {
+// getModelState returns a function that returns the active model state and the failure reason of an InferenceService.
+func getModelState(ctx context.Context, service *unstructured.Unstructured) func() (string, error) {
 	return func() (string, error) {
-		live := u.DeepCopy()
-		if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(u), live); err != nil {
+		live := service.DeepCopy()
+		if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(service), live); err != nil {
 			return "", err
 		}
 		active, _, _ := unstructured.NestedString(live.Object, "status", "modelStatus", "states", "activeModelState")
@@ -47,23 +46,23 @@ func transition(ctx context.Context, u *unstructured.Unstructured) func() (strin
 }
 
 var _ = Describe("Models in the steady state", Serial, func() {
-	It("cause no request and no call, loaded or failed, and a failed load is reported once [modelmesh-78] [modelmesh-84] [M13] [M21]", func(ctx SpecContext) {
-		var names []string
-		for i := range namespaces {
-			names = append(names, fmt.Sprintf("rest-%d", i))
-			createServingNamespace(ctx, names[i])
+	It("cause no requests and no calls whether they are loaded or failed, and a failed load is reported once [modelmesh-78] [modelmesh-84] [M13] [M21]", func(ctx SpecContext) {
+		var namespaces []string
+		for i := range namespaceCount {
+			namespaces = append(namespaces, fmt.Sprintf("steady-%d", i))
+			createServingNamespace(ctx, namespaces[i])
 		}
-		bad := service(names[0], "bad-service", "models/missing")
-		good := service(names[0], "good-service", "models/good")
-		Expect(env.Admin.Create(ctx, bad)).To(Succeed())
-		Expect(env.Admin.Create(ctx, good)).To(Succeed())
-		for _, namespace := range names {
-			for i := range models {
+		failed := newInferenceService(namespaces[0], "bad-service", "models/missing")
+		loaded := newInferenceService(namespaces[0], "good-service", "models/good")
+		Expect(env.Admin.Create(ctx, failed)).To(Succeed())
+		Expect(env.Admin.Create(ctx, loaded)).To(Succeed())
+		for _, namespace := range namespaces {
+			for i := range modelsPerNamespace {
 				createPredictors(ctx, namespace, [2]string{fmt.Sprintf("m%d", i), "models/m"})
 			}
 			createPredictors(ctx, namespace, [2]string{"bad", "models/missing"})
 		}
-		for _, namespace := range names {
+		for _, namespace := range namespaces {
 			Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
 			Eventually(func(g Gomega) {
 				var list v1alpha1.PredictorList
@@ -75,18 +74,18 @@ var _ = Describe("Models in the steady state", Serial, func() {
 				}
 			}).Should(Succeed())
 		}
-		Eventually(transition(ctx, bad)).Should(Equal("FailedToLoad ModelLoadFailed"))
-		Eventually(transition(ctx, good)).Should(Equal("Loaded "))
+		Eventually(getModelState(ctx, failed)).Should(Equal("FailedToLoad ModelLoadFailed"))
+		Eventually(getModelState(ctx, loaded)).Should(Equal("Loaded "))
 		env.WaitIdle(manager.User, 4*time.Second, time.Minute)
 		calls := func() map[string]map[string]int {
 			out := map[string]map[string]int{}
-			for _, namespace := range names {
+			for _, namespace := range namespaces {
 				out[namespace] = network.Calls(namespace)
 			}
 			return out
 		}
 		before := calls()
-		Expect(before[names[1]]["setVModel"]).To(BeNumerically(">=", models+1), "the calls are counted")
+		Expect(before[namespaces[1]]["setVModel"]).To(BeNumerically(">=", modelsPerNamespace+1), "the fake counts the calls")
 		env.ExpectIdle(manager.User, quiet)
 		Expect(calls()).To(Equal(before))
 	}, SpecTimeout(specTimeout))
