@@ -80,7 +80,7 @@ var _ = Describe("The manifests of ModelMesh", func() {
 			Expect(warnings.Texts).To(BeEmpty(), "%s %s", o.GetKind(), o.GetName())
 		}
 	},
-		Entry("samples of the legacy controller", fromFile("testdata/original.yaml"), 10),
+		Entry("samples of the legacy controller", fromFile("testdata/legacy_samples.yaml"), 10),
 		Entry("a Predictor", fromSample("predictor"), 1),
 		Entry("a Predictor for one runtime", fromSample("predictor_pinned"), 1),
 		Entry("a Predictor on a claim [M42]", fromSample("predictor_claim"), 1),

@@ -154,7 +154,9 @@ var _ = Describe("Gateway mode", func() {
 
 	It("deletes the legacy ReferenceGrant for all Services when each registry has its own [D26]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace))
-		pausedRegistry := newRegistry(namespace, namespace+"-2", func(registry *v1beta1.ModelRegistry) { registry.Annotations = map[string]string{pausedAnnotation: "true"} })
+		pausedRegistry := newRegistry(namespace, namespace+"-2", func(registry *v1beta1.ModelRegistry) {
+			registry.Annotations = map[string]string{pausedAnnotation: "true"}
+		})
 		create(ctx, proxyCertificate(pausedRegistry), pausedRegistry)
 		env.WaitForCondition(ctx, pausedRegistry, "Paused", metav1.ConditionTrue, "")
 		otherNamespace := env.Namespace(ctx, "theirs")
