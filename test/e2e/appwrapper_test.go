@@ -112,7 +112,7 @@ func describeAppWrappers() {
 	}, SpecTimeout(specTimeout))
 
 	// Without a kubelet, the status of the pods does not report that the containers have terminated.
-	It("is deleted by force when the kubelet stops", func(ctx SpecContext) {
+	It("is force-deleted when the kubelet stops", func(ctx SpecContext) {
 		namespace := createQueue(ctx, "2")
 		apply(ctx, namespace, readSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
 			"  labels:\n    kueue", "  annotations: {workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 8s}\n  labels:\n    kueue"))

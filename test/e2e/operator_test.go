@@ -157,7 +157,7 @@ func describeOperator(registry *registryClient) {
 		Expect(p.failures).To(BeEmpty(), "of %d writes", p.count())
 	}, SpecTimeout(specTimeout))
 
-	It("has a new leader after the duration of the Lease when the pod of the leader is deleted by force", func(ctx SpecContext) {
+	It("has a new leader after the duration of the Lease when the pod of the leader is force-deleted", func(ctx SpecContext) {
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "leaseDurationSeconds") }).Should(Equal("10"))
 		holder, start := leaderPod(ctx), time.Now()
 		kubectl(ctx, "-n", operatorNamespace, "delete", "pod", holder, "--force", "--grace-period=0")

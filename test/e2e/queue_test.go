@@ -160,7 +160,7 @@ func urgentRuns(namespace string) func(ctx context.Context, live []corev1.Pod) b
 	}
 }
 
-// watchQuota waits for a condition, and fails if the live pods request more CPUs than their quota meanwhile.
+// watchQuota waits for a condition, and fails if the live pods exceed the quota of CPUs before.
 func watchQuota(ctx context.Context, namespace, cpus string, condition func(ctx context.Context, live []corev1.Pod) bool) {
 	GinkgoHelper()
 	quota := resource.MustParse(cpus)

@@ -88,7 +88,7 @@ func (c *registryClient) names(ctx context.Context) ([]string, error) {
 	}
 }
 
-// missing returns those of the names that the registry does not store.
+// missing returns the names that the registry does not store.
 func (c *registryClient) missing(ctx context.Context, names []string) []string {
 	GinkgoHelper()
 	var stored []string

@@ -10,11 +10,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// The oldest supported release of MLflow, the newest, and one that is too old.
 const (
-	oldest = "3.14.0"
+	oldest = "3.14.0" // the oldest supported release of MLflow
 	newest = "3.18.0"
-	tooOld = "3.13.0"
+	tooOld = "3.13.0" // an unsupported release
 )
 
 // testedReleases returns the tested releases in order: the oldest and the newest, and with MLFLOW_RELEASES=all the last release of each minor

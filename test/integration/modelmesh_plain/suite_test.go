@@ -64,7 +64,7 @@ var _ = Describe("The namespace of the manager", func() {
 
 		By("installing KServe")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
-		otherNamespace := env.Namespace(ctx, "elsewhere")
+		otherNamespace := env.Namespace(ctx, "other")
 		env.SetLabel(ctx, framework.NamespaceNamed(otherNamespace), "modelmesh-enabled", "true")
 		spec := v1alpha1.ServingRuntimeSpec{
 			MultiModel: new(true), GRPCEndpoint: new("port:8085"), NodeSelector: map[string]string{"example.com/none": "true"},

@@ -64,7 +64,7 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// createReady creates a registry with the foreign objects that it needs, and waits until it is available.
+// createReady creates a registry and the objects that it references, and waits until the registry is available.
 func createReady(ctx context.Context, registry *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	if registry.Spec.Postgres != nil && registry.Spec.Postgres.PasswordSecret != nil {

@@ -103,7 +103,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("reports the version of the platform from its own namespace only [modelregistry-111]", func(ctx SpecContext) {
-		otherNamespace := env.Namespace(ctx, "elsewhere")
+		otherNamespace := env.Namespace(ctx, "other")
 		create(ctx, hubVersionConfigMap(otherNamespace, "9.9.9"))
 		hub := createHub(ctx, newHub(absentNamespace()))
 		waitForHubCondition(ctx, hub, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
@@ -255,7 +255,7 @@ var _ = Describe("Registries with an AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("can be created only in its namespace while the AIHub exists [modelregistry-104]", func(ctx SpecContext) {
-		otherNamespace := env.Namespace(ctx, "elsewhere")
+		otherNamespace := env.Namespace(ctx, "other")
 		hub := createHub(ctx, newHub(createRegistriesNamespace(ctx)))
 		waitForHubCondition(ctx, hub, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		createRegistry := func() error { return env.Admin.Create(ctx, newRegistry(otherNamespace, "stray"), client.DryRunAll) }

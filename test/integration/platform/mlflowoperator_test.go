@@ -102,7 +102,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 		start := env.AuditPosition()
 		otherNamespaceConfig := mlflowVersionConfigMap("2.30.0")
-		otherNamespaceConfig.Namespace = env.Namespace(ctx, "elsewhere")
+		otherNamespaceConfig.Namespace = env.Namespace(ctx, "other")
 		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
 		env.ExpectIdle(manager.User, quiet)

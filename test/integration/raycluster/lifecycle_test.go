@@ -180,7 +180,7 @@ var _ = Describe("The ClusterRoleBinding of a RayCluster", func() {
 		Expect(binding.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted if the finalizer of its cluster was removed by force [R7]", func(ctx SpecContext) {
+	It("is deleted if a client removed the finalizer of its cluster [R7]", func(ctx SpecContext) {
 		rayCluster := create(ctx, newRayCluster(env.Namespace(ctx, "forced"), "demo", withVersion))
 		binding := bindingOf(rayCluster)
 		env.WaitExists(ctx, binding)

@@ -265,7 +265,7 @@ func (k *platformKubeRay) migrate(ctx context.Context, rayCluster *unstructured.
 	return env.Admin.Update(ctx, rayCluster)
 }
 
-// objects returns the objects that it creates and never updates. The Secrets are those that cert-manager would issue.
+// objects returns the objects that the platform creates and never updates, including the Secrets of cert-manager.
 func (k *platformKubeRay) objects(rayCluster *unstructured.Unstructured) []client.Object {
 	name, namespace, platform := rayCluster.GetName(), rayCluster.GetNamespace(), env.Installed.ServiceAccount.Namespace
 	objectMeta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -285,7 +285,7 @@ func (k *platformKubeRay) objects(rayCluster *unstructured.Unstructured) []clien
 	return objects
 }
 
-// policies returns its NetworkPolicies, which have the names of those of the CodeFlare operator.
+// policies returns the NetworkPolicies of the platform, whose names are those of the CodeFlare operator.
 func (k *platformKubeRay) policies(rayCluster *unstructured.Unstructured) []*networkingv1.NetworkPolicy {
 	policySpec := func(node string, rules ...networkingv1.NetworkPolicyIngressRule) networkingv1.NetworkPolicySpec {
 		selector := map[string]string{raycluster.LabelCluster: rayCluster.GetName()}

@@ -100,7 +100,7 @@ func listPolicies(ctx context.Context, g Gomega, namespace string) map[string]bo
 	return names
 }
 
-// waitSecuredByPlatform waits until the operator has no additions in the pod templates of a cluster, and its policies are those of the platform.
+// waitSecuredByPlatform waits until the pod templates of a cluster have no additions of the operator, and its policies are those of the platform.
 func waitSecuredByPlatform(ctx context.Context, live *unstructured.Unstructured) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

@@ -38,7 +38,7 @@ func sortChildrenFirst(objects []*unstructured.Unstructured) {
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 }
 
-// filterMLflowObjects returns those of the objects that belong to the MLflow.
+// filterMLflowObjects returns the objects that belong to the MLflow.
 func filterMLflowObjects(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		owner := metav1.GetControllerOf(o)
@@ -46,7 +46,7 @@ func filterMLflowObjects(objects []*unstructured.Unstructured) []*unstructured.U
 	})
 }
 
-// restore creates objects, and returns the UIDs of those that did not exist.
+// restore creates objects and returns the UIDs of the created ones.
 func restore(ctx context.Context, objects []*unstructured.Unstructured) map[string]types.UID {
 	GinkgoHelper()
 	restored := map[string]types.UID{}

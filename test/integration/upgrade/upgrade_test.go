@@ -81,8 +81,8 @@ func install(ctx context.Context, dir string, installed []*unstructured.Unstruct
 	return objects
 }
 
-// documentedReplacements returns the Deployments whose pods are replaced according to the unreleased section of the changelog. REGISTRY stands
-// for the name of each ModelRegistry.
+// documentedReplacements returns the Deployments whose pods are replaced according to the unreleased section of the changelog. In the section,
+// REGISTRY is a placeholder for the name of each ModelRegistry.
 func documentedReplacements(resources []*unstructured.Unstructured) []string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
