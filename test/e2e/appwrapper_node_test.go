@@ -18,50 +18,50 @@ import (
 
 const (
 	realNode = "node-0"
-	// impatient holds annotations for an AppWrapper with short grace periods.
-	impatient = `  annotations:
+	// shortGracePeriods are annotations of an AppWrapper.
+	shortGracePeriods = `  annotations:
     workload.codeflare.dev.appwrapper/admissionGracePeriodDuration: 5s
     workload.codeflare.dev.appwrapper/warmupGracePeriodDuration: 20s
     workload.codeflare.dev.appwrapper/failureGracePeriodDuration: 2s
     workload.codeflare.dev.appwrapper/retryPausePeriodDuration: 1s
     workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 5s
 `
-	// unreachableAt is a toleration that evicts a pod immediately from an unreachable node.
-	unreachableAt = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]"
+	// evictImmediately is a toleration without a delay before the eviction from an unreachable node.
+	evictImmediately = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]"
 )
 
 func describeLostNodes() {
 	It("is retried when its node stops reporting, and runs on a new node", func(ctx SpecContext) {
-		namespace := queue(ctx, "1")
-		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "  annotations:\n", impatient, "restartPolicy: Never", "restartPolicy: Never\n            "+unreachableAt))
-		podsReady(ctx, namespace, "sample-job")
-		old := livePods(ctx, namespace)
-		Expect(old).To(HaveLen(1))
+		namespace := createQueue(ctx, "1")
+		apply(ctx, namespace, readSample("appwrapper_job.yaml", "  annotations:\n", shortGracePeriods, "restartPolicy: Never", "restartPolicy: Never\n            "+evictImmediately))
+		waitPodsReady(ctx, namespace, "sample-job")
+		previous := listLivePods(ctx, namespace)
+		Expect(previous).To(HaveLen(1))
 
-		By("stopping the reports of the node")
+		By("stopping the kubelet")
 		addNode(ctx)
 		signalKubelet(syscall.SIGSTOP)
 		DeferCleanup(func(ctx context.Context) {
 			signalKubelet(syscall.SIGCONT)
-			Eventually(ctx, nodeReports).Should(Equal("True"))
+			Eventually(ctx, getNodeReady).Should(Equal("True"))
 		}, NodeTimeout(podTimeout))
-		// The node controller would set it after its grace period, and then also mark the pod of the operator unready.
-		report(ctx, realNode, corev1.ConditionUnknown)
-		var aw *v1beta2.AppWrapper
+		// The node controller would do this only after its grace period, and would then also set the pod of the operator unready.
+		setNodeReady(ctx, realNode, corev1.ConditionUnknown)
+		var wrapper *v1beta2.AppWrapper
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			aw = appWrapper(ctx, namespace, "sample-job")
-			state := string(aw.Status.Phase)
-			for _, pod := range livePods(ctx, namespace) {
-				state += fmt.Sprintf(", old %t, unschedulable %t", pod.UID == old[0].UID, unschedulable(&pod))
+			wrapper = getAppWrapper(ctx, namespace, "sample-job")
+			state := string(wrapper.Status.Phase)
+			for _, pod := range listLivePods(ctx, namespace) {
+				state += fmt.Sprintf(", previous %t, unschedulable %t", pod.UID == previous[0].UID, unschedulable(&pod))
 			}
 			return state, nil
-		}, podTimeout).Should(Equal("Running, old false, unschedulable true"))
-		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
-		Expect(aw.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonInsufficientPods))
+		}, podTimeout).Should(Equal("Running, previous false, unschedulable true"))
+		Expect(wrapper.Status.Retries).To(BeEquivalentTo(1))
+		Expect(wrapper.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonInsufficientPods))
 
-		By("resuming the reports of the node")
+		By("resuming the kubelet")
 		signalKubelet(syscall.SIGCONT)
-		podsReady(ctx, namespace, "sample-job")
+		waitPodsReady(ctx, namespace, "sample-job")
 	}, SpecTimeout(specTimeout))
 
 	It("leaves a node with unhealthy GPUs without counting a retry, and runs once they are healthy [appwrapper-46]", func(ctx SpecContext) {
@@ -71,56 +71,56 @@ func describeLostNodes() {
 		}
 		patchGPUs(ctx, "add")
 		DeferCleanup(func(ctx context.Context) { patchGPUs(ctx, "remove") })
-		namespace := queue(ctx, "1")
-		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "  annotations:\n", impatient,
+		namespace := createQueue(ctx, "1")
+		apply(ctx, namespace, readSample("appwrapper_job.yaml", "  annotations:\n", shortGracePeriods,
 			"restartPolicy: Never", "restartPolicy: Never\n            terminationGracePeriodSeconds: 0", "cpu: 1", "cpu: 1\n                limits: {nvidia.com/gpu: 1}"))
-		podsReady(ctx, namespace, "sample-job")
-		old := livePods(ctx, namespace)
-		Expect(old).To(HaveLen(1))
+		waitPodsReady(ctx, namespace, "sample-job")
+		previous := listLivePods(ctx, namespace)
+		Expect(previous).To(HaveLen(1))
 
 		label := func(ctx context.Context, value string) {
 			kubectl(ctx, "label", "node", realNode, "--overwrite", v1beta2.LabelAutopilot+value)
 		}
 		label(ctx, "=EVICT")
 		DeferCleanup(label, "-")
-		var aw *v1beta2.AppWrapper
+		var wrapper *v1beta2.AppWrapper
 		Eventually(ctx, func(ctx context.Context) bool {
-			aw = appWrapper(ctx, namespace, "sample-job")
-			pods := livePods(ctx, namespace)
-			return len(pods) == 1 && pods[0].UID != old[0].UID && unschedulable(&pods[0])
-		}, podTimeout).Should(BeTrue(), "no new pod waits for another node")
-		Expect(aw.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonAutopilotNoExecute))
-		Expect(aw.Status.Retries).To(BeZero())
+			wrapper = getAppWrapper(ctx, namespace, "sample-job")
+			pods := listLivePods(ctx, namespace)
+			return len(pods) == 1 && pods[0].UID != previous[0].UID && unschedulable(&pods[0])
+		}, podTimeout).Should(BeTrue(), "no new pod is unschedulable")
+		Expect(wrapper.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonAutopilotNoExecute))
+		Expect(wrapper.Status.Retries).To(BeZero())
 
 		label(ctx, "=WARN")
-		podsReady(ctx, namespace, "sample-job")
+		waitPodsReady(ctx, namespace, "sample-job")
 	}, SpecTimeout(specTimeout))
 }
 
-// addNode adds an unschedulable Node until the end of the spec: the node controller evicts no pods while all nodes are
-// unreachable.
+// addNode creates an unschedulable Node and deletes it after the spec: the node controller evicts no pods while all
+// nodes are unreachable.
 func addNode(ctx context.Context) {
 	GinkgoHelper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	Expect(env.Admin.Create(ctx, node)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "delete", "node", node.Name) })
-	report(ctx, node.Name, corev1.ConditionTrue)
+	setNodeReady(ctx, node.Name, corev1.ConditionTrue)
 }
 
-// report sets the Ready condition of a node, in place of its kubelet.
-func report(ctx context.Context, node string, ready corev1.ConditionStatus) {
+// setNodeReady sets the Ready condition of a node, as its kubelet does.
+func setNodeReady(ctx context.Context, node string, ready corev1.ConditionStatus) {
 	GinkgoHelper()
 	now := time.Now().UTC().Format(time.RFC3339)
 	kubectl(ctx, "patch", "node", node, "--subresource=status", "-p", fmt.Sprintf(`{"status": {"conditions": [{"type": "Ready", "status": %q, "reason": "Reported",
 		"lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`, ready, now, now))
 }
 
-// nodeReports returns the status of the Ready condition of the node.
-func nodeReports(ctx context.Context) (string, error) {
+// getNodeReady returns the status of the Ready condition of the real node.
+func getNodeReady(ctx context.Context) (string, error) {
 	return tryKubectl(ctx, "", "get", "node", realNode, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 }
 
-// unschedulable reports whether the scheduler has found no node for a pod.
+// unschedulable reports whether the scheduler found no node for the pod.
 func unschedulable(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {

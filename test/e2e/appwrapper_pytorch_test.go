@@ -19,10 +19,10 @@ import (
 //go:embed testdata/pytorch.py
 var pytorchProgram string
 
-// pytorchSample returns a sample of a PyTorchJob with another command.
+// pytorchSample returns a sample of a PyTorchJob with an available image, a command and changes.
 func pytorchSample(file, command string, changes ...string) string {
 	GinkgoHelper()
-	return changedSample(file, append([]string{
+	return readSample(file, append([]string{
 		"docker.io/kubeflowkatib/pytorch-mnist-cpu:v1beta1-fc858d1", operator.SampleImage,
 		"[python3, /opt/pytorch-mnist/mnist.py, --epochs=1]", command,
 		"              spec:\n                containers:", "              spec:\n                terminationGracePeriodSeconds: 0\n                containers:",
@@ -32,11 +32,11 @@ func pytorchSample(file, command string, changes ...string) string {
 func describePyTorchJobs() {
 	BeforeAll(func(ctx SpecContext) { Expect(images.Training(ctx, store)).To(Succeed()) }, NodeTimeout(startTimeout))
 
-	It("runs to its end with a master and workers that find each other, and gives its quota back", func(ctx SpecContext) {
-		namespace := queue(ctx, "3")
+	It("completes with a master and workers that find each other, and releases its quota", func(ctx SpecContext) {
+		namespace := createQueue(ctx, "3")
 		apply(ctx, namespace, pytorchSample("appwrapper_pytorch_job.yaml", fmt.Sprintf("[python3, -c, %q]", pytorchProgram)))
 		watchQuota(ctx, namespace, "3", func(ctx context.Context, _ []corev1.Pod) bool {
-			return appWrapper(ctx, namespace, "sample-pytorch-job").Status.Phase == v1beta2.PhaseSucceeded
+			return getAppWrapper(ctx, namespace, "sample-pytorch-job").Status.Phase == v1beta2.PhaseSucceeded
 		})
 		Expect(kubectl(ctx, "-n", namespace, "get", "pytorchjob", "pytorch-simple", "-o", `jsonpath={.status.conditions[?(@.type=="Succeeded")].status}`)).
 			To(Equal("True"))
@@ -46,21 +46,21 @@ func describePyTorchJobs() {
 	}, SpecTimeout(specTimeout))
 
 	It("fails when its worker fails", func(ctx SpecContext) {
-		namespace := queue(ctx, "2")
+		namespace := createQueue(ctx, "2")
 		apply(ctx, namespace, pytorchSample("appwrapper_failing_pytorch_job.yaml", "[sleep, infinity]", "[sleep 10; exit 1]", "[sh, -c, exit 17]",
 			"  labels:\n", "  annotations: {workload.codeflare.dev.appwrapper/retryLimit: \"0\", workload.codeflare.dev.appwrapper/failureGracePeriodDuration: 1s}\n  labels:\n"))
-		aw := reach(ctx, namespace, "sample-failing-pytorch-job", v1beta2.PhaseFailed)
-		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("17"))
-		Eventually(ctx, livePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
+		wrapper := waitPhase(ctx, namespace, "sample-failing-pytorch-job", v1beta2.PhaseFailed)
+		Expect(wrapper.Status.LastFailure.Message).To(ContainSubstring("17"))
+		Eventually(ctx, listLivePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	It("fails when its PyTorchJob is deleted while it runs [appwrapper-45]", func(ctx SpecContext) {
-		namespace := queue(ctx, "3")
+		namespace := createQueue(ctx, "3")
 		apply(ctx, namespace, pytorchSample("appwrapper_pytorch_job.yaml", "[sleep, infinity]"))
-		podsReady(ctx, namespace, "sample-pytorch-job")
+		waitPodsReady(ctx, namespace, "sample-pytorch-job")
 		kubectl(ctx, "-n", namespace, "delete", "pytorchjob", "pytorch-simple", "--wait=false")
-		aw := reach(ctx, namespace, "sample-pytorch-job", v1beta2.PhaseFailed)
-		Expect(aw.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonMissingComponent))
-		Eventually(ctx, livePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
+		wrapper := waitPhase(ctx, namespace, "sample-pytorch-job", v1beta2.PhaseFailed)
+		Expect(wrapper.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonMissingComponent))
+		Eventually(ctx, listLivePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 }

@@ -22,38 +22,38 @@ import (
 )
 
 func describeAppWrappers() {
-	It("runs a Job to its end, gives its quota back, and removes it after its time [appwrapper-42] [appwrapper-43]", func(ctx SpecContext) {
-		namespace := queue(ctx, "1")
-		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
-		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
+	It("completes a Job, releases its quota, and deletes the Job after its TTL [appwrapper-42] [appwrapper-43]", func(ctx SpecContext) {
+		namespace := createQueue(ctx, "1")
+		apply(ctx, namespace, readSample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
+		apply(ctx, namespace, readSample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
-			return appWrapper(ctx, namespace, "next-job").Status.Phase == v1beta2.PhaseSucceeded
+			return getAppWrapper(ctx, namespace, "next-job").Status.Phase == v1beta2.PhaseSucceeded
 		})
-		done := appWrapper(ctx, namespace, "sample-job")
-		Expect(done.Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
-		Expect(meta.IsStatusConditionFalse(done.Status.Conditions, v1beta2.ConditionQuotaReserved)).To(BeTrue())
+		completed := getAppWrapper(ctx, namespace, "sample-job")
+		Expect(completed.Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
+		Expect(meta.IsStatusConditionFalse(completed.Status.Conditions, v1beta2.ConditionQuotaReserved)).To(BeTrue())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return tryKubectl(ctx, "", "-n", namespace, "get", "jobs,pods", "--selector=workload.codeflare.dev/appwrapper=sample-job", "-o", "name")
 		}, podTimeout).Should(BeEmpty())
-		Expect(appWrapper(ctx, namespace, "sample-job").Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
+		Expect(getAppWrapper(ctx, namespace, "sample-job").Status.Phase).To(Equal(v1beta2.PhaseSucceeded))
 	}, SpecTimeout(specTimeout))
 
-	It("runs a JobSet to its end", func(ctx SpecContext) {
-		namespace := queue(ctx, "1")
-		apply(ctx, namespace, changedSample("appwrapper_jobset.yaml", "sleep 100", "sleep 1"))
+	It("completes a JobSet", func(ctx SpecContext) {
+		namespace := createQueue(ctx, "1")
+		apply(ctx, namespace, readSample("appwrapper_jobset.yaml", "sleep 100", "sleep 1"))
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
-			return appWrapper(ctx, namespace, "sample-jobset").Status.Phase == v1beta2.PhaseSucceeded
+			return getAppWrapper(ctx, namespace, "sample-jobset").Status.Phase == v1beta2.PhaseSucceeded
 		})
 		Expect(kubectl(ctx, "-n", namespace, "get", "jobset", "sample-jobset", "-o", "jsonpath={.status.terminalState}")).To(Equal("Completed"))
 		Expect(strings.Fields(kubectl(ctx, "-n", namespace, "get", "pods", "--field-selector=status.phase=Succeeded", "-o", "name"))).To(HaveLen(5))
 	}, SpecTimeout(specTimeout))
 
 	It("is preempted by a workload of higher priority, and resumes after it", func(ctx SpecContext) {
-		namespace := queue(ctx, "2")
+		namespace := createQueue(ctx, "2")
 		// A shell that runs as process 1 of its container ignores SIGTERM.
-		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
+		apply(ctx, namespace, readSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
 			"sleep 10000", "while :; do sleep 1; done"))
-		podsReady(ctx, namespace, "sample-deployment")
+		waitPodsReady(ctx, namespace, "sample-deployment")
 
 		apply(ctx, namespace, urgent)
 		terminating := false
@@ -63,60 +63,60 @@ func describeAppWrappers() {
 			}
 			return urgentRuns(namespace)(ctx, live)
 		})
-		Expect(terminating).To(BeTrue(), "otherwise the quota was not put to the test")
-		Expect(appWrapper(ctx, namespace, "sample-deployment").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
+		Expect(terminating).To(BeTrue(), "no pod was terminating, so the quota was not tested")
+		Expect(getAppWrapper(ctx, namespace, "sample-deployment").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
 
 		kubectl(ctx, "-n", namespace, "delete", "appwrapper", "urgent")
-		podsReady(ctx, namespace, "sample-deployment")
+		waitPodsReady(ctx, namespace, "sample-deployment")
 	}, SpecTimeout(specTimeout))
 
 	It("is retried with a new pod when its pod fails, and finally fails with the cause", func(ctx SpecContext) {
-		namespace := queue(ctx, "1")
-		apply(ctx, namespace, changedSample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
+		namespace := createQueue(ctx, "1")
+		apply(ctx, namespace, readSample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
 			"Duration: 10s", "Duration: 1s", "    workload.codeflare.dev.appwrapper/delectionOnFailureGracePeriodDuration: 5m\n", ""))
-		tries := sets.New[types.UID]()
+		podUIDs := sets.New[types.UID]()
 		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			var pods corev1.PodList
 			Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
 			for i := range pods.Items {
-				tries.Insert(pods.Items[i].UID)
+				podUIDs.Insert(pods.Items[i].UID)
 			}
-			aw := appWrapper(ctx, namespace, "sample-failing-pod")
-			return aw.Status.Phase == v1beta2.PhaseFailed && meta.IsStatusConditionFalse(aw.Status.Conditions, v1beta2.ConditionQuotaReserved)
+			wrapper := getAppWrapper(ctx, namespace, "sample-failing-pod")
+			return wrapper.Status.Phase == v1beta2.PhaseFailed && meta.IsStatusConditionFalse(wrapper.Status.Conditions, v1beta2.ConditionQuotaReserved)
 		})
-		Expect(tries).To(HaveLen(2))
-		aw := appWrapper(ctx, namespace, "sample-failing-pod")
-		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
-		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("17"))
+		Expect(podUIDs).To(HaveLen(2))
+		wrapper := getAppWrapper(ctx, namespace, "sample-failing-pod")
+		Expect(wrapper.Status.Retries).To(BeEquivalentTo(1))
+		Expect(wrapper.Status.LastFailure.Message).To(ContainSubstring("17"))
 		Expect(kubectl(ctx, "-n", namespace, "get", "pods", "-o", "name")).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("gives up when its image cannot be pulled", func(ctx SpecContext) {
-		namespace := queue(ctx, "1")
+	It("fails when its image cannot be pulled", func(ctx SpecContext) {
+		namespace := createQueue(ctx, "1")
 		const prefix = "    workload.codeflare.dev.appwrapper/"
-		apply(ctx, namespace, changedSample("appwrapper_job.yaml", operator.SampleImage, "quay.io/example/absent:1",
+		apply(ctx, namespace, readSample("appwrapper_job.yaml", operator.SampleImage, "quay.io/example/absent:1",
 			prefix+"successTTLDuration: 1m\n", prefix+"warmupGracePeriodDuration: 8s\n"+prefix+"admissionGracePeriodDuration: 2s\n"+
 				prefix+"retryLimit: \"1\"\n"+prefix+"retryPausePeriodDuration: 1s\n"))
-		var aw *v1beta2.AppWrapper
+		var wrapper *v1beta2.AppWrapper
 		reasons := sets.New[string]()
 		Eventually(ctx, func(ctx context.Context) v1beta2.AppWrapperPhase {
-			aw = appWrapper(ctx, namespace, "sample-job")
-			if aw.Status.LastFailure != nil {
-				reasons.Insert(aw.Status.LastFailure.Message)
+			wrapper = getAppWrapper(ctx, namespace, "sample-job")
+			if wrapper.Status.LastFailure != nil {
+				reasons.Insert(wrapper.Status.LastFailure.Message)
 			}
-			return aw.Status.Phase
+			return wrapper.Status.Phase
 		}, podTimeout).Should(Equal(v1beta2.PhaseFailed))
-		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
+		Expect(wrapper.Status.Retries).To(BeEquivalentTo(1))
 		Expect(reasons.UnsortedList()).To(ContainElement(ContainSubstring("cannot be pulled")))
-		Eventually(ctx, livePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
+		Eventually(ctx, listLivePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	// Without a kubelet, no status reports the termination of the containers.
-	It("is removed by force when the kubelet is lost", func(ctx SpecContext) {
-		namespace := queue(ctx, "2")
-		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
+	// Without a kubelet, the status of the pods does not report that the containers have terminated.
+	It("is force-deleted when the kubelet stops", func(ctx SpecContext) {
+		namespace := createQueue(ctx, "2")
+		apply(ctx, namespace, readSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
 			"  labels:\n    kueue", "  annotations: {workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 8s}\n  labels:\n    kueue"))
-		podsReady(ctx, namespace, "sample-deployment")
+		waitPodsReady(ctx, namespace, "sample-deployment")
 		signalKubelet(syscall.SIGSTOP)
 		DeferCleanup(signalKubelet, syscall.SIGCONT)
 		kubectl(ctx, "-n", namespace, "delete", "appwrapper", "sample-deployment", fmt.Sprint("--timeout=", podTimeout))
@@ -124,15 +124,15 @@ func describeAppWrappers() {
 	}, SpecTimeout(specTimeout))
 }
 
-// podsReady waits until the condition PodsReady of an AppWrapper is True.
-func podsReady(ctx context.Context, namespace, name string) {
+// waitPodsReady waits until the condition PodsReady of an AppWrapper is True.
+func waitPodsReady(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=PodsReady", "appwrapper/"+name, fmt.Sprint("--timeout=", podTimeout))
 }
 
 func signalKubelet(signal syscall.Signal) {
 	GinkgoHelper()
-	kubelets := processes("cmdline", "--config="+filepath.Join(env.Instance.Dir(), "kubelet.yaml"))
+	kubelets := findProcesses("cmdline", "--config="+filepath.Join(env.Instance.Dir(), "kubelet.yaml"))
 	Expect(kubelets).To(HaveLen(1))
 	Expect(syscall.Kill(kubelets[0], signal)).To(Succeed())
 }

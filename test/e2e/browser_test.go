@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// picturesVariable names a folder of the checkout for screenshots of the pages that the browser opens.
+// picturesVariable is the environment variable with a folder of the checkout for screenshots.
 const picturesVariable = "E2E_PICTURES"
 
 var (
@@ -25,7 +25,7 @@ var (
 	browserScript string
 )
 
-// startBrowser creates a pod with a browser, without waiting for it.
+// startBrowser creates a pod with a browser. It does not wait until the pod is ready.
 func startBrowser(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(images.Browser(ctx, store)).To(Succeed())
@@ -41,23 +41,23 @@ type webPage struct {
 	picture string
 }
 
-// open waits until the browser of the namespace shows all texts on the page.
+// open opens the page in the browser of the namespace, and expects all texts on it.
 func (p webPage) open(ctx context.Context, namespace string, texts ...string) {
 	GinkgoHelper()
-	podReady(ctx, namespace, "browser")
+	waitPodReady(ctx, namespace, "browser")
 	command := append([]string{"-n", namespace, "exec", "-i", "browser", "--", "python3", "-c", browserScript, p.url, p.token}, texts...)
 	output, err := tryKubectl(ctx, p.authority, command...)
 	Expect(err).NotTo(HaveOccurred())
-	var shown struct {
+	var rendered struct {
 		Text    string
 		Picture []byte
 	}
-	Expect(json.Unmarshal([]byte(output), &shown)).To(Succeed())
+	Expect(json.Unmarshal([]byte(output), &rendered)).To(Succeed())
 	for _, text := range texts {
-		Expect(shown.Text).To(ContainSubstring(text))
+		Expect(rendered.Text).To(ContainSubstring(text))
 	}
 	if folder := os.Getenv(picturesVariable); folder != "" && p.picture != "" {
 		Expect(os.MkdirAll(filepath.Join(checkout, folder), 0o755)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(checkout, folder, p.picture), shown.Picture, 0o600)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(checkout, folder, p.picture), rendered.Picture, 0o600)).To(Succeed())
 	}
 }

@@ -1,29 +1,29 @@
 // Package e2e runs the operator and its operands as pods on a real node, see package node.
 //
-// It starts as a user does, with `kubectl apply -k config/overlays/kubernetes` and an image built like that of the Dockerfile. The suite
+// It installs the operator with `kubectl apply -k config/overlays/kubernetes` and an image built like that of the Dockerfile. The suite
 // requires root on Linux and has the build tag e2e, so that only `make e2e` and, in part, `make ci` run it; a machine that cannot run a
 // real node skips it and reports the missing requirement.
 //
-// The specs of docs/tutorials type their commands on the machine, with clients in an environment of Python, and compare every output.
+// The specs of docs/tutorials run their commands on the machine, with clients in a Python environment, and compare every output.
 //
 // Chromium in a pod opens web pages. E2E_PICTURES names a folder of the checkout for screenshots.
 //
-// Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the catalog is that
-// of Model Registry v0.2.22, to which test/registrytest/cmd/catalog gives the arguments of the operator.
+// Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The catalog runs the server of
+// Model Registry v0.2.22, to which test/registrytest/cmd/catalog translates the arguments of the operator.
 //
 // The spec of a release builds it with `make release` and runs the commands of the README in its own cluster, whose node pulls the image
 // from a registry on loopback.
 //
 // OLM, built from its modules with its chart, installs, upgrades and removes the bundle of such a release in another cluster.
 //
-// OLM v1 does the same at night, in specs with the label `nightly`: `make e2e-nightly`. The controllers of cert-manager issue its certificates.
+// OLM v1 does the same in specs with the label `nightly`: `make e2e-nightly`. The controllers of cert-manager issue its certificates.
 //
-// Requests from outside of the cluster reach servers through Envoy Gateway and then through Contour, built from their modules, with Envoy of
+// Requests from outside the cluster reach servers through Envoy Gateway and then through Contour, built from their modules, with Envoy from
 // PyPI, in another cluster.
 //
 // The Prometheus operator and Prometheus are built from their modules too, scrape the manager, and load its rules.
 //
-// Specs with the label `ci` cover data, guards and the rollout of the operator, for machines with little time: `make e2e-ci`.
+// Specs with the label `ci` cover data, admission and the rollout of the operator in little time: `make e2e-ci`.
 //
 // For ModelMesh, the routing layer and the REST proxy are fakes, see package test/modelmesh/instance; adapter, model server, etcd and
 // object store are real.

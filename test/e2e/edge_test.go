@@ -24,18 +24,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// edge is the proxy through which clients outside of the cluster reach its servers, by name and TLS.
+// edge is the proxy through which clients outside the cluster reach its servers, by name and TLS.
 type edge struct {
 	// address is the IP of the proxy in the network of the node.
 	address string
-	// certificates are those of the proxy.
+	// certificates holds the certificate of the proxy and its CA.
 	certificates *machine.Certificates
-	// otherHost begins the response to a request for another host than that of the TLS handshake, noTLS that to one without TLS; empty
-	// means that nothing listens.
-	otherHost, noTLS string
+	// otherHost is the prefix of the response to a request whose host differs from that of the TLS handshake.
+	otherHost string
+	// noTLS is the prefix of the response to a request without TLS, empty if the proxy listens on no port for it.
+	noTLS string
 }
 
-// newEdge issues the certificates for the names.
+// newEdge returns an edge with a certificate for the names.
 func newEdge(names ...string) *edge {
 	GinkgoHelper()
 	certificates, err := machine.NewCertificates(GinkgoT().TempDir(), names...)
@@ -43,13 +44,13 @@ func newEdge(names ...string) *edge {
 	return &edge{certificates: certificates, otherHost: "404 "}
 }
 
-// secret stores the certificate for the proxy.
+// secret creates the Secret with the certificate of the proxy.
 func (e *edge) secret(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "create", "secret", "tls", name, "--cert="+e.certificates.Certificate, "--key="+e.certificates.Key)
 }
 
-// dial connects to the proxy from the network of the node, where no pod runs. The address of the URL only has the port.
+// dial connects to the proxy from the network namespace of the node. Of the address, it uses only the port.
 func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -65,7 +66,7 @@ func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	dialed := make(chan result)
 	go func() {
-		runtime.LockOSThread() // not unlocked: the thread must end with this goroutine, because it leaves the network of the machine
+		runtime.LockOSThread() // never unlocked: the thread must end with this goroutine, because it leaves the network of the machine
 		var conn net.Conn
 		err := unix.Setns(int(node.Fd()), unix.CLONE_NEWNET)
 		if err == nil {
@@ -77,7 +78,7 @@ func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, err
 	return r.Conn, r.error
 }
 
-// get returns the body of a response of a server without TLS at the address.
+// get returns the body of the response to a request without TLS.
 func (e *edge) get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -93,7 +94,7 @@ func (e *edge) get(ctx context.Context, url string) (string, error) {
 	return string(body), errors.Join(err, response.Body.Close())
 }
 
-// client trusts the CA of the proxy alone and follows no redirects.
+// client returns a client that trusts only the CA of the proxy and follows no redirects.
 func (e *edge) client() *http.Client {
 	GinkgoHelper()
 	trusted := x509.NewCertPool()
@@ -104,12 +105,12 @@ func (e *edge) client() *http.Client {
 	}
 }
 
-// call is a request to the proxy. Without token, it has no credentials.
+// call is a request to the proxy. Without a token, it has no credentials.
 type call struct {
 	method, url, token, body string
-	// host replaces that of the URL in the request, but not in the TLS handshake.
+	// host is the Host header if it differs from the host of the URL, to which the TLS handshake refers.
 	host string
-	// workspace is that of MLflow.
+	// workspace is the workspace of MLflow.
 	workspace string
 }
 
@@ -149,24 +150,25 @@ func (e *edge) send(ctx context.Context, c call) (string, error) {
 
 const (
 	mebibyte = 1 << 20
-	// artifactSize is that of an artifact which takes longer than the default limit of Envoy for a response, 15 s, at slowRate.
-	artifactSize, slowRate = 100, 4
+	// artifactMiB is the size of an artifact whose transfer at slowMiBPerSecond exceeds 15 s, the default limit of Envoy for a response.
+	artifactMiB      = 100
+	slowMiBPerSecond = 4
 )
 
-// repeated is an endless content.
-type repeated struct{}
+// endlessReader returns bytes without end.
+type endlessReader struct{}
 
-func (repeated) Read(p []byte) (int, error) {
+func (endlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = byte(i)
 	}
 	return len(p), nil
 }
 
-// upload sends as many MiB as slowly as a link of rate MiB per second would; zero means without limit.
+// upload sends size MiB with at most rate MiB per second, zero means without limit, and returns the status code.
 func (e *edge) upload(ctx context.Context, c call, size, rate int) (int, error) {
 	c.method = http.MethodPut
-	request, err := c.request(ctx, io.LimitReader(newRateLimitedReader(ctx, repeated{}, rate), int64(size)*mebibyte))
+	request, err := c.request(ctx, io.LimitReader(newRateLimitedReader(ctx, endlessReader{}, rate), int64(size)*mebibyte))
 	if err != nil {
 		return 0, err
 	}
@@ -178,7 +180,7 @@ func (e *edge) upload(ctx context.Context, c call, size, rate int) (int, error) 
 	return response.StatusCode, response.Body.Close()
 }
 
-// download returns the number of bytes that it received at the rate, in MiB per second; zero means without limit.
+// download receives at most rate MiB per second, zero means without limit, and returns the number of bytes.
 func (e *edge) download(ctx context.Context, c call, rate int) (int64, error) {
 	c.method = http.MethodGet
 	request, err := c.request(ctx, http.NoBody)
@@ -196,30 +198,30 @@ func (e *edge) download(ctx context.Context, c call, rate int) (int64, error) {
 	return received, errors.Join(err, response.Body.Close())
 }
 
-// newRateLimitedReader reads from a reader at a rate in MiB per second.
-func newRateLimitedReader(ctx context.Context, from io.Reader, rate int) io.Reader {
+// newRateLimitedReader returns a reader that reads at most rate MiB per second from the source.
+func newRateLimitedReader(ctx context.Context, source io.Reader, rate int) io.Reader {
 	if rate == 0 {
-		return from
+		return source
 	}
-	return &slowReader{ctx: ctx, from: from, limit: flowcontrol.NewTokenBucketRateLimiter(float32(rate), 1)}
+	return &rateLimitedReader{ctx: ctx, source: source, limit: flowcontrol.NewTokenBucketRateLimiter(float32(rate), 1)}
 }
 
-// slowReader reads one MiB for each token.
-type slowReader struct {
-	ctx   context.Context
-	from  io.Reader
-	limit flowcontrol.RateLimiter
-	left  int
+// rateLimitedReader reads one MiB for each token.
+type rateLimitedReader struct {
+	ctx       context.Context
+	source    io.Reader
+	limit     flowcontrol.RateLimiter
+	remaining int
 }
 
-func (s *slowReader) Read(p []byte) (int, error) {
-	if s.left == 0 {
-		if err := s.limit.Wait(s.ctx); err != nil {
+func (r *rateLimitedReader) Read(p []byte) (int, error) {
+	if r.remaining == 0 {
+		if err := r.limit.Wait(r.ctx); err != nil {
 			return 0, err
 		}
-		s.left = mebibyte
+		r.remaining = mebibyte
 	}
-	n, err := s.from.Read(p[:min(len(p), s.left)])
-	s.left -= n
+	n, err := r.source.Read(p[:min(len(p), r.remaining)])
+	r.remaining -= n
 	return n, err
 }

@@ -29,16 +29,16 @@ import (
 var rayRoute string
 
 const (
-	// rayDomain is that of a listener which passes TLS through.
+	// rayDomain is the domain of a listener with TLS passthrough.
 	rayDomain = "ray.example.org"
-	// slowJob prints for longer than the default limit of Envoy for a response.
+	// slowJob prints for longer than 15 s, the default limit of Envoy for a response.
 	slowJob = `python3 -uc "import time; [(print('line', i), time.sleep(4)) for i in range(6)]"`
 )
 
-// script matches the program of a dashboard in its page.
-var script = regexp.MustCompile(`\./static/js/main\.[0-9a-f]+\.js`)
+// scriptPattern matches the URL of the script in the page of a dashboard.
+var scriptPattern = regexp.MustCompile(`\./static/js/main\.[0-9a-f]+\.js`)
 
-// startRay runs a cluster with a head alone in the namespace of the team, whose client port has a name below rayDomain in its certificate.
+// startRay creates a RayCluster without workers in the namespace of the team. The certificate of its client port has a name in rayDomain.
 func (t tenants) startRay(ctx context.Context) {
 	GinkgoHelper()
 	Expect(images.Ray(ctx, store)).To(Succeed())
@@ -46,12 +46,12 @@ func (t tenants) startRay(ctx context.Context) {
 	kubeRay.start(ctx)
 	kubeRay.waitReady(ctx)
 	kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "codeflare-operator-config", "--from-literal=config.yaml=kuberay: {ingressDomain: "+rayDomain+"}")
-	apply(ctx, t.team, changedSample("raycluster.yaml", `requests: {cpu: "1", memory: 2Gi}`, "requests: {cpu: 200m, memory: 1Gi}",
+	apply(ctx, t.team, readSample("raycluster.yaml", `requests: {cpu: "1", memory: 2Gi}`, "requests: {cpu: 200m, memory: 1Gi}",
 		"replicas: 1\n      minReplicas: 1", "replicas: 0\n      minReplicas: 0"))
 	kubectl(ctx, "-n", t.team, "wait", "raycluster/demo", "--for=condition=HeadPodReady", fmt.Sprint("--timeout=", podTimeout))
 }
 
-// expectDashboard expects that a dashboard, whose pages have relative links, is reached by those who may get pods.
+// expectDashboard expects that only users who may get pods reach a dashboard, including the script to which its page links.
 func (t tenants) expectDashboard(ctx context.Context, e *edge, url string) {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
@@ -64,12 +64,12 @@ func (t tenants) expectDashboard(ctx context.Context, e *edge, url string) {
 	})
 	page, err := e.send(ctx, call{method: http.MethodGet, url: url + "/", token: ana})
 	Expect(err).NotTo(HaveOccurred())
-	asset := script.FindString(page)
+	asset := scriptPattern.FindString(page)
 	Expect(asset).NotTo(BeEmpty(), page)
 	Expect(e.send(ctx, call{method: http.MethodGet, url: url + strings.TrimPrefix(asset, "."), token: ana})).To(HavePrefix("200 "))
 }
 
-// expectLog submits a job and follows its output over a web socket, as `ray job logs --follow` does.
+// expectLog submits a job and follows its log over a WebSocket, as `ray job logs --follow` does.
 func (t tenants) expectLog(ctx context.Context, e *edge, url string) {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
@@ -89,12 +89,12 @@ func (t tenants) expectLog(ctx context.Context, e *edge, url string) {
 	tail := url + "/api/jobs/" + submitted.ID + "/logs/tail"
 	_, err = e.listen(ctx, call{url: tail})
 	Expect(err).To(MatchError(ContainSubstring("401")))
-	begin := time.Now()
+	start := time.Now()
 	Expect(e.listen(ctx, call{url: tail, token: ana})).To(SatisfyAll(ContainSubstring("line 0"), ContainSubstring("line 5")))
-	Expect(time.Since(begin)).To(BeNumerically(">", 15*time.Second), "otherwise nothing is proven about the limit of Envoy")
+	Expect(time.Since(start)).To(BeNumerically(">", 15*time.Second), "the log ended before the limit of Envoy")
 }
 
-// expectRayClient runs a task from the namespace of the other team through the client port, by name and TLS.
+// expectRayClient runs a task through the client port over TLS, from the namespace of the other team.
 func (t tenants) expectRayClient(ctx context.Context, e *edge) {
 	GinkgoHelper()
 	host := "rayclient-demo-" + t.team + "." + rayDomain
@@ -102,10 +102,10 @@ func (t tenants) expectRayClient(ctx context.Context, e *edge) {
 	demo := &unstructured.Unstructured{}
 	demo.SetGroupVersionKind(raycluster.GVK)
 	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: t.team, Name: "demo"}, demo)).To(Succeed())
-	authority := (&rayDemo{namespace: t.team}).secret(ctx, raycluster.View(demo.Object).Names().CASecret)
-	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.other, Name: "authority"}, Data: authority.Data})).To(Succeed())
+	caSecret := (&rayDemo{namespace: t.team}).secret(ctx, raycluster.View(demo.Object).Names().CASecret)
+	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.other, Name: "authority"}, Data: caSecret.Data})).To(Succeed())
 	apply(ctx, t.other, strings.Replace(rayFile("client.yaml"), "spec:\n", fmt.Sprintf("spec:\n  hostAliases: [{ip: %s, hostnames: [%s, x%s]}]\n", e.address, host, host), 1))
-	podReady(ctx, t.other, "client")
+	waitPodReady(ctx, t.other, "client")
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		return runPython(ctx, t.other, "client", "main", "client.py", host+":443")
 	}, podTimeout).Should(Equal("42"))

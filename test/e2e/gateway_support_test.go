@@ -33,20 +33,20 @@ const (
 	proxyPods      = "--selector=gateway.envoyproxy.io/owning-gateway-name=public"
 )
 
-// gatewaySettings publish all servers by the Gateway.
+// gatewaySettings are variables of the operator that publish all servers through the Gateway.
 var gatewaySettings = []string{
 	"EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=" + gatewayNamespace, "GATEWAY_DOMAIN=" + gatewayHost,
 	"MLFLOW_GATEWAY_NAME=public", "MLFLOW_GATEWAY_NAMESPACE=" + gatewayNamespace, "MLFLOW_URL=https://" + gatewayHost,
 }
 
-// configure sets variables of the operator, and waits for its rollout.
+// configure sets variables of the operator and waits for its rollout.
 func configure(ctx context.Context, settings ...string) {
 	GinkgoHelper()
 	kubectl(ctx, append([]string{"-n", operatorNamespace, "set", "env", managerDeployment}, settings...)...)
-	rolledOut(ctx, operatorNamespace, managerDeployment)
+	waitRollout(ctx, operatorNamespace, managerDeployment)
 }
 
-// startGateway installs Envoy Gateway by its chart and a Gateway, and returns the edge when it is programmed.
+// startGateway installs Envoy Gateway with its chart, creates a Gateway, and returns its edge after the Gateway is programmed.
 func startGateway(ctx context.Context) *edge {
 	GinkgoHelper()
 	controller, err := cluster.BuildPeer(ctx, cluster.EnvoyGateway, GinkgoWriter)
@@ -69,7 +69,7 @@ func startGateway(ctx context.Context) *edge {
 	e := newEdge(gatewayHost)
 	e.secret(ctx, gatewayNamespace, "public-tls")
 	apply(ctx, "", gatewayObjects)
-	rolledOut(ctx, envoyNamespace, "deployment/envoy-gateway")
+	waitRollout(ctx, envoyNamespace, "deployment/envoy-gateway")
 	kubectl(ctx, "-n", gatewayNamespace, "wait", "gateway/public", "--for=condition=Programmed", fmt.Sprint("--timeout=", podTimeout))
 	e.address = kubectl(ctx, "-n", envoyNamespace, "get", "service", proxyPods, "-o", "jsonpath={.items[*].spec.clusterIP}")
 	return e
@@ -84,7 +84,7 @@ func envoyMetrics(ctx context.Context) (string, error) {
 	return (&edge{address: pod}).get(ctx, "http://envoy:19001/stats/prometheus")
 }
 
-// gatewayAPI returns the folder of the module with the CRDs, in the version of the operator.
+// gatewayAPI returns the folder of the module of the Gateway API, in the version that go.mod requires.
 func gatewayAPI(ctx context.Context) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
@@ -94,7 +94,7 @@ func gatewayAPI(ctx context.Context) string {
 	return strings.TrimSpace(string(output))
 }
 
-// envoyGatewayManifests renders the chart, whose values are a template of its Makefile.
+// envoyGatewayManifests returns the manifests of the chart, whose values file is a template with variables.
 func envoyGatewayManifests(ctx context.Context, chart string) string {
 	GinkgoHelper()
 	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
@@ -118,8 +118,8 @@ func envoyGatewayManifests(ctx context.Context, chart string) string {
 	return string(rendered)
 }
 
-// describeGateway prints the state of the Gateway after a failure.
-func describeGateway(ctx context.Context) {
+// printGateway prints the state of the Gateway after a failure.
+func printGateway(ctx context.Context) {
 	printIfFailed(ctx, tryKubectl, [][]string{
 		{"get", "gateways,httproutes,tlsroutes,backendtlspolicies", "-A", "-o", "yaml"},
 		{"-n", envoyNamespace, "logs", "deployment/envoy-gateway", "--tail=60"},

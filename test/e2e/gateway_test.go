@@ -23,7 +23,7 @@ const (
 //go:embed testdata/impostor.yaml
 var impostor string
 
-// Requests arrive at Envoy from outside of all pods; Envoy Gateway configures it by the objects of the operator, and then Contour.
+// The specs send requests to Envoy from outside the pods. First Envoy Gateway, then Contour configures Envoy with the objects of the operator.
 var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	var (
 		e *edge
@@ -31,44 +31,44 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		ownCluster(ctx, "gateway")
+		startOwnCluster(ctx, "gateway")
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		e = startGateway(ctx)
 		configure(ctx, gatewaySettings...)
 		t = newTenants(ctx)
 		t.create(ctx)
-		packModelMesh(ctx)
+		buildModelMeshImages(ctx)
 		startModelMesh(ctx)
 		t.serve(ctx)
 		t.startRay(ctx)
 	}, NodeTimeout(startTimeout))
 
-	AfterEach(func(ctx SpecContext) { describeGateway(ctx) }, NodeTimeout(time.Minute))
+	AfterEach(func(ctx SpecContext) { printGateway(ctx) }, NodeTimeout(time.Minute))
 
-	It("MLflow is reached by those who may, and artifacts take as long as they need", func(ctx SpecContext) {
+	It("authorized users reach MLflow, and transfers of artifacts have no time limit", func(ctx SpecContext) {
 		url := gatewayURL + "/mlflow"
 		Expect(mlflowField(ctx, ".status.url")).To(Equal(url))
 		t.expectMLflow(ctx, e, url)
-		e.expectStrangers(ctx, url+"/")
+		e.expectHostAndTLS(ctx, url+"/")
 		t.expectArtifacts(ctx, e, url)
 	}, SpecTimeout(specTimeout))
 
-	It("a registry is reached by those who may", func(ctx SpecContext) {
+	It("authorized users reach a registry", func(ctx SpecContext) {
 		t.expectRegistry(ctx, e, registryURL)
-		e.expectStrangers(ctx, registryURL)
+		e.expectHostAndTLS(ctx, registryURL)
 		Expect(kubectl(ctx, "-n", t.team, "get", "modelregistry", sample, "-o", "jsonpath={.status.hosts[0]}")).To(Equal(gatewayHost + "/model-registry/" + sample))
 	}, SpecTimeout(specTimeout))
 
-	It("the catalog is reached by users of the cluster", func(ctx SpecContext) {
+	It("users of the cluster reach the catalog", func(ctx SpecContext) {
 		t.expectCatalog(ctx, e, gatewayURL+"/catalog/")
-		e.expectStrangers(ctx, gatewayURL+"/catalog/")
+		e.expectHostAndTLS(ctx, gatewayURL+"/catalog/")
 	}, SpecTimeout(specTimeout))
 
-	It("a server with a certificate of another CA is not reached", func(ctx SpecContext) {
+	It("no client reaches a server with a certificate of another CA", func(ctx SpecContext) {
 		apply(ctx, operatorNamespace, impostor)
 		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "impostor") }, NodeTimeout(podTimeout))
-		podReady(ctx, operatorNamespace, "impostor")
-		// Envoy repeats a request at the other pod if one has no valid certificate, and counts that.
+		waitPodReady(ctx, operatorNamespace, "impostor")
+		// Envoy retries a request at the other pod if the certificate of one is invalid, and counts the error.
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			Expect(e.send(ctx, call{method: http.MethodGet, url: gatewayURL + "/mlflow/health"})).NotTo(ContainSubstring("impostor"))
 			return envoyMetrics(ctx)
@@ -81,7 +81,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 			kubectl(ctx, "-n", gatewayNamespace, "patch", "gateway", "public", "--type=json", "-p",
 				fmt.Sprintf(`[{"op": "replace", "path": "/spec/listeners/0/allowedRoutes/namespaces/from", "value": %q}]`, from))
 		}
-		accepted := func(ctx context.Context) []string {
+		routeReasons := func(ctx context.Context) []string {
 			const path = `jsonpath={.items[*].status.conditions[?(@.type=="RouteAccepted")].reason}`
 			return []string{
 				kubectl(ctx, "get", "mlflow", "-o", path),
@@ -89,32 +89,32 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 				kubectl(ctx, "-n", t.team, "get", "catalogs.aihub.opendatahub.io", "-o", path),
 			}
 		}
-		Expect(accepted(ctx)).To(HaveEach(""))
+		Expect(routeReasons(ctx)).To(HaveEach(""))
 		allow("Same")
-		Eventually(ctx, accepted, podTimeout).Should(HaveEach("NotAllowedByListeners"))
+		Eventually(ctx, routeReasons, podTimeout).Should(HaveEach("NotAllowedByListeners"))
 		Expect(mlflowField(ctx, ".status.url")).NotTo(ContainSubstring(gatewayHost))
 		Expect(kubectl(ctx, "-n", t.team, "get", "modelregistry", sample, "-o", "jsonpath={.status.hosts}")).NotTo(ContainSubstring(gatewayHost))
 		Eventually(ctx, e.send).WithArguments(call{url: registryURL}).Should(HavePrefix("404 "))
 		allow("All")
-		Eventually(ctx, accepted, podTimeout).Should(HaveEach(""))
+		Eventually(ctx, routeReasons, podTimeout).Should(HaveEach(""))
 		t.expectRegistry(ctx, e, registryURL)
 		Expect(mlflowField(ctx, ".status.url")).To(Equal(gatewayURL + "/mlflow"))
 	}, SpecTimeout(specTimeout))
 
-	It("the dashboard of a Ray cluster is reached by those who may, with the log of a job", func(ctx SpecContext) {
+	It("authorized users reach the dashboard of a Ray cluster, and follow the log of a job", func(ctx SpecContext) {
 		url := gatewayURL + "/ray/" + t.team + "/demo"
 		e.expect(ctx, []exchange{{call{url: url}, "302 " + url + "/"}})
 		t.expectDashboard(ctx, e, url)
-		e.expectStrangers(ctx, url+"/")
+		e.expectHostAndTLS(ctx, url+"/")
 		t.expectLog(ctx, e, url)
 	}, SpecTimeout(specTimeout))
 
-	It("a Ray cluster is reached by clients with a certificate of its CA", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
+	It("clients with a certificate of its CA reach a Ray cluster", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
 
 	It("authorized clients reach a model over REST only", func(ctx SpecContext) {
 		url := gatewayURL + "/modelmesh/" + t.models.name
 		t.expectModel(ctx, e, url+"/v2/models/digits-isvc/infer")
-		e.expectStrangers(ctx, url+"/v2/models/digits-isvc")
+		e.expectHostAndTLS(ctx, url+"/v2/models/digits-isvc")
 		By("sending gRPC requests, and requests for models that are not published")
 		for _, path := range []string{gatewayURL + "/inference.GRPCInferenceService/ModelInfer", url + "/v2/models/other/infer"} {
 			Expect(e.send(ctx, call{method: http.MethodPost, url: path, token: t.token(ctx, "ana"), body: modelMeshExamples()[0].request})).To(HavePrefix("404 "))

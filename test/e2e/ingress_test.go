@@ -21,7 +21,8 @@ const (
 	ingressSecret = "-ingress-tls"
 )
 
-// ingressSettings publish all servers by Ingresses, with the annotations that docs/install.md lists for Contour.
+// ingressSettings are variables of the operator that publish all servers through Ingresses. The annotations are those of docs/install.md
+// for Contour.
 var ingressSettings = []string{
 	"EXPOSURE=ingress", "INGRESS_CLASS=contour", "INGRESS_DOMAIN=" + ingressDomain,
 	"INGRESS_ANNOTATIONS=cert-manager.io/cluster-issuer=public,ingress.kubernetes.io/force-ssl-redirect=true," +
@@ -29,7 +30,7 @@ var ingressSettings = []string{
 	"MLFLOW_URL=", "MLFLOW_GATEWAY_NAME=", "MLFLOW_GATEWAY_NAMESPACE=",
 }
 
-// startContour installs Contour from the manifests of its release, and returns its proxy.
+// startContour installs Contour with the manifests of its release, and returns the edge of its proxy.
 func startContour(ctx context.Context) *edge {
 	GinkgoHelper()
 	program, err := cluster.BuildPeer(ctx, cluster.Contour, GinkgoWriter)
@@ -39,7 +40,7 @@ func startContour(ctx context.Context) *edge {
 	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "examples", "contour"))
 	for _, workload := range []string{"deployment/contour", "daemonset/envoy"} {
-		rolledOut(ctx, contourNamespace, workload)
+		waitRollout(ctx, contourNamespace, workload)
 	}
 	e := newEdge("*."+ingressDomain, "*."+rayDomain)
 	e.otherHost, e.noTLS = "421 ", "301 https://"
@@ -47,8 +48,8 @@ func startContour(ctx context.Context) *edge {
 	return e
 }
 
-// published waits for an Ingress, stores its certificate, as cert-manager does, and returns its URL.
-func (e *edge) published(ctx context.Context, namespace, name string) string {
+// waitPublished waits for an Ingress, creates the Secret with its certificate, as cert-manager does, and returns its URL.
+func (e *edge) waitPublished(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	var host string
 	Eventually(ctx, func(ctx context.Context) (err error) {
@@ -59,7 +60,7 @@ func (e *edge) published(ctx context.Context, namespace, name string) string {
 	return "https://" + host
 }
 
-// describeIngress requires the servers that run for the specs of a Gateway.
+// describeIngress describes the specs of an Ingress, with the servers that the specs of the Gateway have created.
 func describeIngress(t *tenants) {
 	var e *edge
 
@@ -76,44 +77,44 @@ func describeIngress(t *tenants) {
 		})
 	}, NodeTimeout(podTimeout))
 
-	It("MLflow is reached by those who may, and artifacts take as long as they need", func(ctx SpecContext) {
-		url := e.published(ctx, operatorNamespace, "mlflow") + "/mlflow"
+	It("authorized users reach MLflow, and transfers of artifacts have no time limit", func(ctx SpecContext) {
+		url := e.waitPublished(ctx, operatorNamespace, "mlflow") + "/mlflow"
 		Expect(url).To(Equal("https://mlflow." + ingressDomain + "/mlflow"))
-		awaitMLflow(ctx)
+		waitMLflowReady(ctx)
 		Expect(mlflowField(ctx, ".status.url")).To(Equal(url))
 		t.expectMLflow(ctx, e, url)
-		e.expectStrangers(ctx, url+"/")
+		e.expectHostAndTLS(ctx, url+"/")
 		t.expectArtifacts(ctx, e, url)
 	}, SpecTimeout(specTimeout))
 
-	It("a registry is reached by those who may", func(ctx SpecContext) {
-		url := e.published(ctx, t.team, sample+"-https")
+	It("authorized users reach a registry", func(ctx SpecContext) {
+		url := e.waitPublished(ctx, t.team, sample+"-https")
 		Expect(url).To(Equal("https://" + sample + "-rest." + ingressDomain))
 		t.expectRegistry(ctx, e, url+models)
-		e.expectStrangers(ctx, url+models)
+		e.expectHostAndTLS(ctx, url+models)
 	}, SpecTimeout(specTimeout))
 
-	It("the catalog is reached by users of the cluster", func(ctx SpecContext) {
-		url := e.published(ctx, t.team, "model-catalog-https")
+	It("users of the cluster reach the catalog", func(ctx SpecContext) {
+		url := e.waitPublished(ctx, t.team, "model-catalog-https")
 		t.expectCatalog(ctx, e, url+"/")
-		e.expectStrangers(ctx, url+"/")
+		e.expectHostAndTLS(ctx, url+"/")
 	}, SpecTimeout(specTimeout))
 
-	It("the dashboard of a Ray cluster is reached by those who may, with the log of a job", func(ctx SpecContext) {
-		url := e.published(ctx, t.team, "ray-dashboard-demo")
+	It("authorized users reach the dashboard of a Ray cluster, and follow the log of a job", func(ctx SpecContext) {
+		url := e.waitPublished(ctx, t.team, "ray-dashboard-demo")
 		t.expectDashboard(ctx, e, url)
-		e.expectStrangers(ctx, url+"/")
+		e.expectHostAndTLS(ctx, url+"/")
 		t.expectLog(ctx, e, url)
 	}, SpecTimeout(specTimeout))
 
 	It("authorized clients reach a model over REST", func(ctx SpecContext) {
-		url := e.published(ctx, t.models.name, "digits-isvc")
+		url := e.waitPublished(ctx, t.models.name, "digits-isvc")
 		Expect(url).To(Equal(fmt.Sprintf("https://digits-isvc-%s.%s", t.models.name, ingressDomain)))
 		t.expectModel(ctx, e, url+"/v2/models/digits-isvc/infer")
-		e.expectStrangers(ctx, url+"/v2/models/digits-isvc")
+		e.expectHostAndTLS(ctx, url+"/v2/models/digits-isvc")
 	}, SpecTimeout(specTimeout))
 
-	It("the operator has removed what published the servers by the Gateway", func(ctx SpecContext) {
+	It("the operator has deleted the objects that published the servers through the Gateway", func(ctx SpecContext) {
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return tryKubectl(ctx, "", "get", "httproutes,backendtlspolicies,referencegrants", "-A", "-o", "name")
 		}, podTimeout).Should(BeEmpty())

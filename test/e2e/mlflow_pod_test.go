@@ -32,28 +32,28 @@ var (
 const (
 	// throttled is the name of a server with a low CPU limit.
 	throttled = "mlflow-throttled"
-	// impatience is the time after which a server without a startup probe was restarted.
-	impatience = 60 * time.Second
+	// livenessLimit is the time after which the liveness probe would restart a server without a startup probe.
+	livenessLimit = 60 * time.Second
 )
 
-// startWriter starts a client that writes in the background until the end of the spec.
+// startWriter starts a client that writes in the background. It stops the client after the spec.
 func (t mlflowTeam) startWriter(ctx context.Context) {
 	GinkgoHelper()
 	_, err := tryKubectl(ctx, mlflowWriter, "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c",
 		"rm -f /tmp/stop; cat > /tmp/writer.py; python3 -u /tmp/writer.py > /tmp/acknowledged 2> /tmp/writer.log < /dev/null &")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) error {
-		_, err := inPod(ctx, t.namespace, "client", "touch /tmp/stop")
+		_, err := runInPod(ctx, t.namespace, "client", "touch /tmp/stop")
 		return err
 	})
-	t.writesOn(ctx)
+	t.waitForWrites(ctx)
 }
 
-// writesOn waits until the server has acknowledged more writes.
-func (t mlflowTeam) writesOn(ctx context.Context) {
+// waitForWrites waits until the server has acknowledged more writes.
+func (t mlflowTeam) waitForWrites(ctx context.Context) {
 	GinkgoHelper()
 	count := func(ctx context.Context) (int, error) {
-		output, err := inPod(ctx, t.namespace, "client", "wc -l < /tmp/acknowledged")
+		output, err := runInPod(ctx, t.namespace, "client", "wc -l < /tmp/acknowledged")
 		if err != nil {
 			return 0, err
 		}
@@ -61,22 +61,22 @@ func (t mlflowTeam) writesOn(ctx context.Context) {
 	}
 	before, err := count(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, count, podTimeout).Should(BeNumerically(">", before+5), "the writer gets no further")
+	Eventually(ctx, count, podTimeout).Should(BeNumerically(">", before+5), "no more writes are acknowledged")
 }
 
-// podsOf returns the pods of a server.
-func podsOf(ctx context.Context, app string) []corev1.Pod {
+// listServerPods returns the pods of a server.
+func listServerPods(ctx context.Context, app string) []corev1.Pod {
 	GinkgoHelper()
 	var pods corev1.PodList
 	Expect(env.Admin.List(ctx, &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"app": app})).To(Succeed())
 	return pods.Items
 }
 
-// servers returns the uvicorn processes of MLflow in a pod.
-func servers(pod types.UID) []int {
+// serverProcesses returns the uvicorn processes of MLflow in a pod.
+func serverProcesses(pod types.UID) []int {
 	GinkgoHelper()
 	var found []int
-	for _, pid := range processesOf(string(pod)) {
+	for _, pid := range podProcesses(string(pod)) {
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && bytes.Contains(command, []byte("\x00uvicorn\x00")) {
 			found = append(found, pid)
@@ -85,62 +85,62 @@ func servers(pod types.UID) []int {
 	return found
 }
 
-// replaceServer deletes the pod of the server while a client writes. An open connection keeps the server running.
+// replaceServer deletes the pod of the server while a client writes. An open connection delays the exit of the server.
 func replaceServer(ctx context.Context, team mlflowTeam) {
 	GinkgoHelper()
 	team.startWriter(ctx)
-	pods := podsOf(ctx, "mlflow")
+	pods := listServerPods(ctx, "mlflow")
 	Expect(pods).To(HaveLen(1))
-	old := pods[0]
-	running := servers(old.UID)
-	Expect(running).NotTo(BeEmpty(), "otherwise no second server would be seen")
-	kubectl(ctx, "-n", operatorNamespace, "delete", "pod", old.Name, "--wait=false")
-	next := func(ctx context.Context) *corev1.Pod {
-		return onlyPod(ctx, operatorNamespace, client.MatchingLabels{"app": "mlflow"})
+	previous := pods[0]
+	serverPIDs := serverProcesses(previous.UID)
+	Expect(serverPIDs).NotTo(BeEmpty(), "no server process found")
+	kubectl(ctx, "-n", operatorNamespace, "delete", "pod", previous.Name, "--wait=false")
+	nextPod := func(ctx context.Context) *corev1.Pod {
+		return waitSinglePod(ctx, operatorNamespace, client.MatchingLabels{"app": "mlflow"})
 	}
 	Eventually(ctx, func(ctx context.Context) (string, error) {
-		return tryKubectl(ctx, "", "-n", operatorNamespace, "logs", next(ctx).Name)
+		return tryKubectl(ctx, "", "-n", operatorNamespace, "logs", nextPod(ctx).Name)
 	}, podTimeout).Should(ContainSubstring("Another server still uses this volume"))
-	Expect(servers(next(ctx).UID)).To(BeEmpty())
-	Expect(servers(old.UID)).NotTo(BeEmpty(), "the first server is gone already")
-	for _, pid := range running { // each would exit on its own in less than a minute
+	Expect(serverProcesses(nextPod(ctx).UID)).To(BeEmpty())
+	Expect(serverProcesses(previous.UID)).NotTo(BeEmpty(), "the first server has already exited")
+	for _, pid := range serverPIDs { // without the signal, each would exit after up to a minute
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
-		if len(servers(old.UID)) > 0 && len(servers(next(ctx).UID)) > 0 {
+		if len(serverProcesses(previous.UID)) > 0 && len(serverProcesses(nextPod(ctx).UID)) > 0 {
 			return false, StopTrying("two servers use one file")
 		}
-		return !readySince(next(ctx)).IsZero(), nil
+		return !readySince(nextPod(ctx)).IsZero(), nil
 	}, podTimeout).Should(BeTrue())
-	team.writesOn(ctx)
+	team.waitForWrites(ctx)
 	Expect(team.python(ctx, team.namespace, mlflowMissing)).To(BeEmpty())
 }
 
-// startThrottled creates another server from the pod template of the MLflow, with a low CPU limit and its own volume. It starts
-// while other specs run.
+// startThrottled creates a server from the pod template of the MLflow, with a low CPU limit and its own volume. It does not wait
+// for the server: other specs run during its startup.
 func startThrottled(ctx context.Context) {
 	GinkgoHelper()
 	var server appsv1.Deployment
 	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "mlflow"}, &server)).To(Succeed())
 	labels := map[string]string{"app": throttled}
-	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: throttled}, Spec: server.Spec}
-	other.Spec.Selector, other.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
-	other.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("70m")}}
-	for i := range other.Spec.Template.Spec.Volumes {
-		volume := &other.Spec.Template.Spec.Volumes[i]
+	slow := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: throttled}, Spec: server.Spec}
+	slow.Spec.Selector, slow.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	slow.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("70m")}}
+	for i := range slow.Spec.Template.Spec.Volumes {
+		volume := &slow.Spec.Template.Spec.Volumes[i]
 		if volume.PersistentVolumeClaim != nil {
 			volume.VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 		}
 	}
-	Expect(env.Admin.Create(ctx, other)).To(Succeed())
+	Expect(env.Admin.Create(ctx, slow)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "deployment", throttled) })
 }
 
-// expectThrottled waits until that server is ready, and returns its startup time and number of restarts.
-func expectThrottled(ctx context.Context) (took time.Duration, restarts int32) {
+// expectThrottled waits until the throttled server is ready, and returns its startup time and number of restarts.
+func expectThrottled(ctx context.Context) (startup time.Duration, restarts int32) {
 	GinkgoHelper()
-	rolledOut(ctx, operatorNamespace, "deployment/"+throttled)
-	pods := podsOf(ctx, throttled)
+	waitRollout(ctx, operatorNamespace, "deployment/"+throttled)
+	pods := listServerPods(ctx, throttled)
 	Expect(pods).To(HaveLen(1))
 	status := pods[0].Status.ContainerStatuses[0]
 	Expect(status.State.Running).NotTo(BeNil())

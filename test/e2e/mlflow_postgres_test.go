@@ -20,7 +20,7 @@ import (
 //go:embed testdata/mlflow_earlier.yaml
 var mlflowEarlier string
 
-// readEarlier prints the data that the pod of mlflow_earlier.yaml wrote: the loss of the run argv[1], and the model.
+// readEarlier prints data that the pod of mlflow_earlier.yaml wrote: the loss of the run argv[1], and the name of the model.
 const readEarlier = `
 import sys
 import mlflow
@@ -28,14 +28,14 @@ client = mlflow.MlflowClient()
 print(client.get_run(sys.argv[1]).data.metrics["loss"], client.get_registered_model("earlier").name)
 `
 
-// inDatabase runs a statement in the database of make apply-kind.
-func inDatabase(ctx context.Context, statement string) string {
+// runInDatabase executes a statement in the database that make apply-kind deploys, and returns the output.
+func runInDatabase(ctx context.Context, statement string) string {
 	GinkgoHelper()
 	return kubectl(ctx, "-n", operatorNamespace, "exec", "deployment/postgres-deployment", "--", "sh", "-c",
 		`psql -h /run/postgresql -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc '`+statement+`'`)
 }
 
-// removeDatabase deletes the objects of make apply-kind other than MLflow.
+// removeDatabase deletes the database that make apply-kind deploys.
 func removeDatabase(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", operatorNamespace, "delete", "--ignore-not-found", "deployment/postgres-deployment", "service/postgres-service",
@@ -46,8 +46,10 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 	const revision = "SELECT version_num FROM alembic_version"
 	var (
 		team mlflowTeam
-		// old is the database revision before the migration, run the ID of a run in that database.
-		old, run string
+		// oldRevision is the revision of the database before the migration.
+		oldRevision string
+		// run is the ID of a run in the database before the migration.
+		run string
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -64,30 +66,30 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 		var server client.Object
 		for _, object := range objects {
 			if object.GetObjectKind().GroupVersionKind().Kind == "MLflow" {
-				server = object // applied when the database has data to migrate
+				server = object // applied after the database has data to migrate
 				continue
 			}
 			Expect(deployer.Apply(ctx, object)).To(Succeed())
 		}
-		rolledOut(ctx, operatorNamespace, "deployment/postgres-deployment")
+		waitRollout(ctx, operatorNamespace, "deployment/postgres-deployment")
 		apply(ctx, operatorNamespace, mlflowEarlier)
 		kubectl(ctx, "-n", operatorNamespace, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/mlflow-earlier", fmt.Sprint("--timeout=", podTimeout))
 		written := strings.Fields(kubectl(ctx, "-n", operatorNamespace, "logs", "mlflow-earlier"))
 		run = written[len(written)-1]
 		Expect(written[len(written)-2]).To(Equal("3.12.0"))
-		old = inDatabase(ctx, revision)
+		oldRevision = runInDatabase(ctx, revision)
 
 		DeferCleanup(removeMLflow)
 		Expect(deployer.Apply(ctx, server)).To(Succeed())
-		awaitMLflow(ctx)
-		team.trust(ctx)
+		waitMLflowReady(ctx)
+		team.copyCA(ctx)
 	}, NodeTimeout(startTimeout))
 
-	It("migrates a database of an earlier release with its data", func(ctx SpecContext) {
-		Expect(old).NotTo(BeEmpty())
-		Expect(inDatabase(ctx, revision)).NotTo(Equal(old))
+	It("migrates a database of an earlier release and keeps its data", func(ctx SpecContext) {
+		Expect(oldRevision).NotTo(BeEmpty())
+		Expect(runInDatabase(ctx, revision)).NotTo(Equal(oldRevision))
 		Expect(mlflowField(ctx, ".status['version','migration.outcome']")).To(Equal("3.14.0 Completed"))
-		// Data from before the introduction of workspaces is in the workspace default.
+		// The migration assigns data without a workspace to the workspace default.
 		for _, role := range []string{"view", "edit"} {
 			kubectl(ctx, "-n", "default", "create", "rolebinding", "ana-"+role, "--clusterrole=mlflow-operator-mlflow-"+role,
 				"--serviceaccount="+team.namespace+":ana")
@@ -98,7 +100,7 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 
 	It("keeps runs, artifacts and models of a client", func(ctx SpecContext) {
 		written := team.write(ctx)
-		Expect(team.read(ctx, written)).To(Equal(wroteAll))
-		Expect(inDatabase(ctx, "SELECT run_uuid FROM runs")).To(ContainSubstring(written))
+		Expect(team.read(ctx, written)).To(Equal(completeRun))
+		Expect(runInDatabase(ctx, "SELECT run_uuid FROM runs")).To(ContainSubstring(written))
 	}, SpecTimeout(specTimeout))
 })

@@ -18,16 +18,16 @@ var (
 	mlflowWrite string
 	//go:embed testdata/mlflow_read.py
 	mlflowRead string
-	//go:embed testdata/mlflow_ask.py
-	mlflowAsk string
+	//go:embed testdata/mlflow_request.py
+	mlflowRequest string
 	//go:embed testdata/mlflow_trace.py
 	mlflowTrace string
 )
 
 const (
 	mlflowClaim = "mlflow-pvc"
-	// wroteAll is the output of mlflow_read.py for a complete run.
-	wroteAll = "0.1 0.25 weights weights True"
+	// completeRun is the output of mlflow_read.py for a complete run.
+	completeRun = "0.1 0.25 weights weights True"
 )
 
 // mlflowTeam is a namespace with users and a pod with the client of MLflow.
@@ -35,27 +35,27 @@ type mlflowTeam struct{ namespace string }
 
 func newMLflowTeam(ctx context.Context) mlflowTeam {
 	GinkgoHelper()
-	team := mlflowTeam{restrictedNamespace(ctx, "team")}
+	team := mlflowTeam{createRestrictedNamespace(ctx, "team")}
 	apply(ctx, team.namespace, mlflowUser)
 	return team
 }
 
-// python runs a script in the client pod, in a workspace.
+// python runs a script for a workspace in the client pod, and returns the output.
 func (t mlflowTeam) python(ctx context.Context, workspace, script string, args ...string) (string, error) {
 	command := append([]string{"-n", t.namespace, "exec", "-i", "client", "--", "env", "MLFLOW_WORKSPACE=" + workspace, "python3", "-"}, args...)
 	return tryKubectl(ctx, script, command...)
 }
 
-// trust copies the CA of the server, which differs for each MLflow, into the client pod.
-func (t mlflowTeam) trust(ctx context.Context) {
+// copyCA copies the CA certificate of the server to the client pod. Each MLflow has another CA.
+func (t mlflowTeam) copyCA(ctx context.Context) {
 	GinkgoHelper()
-	podReady(ctx, t.namespace, "client")
-	_, err := tryKubectl(ctx, mlflowAuthority(ctx), "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c", "cat > /tmp/ca.crt")
+	waitPodReady(ctx, t.namespace, "client")
+	_, err := tryKubectl(ctx, mlflowCA(ctx), "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c", "cat > /tmp/ca.crt")
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// mlflowAuthority returns the CA certificate of the server.
-func mlflowAuthority(ctx context.Context) string {
+// mlflowCA returns the CA certificate of the server.
+func mlflowCA(ctx context.Context) string {
 	GinkgoHelper()
 	return kubectl(ctx, "-n", operatorNamespace, "get", "secret", "mlflow-tls", "-o", `go-template={{index .data "ca.crt" | base64decode}}`)
 }
@@ -76,10 +76,10 @@ func (t mlflowTeam) read(ctx context.Context, run string) string {
 	return output
 }
 
-// status returns the status code of a request, which is sent without a token if token is empty.
+// status sends a request, without a token if token is empty, and returns the status code.
 func (t mlflowTeam) status(ctx context.Context, token, path string, body ...string) string {
 	GinkgoHelper()
-	output, err := t.python(ctx, t.namespace, mlflowAsk, append([]string{path, token}, body...)...)
+	output, err := t.python(ctx, t.namespace, mlflowRequest, append([]string{path, token}, body...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return output
 }
@@ -94,27 +94,27 @@ func mlflowField(ctx context.Context, path string) (string, error) {
 	return tryKubectl(ctx, "", "get", "mlflow", "mlflow", "-o", "jsonpath={"+path+"}")
 }
 
-// awaitMLflow waits until the MLflow is Ready for its current generation. Available is not enough: it stays True before a
-// migration.
-func awaitMLflow(ctx context.Context) {
+// waitMLflowReady waits until the MLflow is Ready in its current generation. Available does not suffice: it stays True until the
+// migration starts.
+func waitMLflowReady(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		return mlflowField(ctx, `.metadata.generation},{.status.conditions[?(@.type=="Ready")]['observedGeneration','status']`)
 	}, podTimeout).Should(Satisfy(func(state string) bool {
 		generation, ready, _ := strings.Cut(state, ",")
 		return ready == generation+" True"
-	}), "the MLflow does not become ready")
+	}), "the MLflow did not become ready")
 }
 
-func inServer(ctx context.Context, script string) string {
+func runInServer(ctx context.Context, script string) string {
 	GinkgoHelper()
-	output, err := inPod(ctx, operatorNamespace, "deployment/mlflow", script)
+	output, err := runInPod(ctx, operatorNamespace, "deployment/mlflow", script)
 	Expect(err).NotTo(HaveOccurred())
 	return output
 }
 
-// runChore runs a CronJob of the MLflow immediately and returns its log.
-func runChore(ctx context.Context, cronJob string) string {
+// runCronJob creates a Job from a CronJob of the MLflow and returns its log.
+func runCronJob(ctx context.Context, cronJob string) string {
 	GinkgoHelper()
 	inNamespace := func(args ...string) []string { return append([]string{"-n", operatorNamespace}, args...) }
 	job := "job/" + cronJob + "-now"

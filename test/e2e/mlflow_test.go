@@ -17,8 +17,8 @@ import (
 // mlflowUpgrade is another tag of the same image.
 const mlflowUpgrade = "quay.io/opendatahub/mlflow:upgrade"
 
-// mlflowChores configures CronJobs whose schedule is not due while the specs run.
-const mlflowChores = `{"spec": {
+// mlflowCronJobs configures CronJobs that are not due while the specs run.
+const mlflowCronJobs = `{"spec": {
 	"garbageCollection": {"schedule": "0 0 1 1 *"},
 	"traceArchival": {"enabled": true, "schedule": "0 0 1 1 *", "location": "file:///mlflow/archive", "retention": "1h"}}}`
 
@@ -27,52 +27,52 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		team mlflowTeam
 		// run is the ID of a run whose artifact and model must survive all specs.
 		run string
-		// manifest is the sample with mlflowChores.
+		// manifest is the sample with mlflowCronJobs.
 		manifest string
 	)
 
 	BeforeAll(func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage, mlflowUpgrade)).To(Succeed())
 		manifest = kubectl(ctx, "patch", "--local", "-f", filepath.Join(checkout, "config", "samples", "mlflow.yaml"),
-			"--type=merge", "-p", mlflowChores, "-o", "yaml")
+			"--type=merge", "-p", mlflowCronJobs, "-o", "yaml")
 		DeferCleanup(removeMLflow)
 		apply(ctx, "", manifest)
 		team = newMLflowTeam(ctx)
 		startBrowser(ctx, team.namespace)
-		awaitMLflow(ctx)
+		waitMLflowReady(ctx)
 		startThrottled(ctx)
-		team.trust(ctx)
+		team.copyCA(ctx)
 	}, NodeTimeout(startTimeout))
 
-	It("migrates an empty database and serves, on a volume that belongs to root", func(ctx SpecContext) {
+	It("migrates an empty database and starts the server on a volume that root owns", func(ctx SpecContext) {
 		Expect(mlflowField(ctx, `.status.conditions[?(@.type=="Migration")].status`)).To(Equal("True"))
-		Expect(mlflowField(ctx, ".status.version")).To(Equal(inServer(ctx, `python3 -c 'from mlflow.version import VERSION; print(VERSION)'`)))
-		Expect(inServer(ctx, "stat -c %u:%g /mlflow; stat -c %U /mlflow/mlflow.db >/dev/null; id -u")).To(Equal("0:1001\n1001"))
+		Expect(mlflowField(ctx, ".status.version")).To(Equal(runInServer(ctx, `python3 -c 'from mlflow.version import VERSION; print(VERSION)'`)))
+		Expect(runInServer(ctx, "stat -c %u:%g /mlflow; stat -c %U /mlflow/mlflow.db >/dev/null; id -u")).To(Equal("0:1001\n1001"))
 	}, SpecTimeout(specTimeout))
 
 	It("allows users with permissions in the namespace by token", func(ctx SpecContext) {
 		const create = "/api/2.0/mlflow/experiments/create"
-		ana, foreign, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
+		ana, stranger, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
 		Expect(team.status(ctx, "", create, body)).To(Equal("401"))
 		Expect(team.status(ctx, "not-a-token", create, body)).To(Equal("401"))
-		Expect(team.status(ctx, foreign, create, body)).To(Equal("403"))
+		Expect(team.status(ctx, stranger, create, body)).To(Equal("403"))
 		Expect(team.status(ctx, ana, create, body)).To(Equal("200"))
-		Expect(team.status(ctx, foreign, "/api/2.0/mlflow/experiments/get-by-name?experiment_name=login")).To(Equal("403"))
+		Expect(team.status(ctx, stranger, "/api/2.0/mlflow/experiments/get-by-name?experiment_name=login")).To(Equal("403"))
 		_, err := team.python(ctx, "default", mlflowWrite)
-		Expect(err).To(MatchError(ContainSubstring("PERMISSION_DENIED")), "a foreign workspace")
+		Expect(err).To(MatchError(ContainSubstring("PERMISSION_DENIED")), "a workspace without permissions")
 	}, SpecTimeout(specTimeout))
 
 	It("keeps runs, artifacts and models of a client", func(ctx SpecContext) {
 		run = team.write(ctx)
-		Expect(team.read(ctx, run)).To(Equal(wroteAll))
-		Expect(inServer(ctx, "find /mlflow/artifacts -path '*"+run+"*' -name weights.txt -exec cat {} +")).To(Equal("weights"))
+		Expect(team.read(ctx, run)).To(Equal(completeRun))
+		Expect(runInServer(ctx, "find /mlflow/artifacts -path '*"+run+"*' -name weights.txt -exec cat {} +")).To(Equal("weights"))
 	}, SpecTimeout(specTimeout))
 
 	It("keeps every acknowledged write when its pod is deleted, with one server at a time on the file", func(ctx SpecContext) {
 		replaceServer(ctx, team)
 	}, SpecTimeout(specTimeout))
 
-	It("shows a run in a browser that is logged in", func(ctx SpecContext) { team.expectPages(ctx) }, SpecTimeout(specTimeout))
+	It("shows a run in a browser that is logged in", func(ctx SpecContext) { team.expectRunPages(ctx) }, SpecTimeout(specTimeout))
 
 	It("is reported as healthy by kubectl odh, next to unhealthy resources", func(ctx SpecContext) { expectStatus(ctx) }, SpecTimeout(specTimeout))
 
@@ -83,38 +83,38 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(team.status(ctx, ana, request+"delete", `{"run_id": "`+deleted+`"}`)).To(Equal("200"))
 		Expect(team.status(ctx, ana, request+"get?run_id="+deleted)).To(Equal("200"), "before garbage collection")
 
-		log := runChore(ctx, "mlflow-gc")
+		log := runCronJob(ctx, "mlflow-gc")
 		Expect(log).To(ContainSubstring(deleted))
 		Expect(log).NotTo(ContainSubstring("Permission denied"))
 		Expect(team.status(ctx, ana, request+"get?run_id="+deleted)).To(Equal("404"))
-		Expect(inServer(ctx, "find /mlflow/artifacts -path '*"+deleted+"*' -type f")).To(BeEmpty())
-		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+		Expect(runInServer(ctx, "find /mlflow/artifacts -path '*"+deleted+"*' -type f")).To(BeEmpty())
+		Expect(team.read(ctx, run)).To(Equal(completeRun))
 	}, SpecTimeout(specTimeout))
 
 	It("archives an old trace [mlflow-97]", func(ctx SpecContext) {
 		Expect(team.python(ctx, team.namespace, mlflowTrace)).To(Equal("200"))
-		Expect(runChore(ctx, "mlflow-trace-archival")).To(ContainSubstring("archived 1 trace(s)"))
-		Expect(inServer(ctx, "find /mlflow/archive -type f")).NotTo(BeEmpty())
+		Expect(runCronJob(ctx, "mlflow-trace-archival")).To(ContainSubstring("archived 1 trace(s)"))
+		Expect(runInServer(ctx, "find /mlflow/archive -type f")).NotTo(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("migrates with another image and rolls it out", func(ctx SpecContext) {
+	It("migrates with a new image and rolls it out", func(ctx SpecContext) {
 		kubectl(ctx, "patch", "mlflow", "mlflow", "--type=merge", "-p",
 			`{"spec": {"image": {"image": "`+mlflowUpgrade+`"}, "migration": {"mode": "Always"}}}`)
-		awaitMLflow(ctx)
+		waitMLflowReady(ctx)
 		Expect(mlflowField(ctx, ".status.migration['outcome','image']")).To(Equal("Completed " + mlflowUpgrade))
 		Expect(tryKubectl(ctx, "", "-n", operatorNamespace, "get", "pods", "--selector=app=mlflow", "--field-selector=status.phase=Running",
 			"-o", "jsonpath={.items[*].spec.containers[0].image}")).To(Equal(mlflowUpgrade))
-		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+		Expect(team.read(ctx, run)).To(Equal(completeRun))
 	}, SpecTimeout(specTimeout))
 
-	It("starts with a fraction of a processor", func(ctx SpecContext) {
-		took, restarts := expectThrottled(ctx)
-		AddReportEntry("a throttled server", fmt.Sprint("was ready after ", took))
-		Expect(took).To(BeNumerically(">", impatience), "otherwise the spec proves nothing")
+	It("starts with a low CPU limit", func(ctx SpecContext) {
+		startup, restarts := expectThrottled(ctx)
+		AddReportEntry("throttled server", fmt.Sprint("ready after ", startup))
+		Expect(startup).To(BeNumerically(">", livenessLimit), "the server started too quickly for the spec to prove anything")
 		Expect(restarts).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
-	It("keeps the claim when it is deleted, and uses it again", func(ctx SpecContext) {
+	It("keeps the PersistentVolumeClaim after its deletion, and uses it again", func(ctx SpecContext) {
 		claim := func() string {
 			return kubectl(ctx, "-n", operatorNamespace, "get", "pvc", mlflowClaim, "-o", "jsonpath={.metadata.uid} {.status.phase}")
 		}
@@ -126,10 +126,10 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(claim()).To(Equal(before))
 
 		apply(ctx, "", manifest)
-		awaitMLflow(ctx)
-		team.trust(ctx)
+		waitMLflowReady(ctx)
+		team.copyCA(ctx)
 		Expect(claim()).To(Equal(before))
 		Expect(strings.Fields(before)).To(HaveExactElements(Not(BeEmpty()), Equal("Bound")))
-		Expect(team.read(ctx, run)).To(Equal(wroteAll))
+		Expect(team.read(ctx, run)).To(Equal(completeRun))
 	}, SpecTimeout(specTimeout))
 })

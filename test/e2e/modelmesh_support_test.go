@@ -37,13 +37,13 @@ var (
 
 const (
 	runtimePods = "--selector=modelmesh-service=modelmesh-serving"
-	// listModels prints the model repository index of MLServer.
+	// listModels is a Python script that prints the model repository index of MLServer.
 	listModels = `from urllib.request import Request, urlopen; ` +
 		`print(urlopen(Request("http://127.0.0.1:8002/v2/repository/index", b"{}", {"Content-Type": "application/json"})).read())`
 )
 
-// packModelMesh builds the images of the runtime pods and of the quickstart.
-func packModelMesh(ctx context.Context) {
+// buildModelMeshImages builds the images of the runtime pods and of the quickstart.
+func buildModelMeshImages(ctx context.Context) {
 	GinkgoHelper()
 	mesh, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/mm", nil, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -61,10 +61,10 @@ func packModelMesh(ctx context.Context) {
 	Expect(images.Commands(ctx, store, images.KubectlImage, kubectlPath)).To(Succeed())
 }
 
-// startModelMesh installs the quickstart of ModelMesh without its Predictor, which another namespace gets.
+// startModelMesh installs the quickstart of ModelMesh without its Predictor.
 func startModelMesh(ctx context.Context) {
 	GinkgoHelper()
-	manage(ctx, "install-kserve-crds")
+	runMake(ctx, "install-kserve-crds")
 	runtimes := kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "runtimes"))
 	quickstart := strings.Split(kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "quickstart")), "\n---\n")
 	quickstart = slices.DeleteFunc(quickstart, func(document string) bool { return strings.Contains(document, "kind: Predictor") })
@@ -77,16 +77,16 @@ func startModelMesh(ctx context.Context) {
 		}, NodeTimeout(podTimeout))
 	}
 	kubectl(ctx, "-n", operatorNamespace, "delete", "configmap", "model-serving-config", "--ignore-not-found")
-	rolledOut(ctx, operatorNamespace, "deployment/etcd")
-	rolledOut(ctx, operatorNamespace, "deployment/minio")
+	waitRollout(ctx, operatorNamespace, "deployment/etcd")
+	waitRollout(ctx, operatorNamespace, "deployment/minio")
 }
 
-// servedNamespace is a namespace with restricted pods, a client, and the connection to the object store.
+// servedNamespace is a namespace that ModelMesh serves, with the Secret of the object store. Its pods are restricted.
 type servedNamespace struct{ name string }
 
 func newServedNamespace(ctx context.Context) servedNamespace {
 	GinkgoHelper()
-	n := servedNamespace{restrictedNamespace(ctx, "models")}
+	n := servedNamespace{createRestrictedNamespace(ctx, "models")}
 	DeferCleanup(func(ctx context.Context) {
 		kubectl(ctx, n.in("delete", "predictors,inferenceservices", "--all", "--timeout=60s")...)
 	}, NodeTimeout(podTimeout))
@@ -98,36 +98,36 @@ func newServedNamespace(ctx context.Context) servedNamespace {
 
 func (n servedNamespace) in(args ...string) []string { return append([]string{"-n", n.name}, args...) }
 
-func (n servedNamespace) sample(ctx context.Context, file string) {
+func (n servedNamespace) applySample(ctx context.Context, file string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, "config", filepath.FromSlash(file)))
 	Expect(err).NotTo(HaveOccurred())
 	apply(ctx, n.name, string(text))
 }
 
-// predict sends a request to a model over grpc or http.
+// predict sends a request to a model over the protocol, grpc or http.
 func (n servedNamespace) predict(ctx context.Context, protocol, model string) (string, error) {
 	return tryKubectl(ctx, modelMeshPredict, n.in("exec", "-i", "client", "--", "python3", "-", protocol, model)...)
 }
 
-// example is a request in docs/components/modelmesh.md, with the documented response.
-type example struct{ request, reply string }
+// example is a request in docs/components/modelmesh.md and its documented response.
+type example struct{ request, response string }
 
 // modelMeshExamples returns the examples of the page in order.
 func modelMeshExamples() []example {
 	GinkgoHelper()
 	page, err := os.ReadFile(filepath.Join(checkout, "docs", "components", "modelmesh.md"))
 	Expect(err).NotTo(HaveOccurred())
-	var all []example
+	var examples []example
 	for _, block := range docs.Blocks(string(page)) {
 		if _, after, found := strings.Cut(block.Text, "<<EOF\n"); found {
 			request, _, _ := strings.Cut(after, "\nEOF\n")
-			all = append(all, example{request: request})
+			examples = append(examples, example{request: request})
 		} else if block.Language == "json" {
-			all[len(all)-1].reply = block.Text
+			examples[len(examples)-1].response = block.Text
 		}
 	}
-	return all
+	return examples
 }
 
 // pods returns the names of the runtime pods.
@@ -136,8 +136,8 @@ func (n servedNamespace) pods(ctx context.Context) []string {
 	return strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", "jsonpath={.items[*].metadata.name}")...))
 }
 
-// holders returns the pods that have a model in the server or on disk, by the prefix of its ID.
-func (n servedNamespace) holders(ctx context.Context, model string) []string {
+// podsWithModel returns the pods with a model in the server or on disk.
+func (n servedNamespace) podsWithModel(ctx context.Context, model string) []string {
 	GinkgoHelper()
 	var found []string
 	for _, pod := range n.pods(ctx) {

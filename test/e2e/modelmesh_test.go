@@ -12,25 +12,24 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// byGrace is the termination grace period in which pods hand over their models.
-const byGrace = 90 * time.Second
+// handoverTimeout is the termination grace period of the pods, during which they hand over their models.
+const handoverTimeout = 90 * time.Second
 
-// The manager creates the pods: MLServer, its adapter, which downloads models, and the fake routing layer of
-// test/modelmesh/instance.
+// The pods run MLServer, its adapter, which downloads models, and the fake routing layer of test/modelmesh/instance.
 var _ = Describe("ModelMesh", Ordered, func() {
 	var n servedNamespace
-	responds := func(ctx context.Context, protocol, model, id string) {
+	expectPrediction := func(ctx context.Context, protocol, model, id string) {
 		GinkgoHelper()
 		Eventually(ctx, n.predict, podTimeout).WithArguments(protocol, model).Should(MatchRegexp("^" + id + "-[0-9a-f]+ 0 1 2 3 4 5 6 7 8 9$"))
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		packModelMesh(ctx)
+		buildModelMeshImages(ctx)
 		startModelMesh(ctx)
 		n = newServedNamespace(ctx)
-		n.sample(ctx, "quickstart/predictor.yaml")
+		n.applySample(ctx, "quickstart/predictor.yaml")
 		apply(ctx, n.name, modelMeshObjects)
-		podReady(ctx, n.name, "client")
+		waitPodReady(ctx, n.name, "client")
 		kubectl(ctx, n.in("wait", "predictor/digits", "--for=jsonpath={.status.available}=true", fmt.Sprint("--timeout=", podTimeout))...)
 	}, NodeTimeout(startTimeout))
 
@@ -46,17 +45,17 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		kubectl(ctx, n.in("wait", "pods", runtimePods, "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
 		status := kubectl(ctx, n.in("get", "predictor", "digits", "-o", "jsonpath={.status.activeModelState} {.status.transitionStatus}")...)
 		Expect(status).To(Equal("Loaded UpToDate"))
-		responds(ctx, "grpc", "digits", "digits__ksp")
-		responds(ctx, "http", "digits", "digits__ksp")
+		expectPrediction(ctx, "grpc", "digits", "digits__ksp")
+		expectPrediction(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
-	It("responds to the requests of its page as documented", func(ctx SpecContext) {
+	It("returns the documented responses to the documented requests", func(ctx SpecContext) {
 		examples := modelMeshExamples()
 		Expect(examples).To(HaveLen(2))
 		for i, protocol := range []string{"http", "grpc"} {
 			response, err := tryKubectl(ctx, modelMeshExample, n.in("exec", "-i", "client", "--", "python3", "-", protocol, "digits", examples[i].request)...)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(response).To(MatchJSON(examples[i].reply), protocol)
+			Expect(response).To(MatchJSON(examples[i].response), protocol)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -79,24 +78,24 @@ var _ = Describe("ModelMesh", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("serves an InferenceService", func(ctx SpecContext) {
-		n.sample(ctx, "samples/modelmesh_inferenceservice.yaml")
+		n.applySample(ctx, "samples/modelmesh_inferenceservice.yaml")
 		kubectl(ctx, n.in("wait", "inferenceservice/digits-isvc", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
-		responds(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+		expectPrediction(ctx, "http", "digits-isvc", "digits-isvc__isvc")
 	}, SpecTimeout(specTimeout))
 
-	It("serves a model from a claim, for which the pods are replaced", func(ctx SpecContext) {
+	It("serves a model from a PersistentVolumeClaim after a rollout of the pods", func(ctx SpecContext) {
 		_, err := tryKubectl(ctx, modelMeshTrain, n.in("exec", "-i", "client", "--", "python3", "-")...)
 		Expect(err).NotTo(HaveOccurred())
 		kubectl(ctx, n.in("patch", "secret", "storage-config", "--type=merge", "-p", `{"stringData": {"claimed": "{\"type\": \"pvc\", \"name\": \"models\"}"}}`)...)
 		apply(ctx, n.name, modelMeshClaimed)
-		responds(ctx, "http", "claimed", "claimed__ksp")
-		rolledOut(ctx, n.name, "deployment/modelmesh-serving-mlserver-1.x")
-		responds(ctx, "http", "digits", "digits__ksp")
+		expectPrediction(ctx, "http", "claimed", "claimed__ksp")
+		waitRollout(ctx, n.name, "deployment/modelmesh-serving-mlserver-1.x")
+		expectPrediction(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
-	It("opens the ports for requests, and those of adapters to no client", func(ctx SpecContext) {
-		const stays = `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.status.podIP}} {{end}}{{end}}`
-		address := strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", stays)...))[0]
+	It("accepts connections to the ports for requests, but not to those of the routing layer and the adapter", func(ctx SpecContext) {
+		const notTerminating = `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.status.podIP}} {{end}}{{end}}`
+		address := strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", notTerminating)...))[0]
 		connect := func(port int) error {
 			const script = `import socket, sys; socket.create_connection((sys.argv[1], sys.argv[2]), 3)`
 			_, err := tryKubectl(ctx, "", n.in("exec", "client", "--", "python3", "-c", script, address, fmt.Sprint(port))...)
@@ -105,35 +104,35 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		for _, port := range []int{8033, 8008} {
 			Expect(connect(port)).To(Succeed())
 		}
-		for _, port := range []int{8080, 8085} { // of the routing layer between pods, and of the adapter
+		for _, port := range []int{8080, 8085} { // of the routing layer, for other pods, and of the adapter
 			Expect(connect(port)).To(MatchError(ContainSubstring("timed out")), "port %d", port)
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("keeps serving the models of a pod that is deleted", func(ctx SpecContext) {
-		holders := n.holders(ctx, "digits")
-		Expect(holders).NotTo(BeEmpty())
-		kubectl(ctx, n.in("delete", "pod", holders[0], fmt.Sprint("--timeout=", byGrace))...)
-		responds(ctx, "grpc", "digits", "digits__ksp")
-		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
+		previous := n.podsWithModel(ctx, "digits")
+		Expect(previous).NotTo(BeEmpty())
+		kubectl(ctx, n.in("delete", "pod", previous[0], fmt.Sprint("--timeout=", handoverTimeout))...)
+		expectPrediction(ctx, "grpc", "digits", "digits__ksp")
+		Expect(n.podsWithModel(ctx, "digits")).NotTo(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("registers models again when the pod of an etcd without a volume is replaced", func(ctx SpecContext) {
+	It("registers models again after a restart of etcd without a volume", func(ctx SpecContext) {
 		kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "--selector=component=model-mesh-etcd")
-		rolledOut(ctx, operatorNamespace, "deployment/etcd")
+		waitRollout(ctx, operatorNamespace, "deployment/etcd")
 		password := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "etcd-passwords", "-o", "go-template={{base64decode .data.root}}")
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return tryKubectl(ctx, "", "-n", operatorNamespace, "exec", "deployment/etcd", "-c", "etcd", "--",
 				"etcdctl", "--user=root:"+password, "get", "--prefix", "--keys-only", "modelmesh-serving/mm_ns/"+n.name+"/mm/modelmesh-serving/vmodels/")
 		}, podTimeout).Should(SatisfyAll(ContainSubstring("/digits"), ContainSubstring("/digits-isvc")))
-		responds(ctx, "grpc", "digits", "digits__ksp")
+		expectPrediction(ctx, "grpc", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
-	It("unloads a model that is deleted, and ends pods that have none to serve", func(ctx SpecContext) {
-		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
+	It("unloads a model that is deleted, and deletes the pods after the last model", func(ctx SpecContext) {
+		Expect(n.podsWithModel(ctx, "digits")).NotTo(BeEmpty())
 		kubectl(ctx, n.in("delete", "predictor", "digits", "--timeout=60s")...)
-		Eventually(ctx, n.holders).WithArguments("digits").Should(BeEmpty())
-		responds(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+		Eventually(ctx, n.podsWithModel).WithArguments("digits").Should(BeEmpty())
+		expectPrediction(ctx, "http", "digits-isvc", "digits-isvc__isvc")
 
 		By("scaling to zero after the last model")
 		kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "model-serving-config", "--from-literal=config.yaml=scaleToZero: {gracePeriodSeconds: 5}")
@@ -141,6 +140,6 @@ var _ = Describe("ModelMesh", Ordered, func() {
 			kubectl(ctx, "-n", operatorNamespace, "delete", "configmap", "model-serving-config")
 		}, NodeTimeout(podTimeout))
 		kubectl(ctx, n.in("delete", "predictor,inferenceservice", "--all", "--timeout=60s")...)
-		Eventually(ctx, n.pods, byGrace).Should(BeEmpty())
+		Eventually(ctx, n.pods, handoverTimeout).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

@@ -18,8 +18,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// traces lists mounts, processes, cgroups and network interfaces that an instance in the folder has left.
-func traces(dir string) []string {
+// listTraces returns the mounts, processes, cgroups and network interfaces of an instance in the folder.
+func listTraces(dir string) []string {
 	GinkgoHelper()
 	var found []string
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -43,22 +43,22 @@ func traces(dir string) []string {
 	Expect(err).NotTo(HaveOccurred())
 	interfaces, err := net.Interfaces()
 	Expect(err).NotTo(HaveOccurred())
-	for _, one := range interfaces {
-		if one.Name == "node0" || one.Name == "pods0" {
-			found = append(found, "interface "+one.Name)
+	for _, networkInterface := range interfaces {
+		if networkInterface.Name == "node0" || networkInterface.Name == "pods0" {
+			found = append(found, "interface "+networkInterface.Name)
 		}
 	}
 	return found
 }
 
 var _ = Describe("A real node", func() {
-	It("runs next to another node and leaves nothing behind", func(ctx SpecContext) {
+	It("runs next to another node, and leaves no traces after it stops", func(ctx SpecContext) {
 		second, err := cluster.Start(ctx, cluster.Options{
 			Name: fmt.Sprintf("e2e-second-%d", os.Getpid()), Platform: cluster.Bare, Real: true, Ephemeral: true, Progress: GinkgoWriter,
 		})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx context.Context) { Expect(second.Stop(ctx)).To(Succeed()) })
-		Expect(traces(second.Dir())).To(ContainElement(HavePrefix("cgroup ")), "otherwise the end of the spec proves nothing")
+		Expect(listTraces(second.Dir())).To(ContainElement(HavePrefix("cgroup ")), "the folder is not that of the instance")
 
 		for _, kubeconfig := range []string{second.Kubeconfig(), env.KubeconfigPath} {
 			nodes, err := tryKubectl(ctx, "", "--kubeconfig="+kubeconfig, "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
@@ -67,7 +67,7 @@ var _ = Describe("A real node", func() {
 		}
 
 		Expect(second.Stop(ctx)).To(Succeed())
-		Expect(traces(second.Dir())).To(BeEmpty())
+		Expect(listTraces(second.Dir())).To(BeEmpty())
 		Expect(second.Dir()).NotTo(BeADirectory())
 	}, SpecTimeout(specTimeout))
 })

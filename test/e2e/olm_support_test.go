@@ -27,12 +27,12 @@ import (
 const (
 	// olmNamespace is the namespace of OLM and of the catalog.
 	olmNamespace = "olm"
-	// subscription is the file of the page with the CatalogSource and the Subscription.
+	// subscription is the file that docs/olm.md names for the CatalogSource and the Subscription.
 	subscription = "subscription.yaml"
-	// csvTimeout bounds the time from a Subscription to a running operator; OLM retries some steps only after minutes.
+	// csvTimeout limits the time from a Subscription to a running operator: OLM retries some steps only after minutes.
 	csvTimeout = 10 * time.Minute
-	// askEvery is the interval of requests to a registry.
-	askEvery = 200 * time.Millisecond
+	// requestInterval is the interval of requests to a registry.
+	requestInterval = 200 * time.Millisecond
 )
 
 // olmCluster is a cluster with OLM and a catalog from the registry of a release.
@@ -41,8 +41,8 @@ type olmCluster struct{ *release }
 func newOLM(ctx context.Context) *olmCluster {
 	GinkgoHelper()
 	o := &olmCluster{release: newRelease(ctx, "docs/olm.md")}
-	// The page is written for OpenShift and notes the differences for other clusters. MLFLOW_URL is left out: it is part of the pods
-	// of servers and would roll them during an upgrade.
+	// The page describes OpenShift and the differences of other clusters. MLFLOW_URL is removed: it is part of the pod templates of
+	// servers, so the upgrade would replace their pods.
 	o.page.Replace = strings.NewReplacer(exampleRegistry, o.registry, "openshift-marketplace", olmNamespace,
 		"      - {name: MLFLOW_URL, value: \"https://mlflow.apps.example.com\"}\n", "")
 	o.page.Satisfied = append(o.page.Satisfied, "olm")
@@ -72,27 +72,27 @@ func (o *olmCluster) installOLM(ctx context.Context) {
 	o.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "deploy", "chart", "crds"))
 	o.kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
 	o.applyServerSide(ctx, string(manifests))
-	o.olmReady(ctx)
+	o.waitOLMReady(ctx)
 }
 
-// olmReady waits until OLM and its packageserver run.
-func (o *olmCluster) olmReady(ctx context.Context) {
+// waitOLMReady waits until OLM and its packageserver are ready.
+func (o *olmCluster) waitOLMReady(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
-		o.rolledOut(ctx, olmNamespace, "deployment/"+name)
+		o.waitRollout(ctx, olmNamespace, "deployment/"+name)
 	}
-	o.succeeds(ctx, olmNamespace, "packageserver")
+	o.waitSucceeded(ctx, olmNamespace, "packageserver")
 }
 
-// succeeds waits until a ClusterServiceVersion has succeeded.
-func (o *olmCluster) succeeds(ctx context.Context, namespace, csv string) {
+// waitSucceeded waits until a ClusterServiceVersion has succeeded.
+func (o *olmCluster) waitSucceeded(ctx context.Context, namespace, csv string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		return o.Kubectl(ctx, "", "-n", namespace, "get", "csv", csv, "-o", "jsonpath={.status.phase}")
 	}, csvTimeout).Should(Equal("Succeeded"))
 }
 
-// serveStoredVersion runs the commands of the page for an installation in a cluster with existing registries.
+// serveStoredVersion runs the commands of the page for a cluster with existing registries.
 func (o *olmCluster) serveStoredVersion(ctx context.Context) {
 	GinkgoHelper()
 	for _, command := range o.commands("trouble") {
@@ -110,19 +110,19 @@ func (o *olmCluster) csv(ctx context.Context, version string) *v1alpha1.ClusterS
 	return csv
 }
 
-// operands lists the running pods of operands, with their restarts and the time since which they are ready.
-func (o *olmCluster) operands(ctx context.Context) string {
+// listOperands returns the running pods of operands, with their restarts and their Ready conditions.
+func (o *olmCluster) listOperands(ctx context.Context) string {
 	GinkgoHelper()
 	const columns = `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount} ` +
 		`{.status.conditions[?(@.type=="Ready")]}{"\n"}{end}`
 	const running = "--field-selector=status.phase=Running"
-	return o.kubectl(ctx, "-n", kept, "get", "pods", running, "-o", columns) + "\n" +
+	return o.kubectl(ctx, "-n", userNamespace, "get", "pods", running, "-o", columns) + "\n" +
 		o.kubectl(ctx, "-n", operatorNamespace, "get", "pods", running, "--selector=!control-plane", "-o", columns)
 }
 
-// leftOver lists the objects that OLM created for the operator, other than CRDs and the roles for users, which it does not
+// listOLMObjects returns the objects that OLM created for the operator, without CRDs and the roles for users, which OLM does not
 // delete.
-func (o *olmCluster) leftOver(ctx context.Context) (string, error) {
+func (o *olmCluster) listOLMObjects(ctx context.Context) (string, error) {
 	global, err := o.Kubectl(ctx, "", "get", "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name",
 		"--selector=olm.owner.kind=ClusterServiceVersion,olm.owner.namespace="+operatorNamespace)
 	if err != nil {
@@ -133,31 +133,31 @@ func (o *olmCluster) leftOver(ctx context.Context) (string, error) {
 	return strings.TrimSpace(global + "\n" + local), err
 }
 
-// asks sends requests to the registry until the returned function is called, which returns the number of successful requests and
+// startRequests sends requests to the registry in the background. The returned function stops them and returns the number of responses and
 // all errors.
-func (o *olmCluster) asks(ctx context.Context) (stop func() (int, error)) {
+func (o *olmCluster) startRequests(ctx context.Context) (stop func() (int, error)) {
 	GinkgoHelper()
 	config, err := o.Config()
 	Expect(err).NotTo(HaveOccurred())
 	client, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
-	asking, cancel := context.WithCancel(ctx)
+	requesting, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	var (
-		ended     sync.WaitGroup
+		done      sync.WaitGroup
 		responses int
 		failures  []error
 	)
-	ended.Go(func() {
-		pause := time.NewTicker(askEvery)
-		defer pause.Stop()
+	done.Go(func() {
+		ticker := time.NewTicker(requestInterval)
+		defer ticker.Stop()
 		for {
 			select {
-			case <-asking.Done():
+			case <-requesting.Done():
 				return
-			case <-pause.C:
+			case <-ticker.C:
 			}
-			if err := askOnce(ctx, client, o.URL()+registryPath); err != nil {
+			if err := requestModels(ctx, client, o.URL()+registryPath); err != nil {
 				failures = append(failures, err)
 				continue
 			}
@@ -166,13 +166,13 @@ func (o *olmCluster) asks(ctx context.Context) (stop func() (int, error)) {
 	})
 	return func() (int, error) {
 		cancel()
-		ended.Wait()
+		done.Wait()
 		return responses, errors.Join(failures...)
 	}
 }
 
-// askOnce expects that the registry lists the model.
-func askOnce(ctx context.Context, client *http.Client, url string) error {
+// requestModels returns an error unless the registry lists the model.
+func requestModels(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func askOnce(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// describeFailure prints the status and logs of OLM.
+// describeFailure prints the status and logs of OLM after a failure.
 func (o *olmCluster) describeFailure(ctx context.Context) {
 	if o == nil { // the cluster could not be started
 		return

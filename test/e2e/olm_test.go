@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	// kept is a namespace of users.
-	kept = "kept"
+	// userNamespace is a namespace of users, not of the operator.
+	userNamespace = "kept"
 	// registryPath is the path at which the API server proxies requests to the models of the registry.
-	registryPath = "/api/v1/namespaces/" + kept + "/services/http:" + sample + ":8080/proxy" + models
+	registryPath = "/api/v1/namespaces/" + userNamespace + "/services/http:" + sample + ":8080/proxy" + models
 
+	// olmCertificate is the Secret that OLM creates for the webhook Service.
 	olmCertificate = "odh-platform-operator-controller-manager-service-cert"
 
-	unfinishedRegistry = `{"apiVersion": "modelregistry.opendatahub.io/v1beta1", "kind": "ModelRegistry", "metadata": {"name": "bad"}, "spec": {"rest": {}}}`
-	noDatabase         = "required one of `postgres` or `mysql` database"
-	secondCatalog      = `{"apiVersion": "aihub.opendatahub.io/v1alpha1", "kind": "Catalog", "metadata": {"name": "other"}, "spec": {}}`
-	emptyAppWrapper    = `{"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {"name": "empty"}, "spec": {"components": []}}`
+	registryWithoutDatabase = `{"apiVersion": "modelregistry.opendatahub.io/v1beta1", "kind": "ModelRegistry", "metadata": {"name": "bad"}, "spec": {"rest": {}}}`
+	noDatabaseMessage       = "required one of `postgres` or `mysql` database"
+	secondCatalog           = `{"apiVersion": "aihub.opendatahub.io/v1alpha1", "kind": "Catalog", "metadata": {"name": "other"}, "spec": {}}`
+	emptyAppWrapper         = `{"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {"name": "empty"}, "spec": {"components": []}}`
 )
 
-// OLM installs, upgrades and removes the artifacts of `make release` as docs/olm.md describes. At first the cluster serves
-// neither the APIs of OpenShift nor those of monitoring.
+// OLM installs, upgrades and removes the artifacts of `make release` as docs/olm.md describes. The cluster serves the APIs of
+// OpenShift and of monitoring only after the uninstallation.
 var _ = Describe("OLM", Ordered, func() {
 	var o *olmCluster
 
@@ -44,10 +45,10 @@ var _ = Describe("OLM", Ordered, func() {
 
 	It("installs the bundle of a release from its catalog", func(ctx SpecContext) {
 		o.page.Read(ctx)
-		begin := time.Now()
-		o.succeeds(ctx, operatorNamespace, csvName("0.2.0"))
-		AddReportEntry("from the Subscription to the running operator", time.Since(begin).Round(time.Second))
-		o.runsPacked(ctx, "0.2.0")
+		start := time.Now()
+		o.waitSucceeded(ctx, operatorNamespace, csvName("0.2.0"))
+		AddReportEntry("from the Subscription to the running operator", time.Since(start).Round(time.Second))
+		o.expectImage(ctx, "0.2.0")
 
 		By("reading the package through the aggregated API of OLM")
 		Expect(o.kubectl(ctx, "-n", olmNamespace, "get", "packagemanifest", "odh-platform-operator", "-o", "jsonpath={.status.channels[*].currentCSV}")).
@@ -57,9 +58,9 @@ var _ = Describe("OLM", Ordered, func() {
 		o.expectNoRay(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("has the webhooks of the operator called, with a certificate of OLM", func(ctx SpecContext) {
-		o.kubectl(ctx, "create", "namespace", kept)
-		o.refusesInvalid(ctx)
+	It("calls the webhooks of the operator, whose certificate OLM issues", func(ctx SpecContext) {
+		o.kubectl(ctx, "create", "namespace", userNamespace)
+		o.expectInvalidRejected(ctx)
 
 		By("checking the order of webhooks that Kueue relies on")
 		for _, name := range []string{"mappwrapper", "mraycluster"} {
@@ -81,7 +82,7 @@ var _ = Describe("OLM", Ordered, func() {
 		Expect(json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples)).To(Succeed())
 		Expect(examples).To(HaveLen(len(csv.Spec.CustomResourceDefinitions.Owned)))
 		for _, example := range examples {
-			_, err := o.Kubectl(ctx, string(example), "-n", kept, "create", "--dry-run=server", "--validate=strict", "-f", "-")
+			_, err := o.Kubectl(ctx, string(example), "-n", userNamespace, "create", "--dry-run=server", "--validate=strict", "-f", "-")
 			Expect(err).NotTo(HaveOccurred(), string(example))
 		}
 
@@ -89,44 +90,44 @@ var _ = Describe("OLM", Ordered, func() {
 		o.expectCertificate(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("upgrades to the next version while servers run on", func(ctx SpecContext) {
-		o.kubectl(ctx, "-n", kept, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
+	It("upgrades to the next version while servers keep running", func(ctx SpecContext) {
+		o.kubectl(ctx, "-n", userNamespace, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
 		o.kubectl(ctx, "apply", "-f", filepath.Join(checkout, "config", "samples", "mlflow_minimal.yaml"))
-		o.available(ctx)
+		o.waitAvailable(ctx)
 		_, err := o.Kubectl(ctx, `{"name": "credit-risk"}`, "create", "--raw", registryPath, "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
-		before := o.operands(ctx)
+		before := o.listOperands(ctx)
 		Expect(before).To(SatisfyAll(ContainSubstring(sample), ContainSubstring("mlflow"), Not(ContainSubstring("controller-manager"))))
 
 		o.buildVersion(ctx, "0.3.0")
-		stop := o.asks(ctx)
-		o.offer(ctx, subscription, "0.3.0")
-		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
+		stop := o.startRequests(ctx)
+		o.applyVersion(ctx, subscription, "0.3.0")
+		o.waitSucceeded(ctx, operatorNamespace, csvName("0.3.0"))
 		Expect(o.csv(ctx, "0.3.0").Spec.Replaces).To(Equal(csvName("0.2.0")))
-		o.runsPacked(ctx, "0.3.0")
+		o.expectImage(ctx, "0.3.0")
 		o.waitDeleted(ctx, "csv/"+csvName("0.2.0"))
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			return o.Kubectl(ctx, "", "-n", kept, "get", "modelregistries.v1alpha1.modelregistry.opendatahub.io", sample, "-o", "jsonpath={.spec}")
-		}, podTimeout).Should(ContainSubstring("grpc"), "the conversion adds it")
-		o.refuses(ctx, unfinishedRegistry, noDatabase)
-		o.repairs(ctx, kept)
+			return o.Kubectl(ctx, "", "-n", userNamespace, "get", "modelregistries.v1alpha1.modelregistry.opendatahub.io", sample, "-o", "jsonpath={.spec}")
+		}, podTimeout).Should(ContainSubstring("grpc"), "the conversion webhook adds grpc")
+		o.expectRejected(ctx, registryWithoutDatabase, noDatabaseMessage)
+		o.expectRepair(ctx, userNamespace)
 		responses, err := stop()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(responses).To(BeNumerically(">", 10))
-		AddReportEntry("answers of the registry during the upgrade", responses)
-		Expect(o.operands(ctx)).To(Equal(before))
+		AddReportEntry("responses of the registry during the upgrade", responses)
+		Expect(o.listOperands(ctx)).To(Equal(before))
 	}, SpecTimeout(specTimeout))
 
-	It("leaves custom resources and their servers when the operator is uninstalled", func(ctx SpecContext) {
-		before, pods := o.remainingObjects(ctx, kept), o.operands(ctx)
-		stop := o.asks(ctx)
+	It("keeps custom resources and their servers when the operator is uninstalled", func(ctx SpecContext) {
+		before, pods := o.remainingObjects(ctx, userNamespace), o.listOperands(ctx)
+		stop := o.startRequests(ctx)
 		o.kubectl(ctx, "-n", operatorNamespace, "delete", "subscription/odh-platform-operator", "csv/"+csvName("0.3.0"))
-		Eventually(ctx, o.leftOver, podTimeout).Should(BeEmpty())
+		Eventually(ctx, o.listOLMObjects, podTimeout).Should(BeEmpty())
 		Expect(o.kubectl(ctx, "get", "mlflow", "mlflow", "-o", "name")).NotTo(BeEmpty())
-		Expect(o.remainingObjects(ctx, kept)).To(Equal(before))
+		Expect(o.remainingObjects(ctx, userNamespace)).To(Equal(before))
 		_, err := stop()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(o.operands(ctx)).To(Equal(pods))
+		Expect(o.listOperands(ctx)).To(Equal(pods))
 	}, SpecTimeout(specTimeout))
 
 	// The servers do not become ready: they require certificates, a proxy and the OpenSSL of OpenShift.
@@ -136,12 +137,12 @@ var _ = Describe("OLM", Ordered, func() {
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
 		// OLM discovers the APIs of OpenShift only at startup.
 		o.kubectl(ctx, "-n", olmNamespace, "rollout", "restart", "deployment/olm-operator", "deployment/catalog-operator")
-		o.olmReady(ctx)
+		o.waitOLMReady(ctx)
 		o.serveStoredVersion(ctx)
-		o.offer(ctx, subscription, "0.3.0")
-		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
-		o.runsPacked(ctx, "0.3.0")
-		o.repairs(ctx, kept)
+		o.applyVersion(ctx, subscription, "0.3.0")
+		o.waitSucceeded(ctx, operatorNamespace, csvName("0.3.0"))
+		o.expectImage(ctx, "0.3.0")
+		o.expectRepair(ctx, userNamespace)
 
 		By("checking the objects that a bundle cannot contain")
 		Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -153,10 +154,10 @@ var _ = Describe("OLM", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// available waits until the ModelRegistry and the MLflow are Available.
-func (o *olmCluster) available(ctx context.Context) {
+// waitAvailable waits until the ModelRegistry and the MLflow are Available.
+func (o *olmCluster) waitAvailable(ctx context.Context) {
 	GinkgoHelper()
-	o.kubectl(ctx, "-n", kept, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
+	o.kubectl(ctx, "-n", userNamespace, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 	o.kubectl(ctx, "wait", "mlflow/mlflow", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 }
 
@@ -165,11 +166,11 @@ func (o *olmCluster) waitDeleted(ctx context.Context, object string) {
 	o.kubectl(ctx, "-n", operatorNamespace, "wait", object, "--for=delete", fmt.Sprint("--timeout=", podTimeout))
 }
 
-// expectCertificate expects that the certificate of OLM is valid for the name and certificate that the manager writes into
-// its ServiceMonitor, that the CRD trusts that CA, and that the manager has not created its own.
+// expectCertificate expects that the ServiceMonitor of the manager can verify the certificate of OLM, that the CRD trusts the CA of
+// OLM, and that the manager has created no certificate.
 func (o *olmCluster) expectCertificate(ctx context.Context) {
 	GinkgoHelper()
-	// OLM may execute its InstallPlan twice, which removes the CA from the CRD until OLM injects it again.
+	// OLM may execute its InstallPlan twice. The second execution removes the CA from the CRD until OLM injects it again.
 	Eventually(ctx, func(g Gomega) {
 		secret := o.expectTrusted(ctx, g)
 		trusted, err := o.Kubectl(ctx, "", "get", "crd", "modelregistries.modelregistry.opendatahub.io", "-o", "jsonpath={.spec.conversion.webhook.clientConfig.caBundle}")
@@ -179,15 +180,15 @@ func (o *olmCluster) expectCertificate(ctx context.Context) {
 	Expect(o.kubectl(ctx, "-n", operatorNamespace, "get", "secrets", "-o", "name")).NotTo(ContainSubstring("odh-platform-operator-webhook-cert"))
 }
 
-// expectNoRay expects that the setting of the page disables the component.
+// expectNoRay expects that the setting of the page disables the component of RayClusters.
 func (r *release) expectNoRay(ctx context.Context) {
 	GinkgoHelper()
 	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o",
 		`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="ENABLE_RAYCLUSTER")].value}`)).To(Equal("false"))
 }
 
-// expectTrusted expects that clients that trust the certificate of the webhook Service accept it for the name of that Service, and returns
-// its Secret.
+// expectTrusted expects that a client which trusts the certificate of the webhook Service accepts it for the name of the Service, and
+// returns the data of its Secret.
 func (r *release) expectTrusted(ctx context.Context, g Gomega) map[string][]byte {
 	var secret struct{ Data map[string][]byte }
 	text, err := r.Kubectl(ctx, "", "-n", operatorNamespace, "get", "secret", olmCertificate, "-o", "json")

@@ -25,10 +25,11 @@ import (
 const (
 	olmV1Namespace       = "olmv1-system"
 	certManagerNamespace = "cert-manager"
-	// olmV1Program is the Deployment of the controller of ClusterExtensions, and catalogProgram that of the server of catalogs.
-	olmV1Program   = "deployment/operator-controller-controller-manager"
-	catalogProgram = "deployment/catalogd-controller-manager"
-	// extension is the file of the page with the ClusterCatalog and the ClusterExtension.
+	// olmV1Deployment is the Deployment of the controller of ClusterExtensions.
+	olmV1Deployment = "deployment/operator-controller-controller-manager"
+	// catalogDeployment is the Deployment of the server of ClusterCatalogs.
+	catalogDeployment = "deployment/catalogd-controller-manager"
+	// extension is the file that docs/olm.md names for the ClusterCatalog and the ClusterExtension.
 	extension = "extension.yaml"
 	// registriesPatch mounts the ConfigMap of registries in testdata/olmv1.yaml.
 	registriesPatch = `{"spec": {"template": {"spec": {"volumes": [{"name": "registries", "configMap": {"name": "registries"}}],
@@ -59,7 +60,7 @@ func newOLMV1(ctx context.Context) *olmV1Cluster {
 	return o
 }
 
-// installCertManager applies the CRDs of cert-manager, whose labels are templates of its chart, and runs its controllers.
+// installCertManager applies the CRDs of cert-manager without their labels, which are templates of its chart, and starts its controllers.
 func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 	GinkgoHelper()
 	files, err := cluster.CertManagerFiles(ctx)
@@ -80,7 +81,7 @@ func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 	}
 	o.kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
 	o.applyServerSide(ctx, certManagerObjects)
-	o.rolledOut(ctx, certManagerNamespace, "deployment/cert-manager")
+	o.waitRollout(ctx, certManagerNamespace, "deployment/cert-manager")
 }
 
 // installOLM applies the manifests of OLM v1 with its experimental features, which include webhooks of bundles.
@@ -90,16 +91,16 @@ func (o *olmV1Cluster) installOLM(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	o.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "manifests", "experimental.yaml"))
 	o.exposeRegistry(ctx)
-	for _, program := range []string{olmV1Program, catalogProgram} {
-		o.kubectl(ctx, "-n", olmV1Namespace, "patch", program, "-p", registriesPatch)
-		o.rolledOut(ctx, olmV1Namespace, program)
+	for _, deployment := range []string{olmV1Deployment, catalogDeployment} {
+		o.kubectl(ctx, "-n", olmV1Namespace, "patch", deployment, "-p", registriesPatch)
+		o.waitRollout(ctx, olmV1Namespace, deployment)
 	}
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		return o.Kubectl(ctx, "", "get", "mutatingwebhookconfiguration", "catalogd-mutating-webhook-configuration", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}")
 	}, podTimeout).ShouldNot(BeEmpty())
 }
 
-// exposeRegistry lets the pods of OLM pull from the registry, which listens only on loopback, at the address of the node.
+// exposeRegistry forwards a port of the node to the registry, which listens only on loopback, so that the pods of OLM can pull from it.
 func (o *olmV1Cluster) exposeRegistry(ctx context.Context) {
 	GinkgoHelper()
 	address := strings.TrimSuffix(o.registry, "/team")
@@ -116,47 +117,47 @@ func (o *olmV1Cluster) exposeRegistry(ctx context.Context) {
 func (o *olmV1Cluster) install(ctx context.Context) {
 	GinkgoHelper()
 	commands := o.commands("olmv1")
-	for _, command := range commands[:deletion(commands)] {
+	for _, command := range commands[:firstDeletion(commands)] {
 		o.page.Type(ctx, command)
 	}
 }
 
-// runs waits until OLM has installed a version and the operator runs it.
-func (o *olmV1Cluster) runs(ctx context.Context, version string) {
+// waitVersion waits until OLM has installed the version and its rollout is complete.
+func (o *olmV1Cluster) waitVersion(ctx context.Context, version string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		return o.Kubectl(ctx, "", "get", "clusterextension", "odh-platform-operator", "-o",
 			`jsonpath={.status.install.bundle.version} {.status.conditions[?(@.type=="Progressing")].reason}`)
 	}, csvTimeout).Should(Equal(version + " Succeeded"))
-	o.rolledOut(ctx, operatorNamespace, managerDeployment)
-	o.runsPacked(ctx, version)
+	o.waitRollout(ctx, operatorNamespace, managerDeployment)
+	o.expectImage(ctx, version)
 }
 
 // uninstall runs the commands of the page that uninstall the operator.
 func (o *olmV1Cluster) uninstall(ctx context.Context) {
 	GinkgoHelper()
 	commands := o.commands("olmv1")
-	for _, command := range commands[deletion(commands):] {
+	for _, command := range commands[firstDeletion(commands):] {
 		o.page.Type(ctx, command)
 	}
 }
 
-// deletion returns the index of the first command that deletes.
-func deletion(commands []string) int {
+// firstDeletion returns the index of the first command that deletes.
+func firstDeletion(commands []string) int {
 	GinkgoHelper()
-	at := slices.IndexFunc(commands, func(command string) bool { return strings.HasPrefix(command, "kubectl delete ") })
-	Expect(at).To(BeNumerically(">", 0))
-	return at
+	index := slices.IndexFunc(commands, func(command string) bool { return strings.HasPrefix(command, "kubectl delete ") })
+	Expect(index).To(BeNumerically(">", 0))
+	return index
 }
 
-// created lists the objects that OLM created for the operator, other than CRDs and cluster roles.
-func (o *olmV1Cluster) created(ctx context.Context) (string, error) {
+// listCreated returns the objects that OLM created for the operator, without CRDs and ClusterRoles.
+func (o *olmV1Cluster) listCreated(ctx context.Context) (string, error) {
 	const kinds = "serviceaccounts,services,deployments,configmaps,networkpolicies,poddisruptionbudgets,certificates,issuers," +
 		"mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterrolebindings"
 	return o.Kubectl(ctx, "", "-n", operatorNamespace, "get", kinds, "-o", "name", "--selector=olm.operatorframework.io/owner-name=odh-platform-operator")
 }
 
-// describeFailure prints the status and logs of OLM.
+// describeFailure prints the status and logs of OLM after a failure.
 func (o *olmV1Cluster) describeFailure(ctx context.Context) {
 	if o == nil { // the cluster could not be started
 		return
@@ -166,8 +167,8 @@ func (o *olmV1Cluster) describeFailure(ctx context.Context) {
 		{"get", "pods,certificates,issuers,clusterissuers", "-A"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", certManagerNamespace, "logs", "deployment/cert-manager", "--tail=60"},
-		{"-n", olmV1Namespace, "logs", catalogProgram, "--tail=60"},
-		{"-n", olmV1Namespace, "logs", olmV1Program, "--tail=60"},
+		{"-n", olmV1Namespace, "logs", catalogDeployment, "--tail=60"},
+		{"-n", olmV1Namespace, "logs", olmV1Deployment, "--tail=60"},
 		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
 	})
 }

@@ -23,34 +23,34 @@ import (
 )
 
 const (
-	leaseName      = "odh-platform-operator"
-	managerPods    = "--selector=control-plane=controller-manager"
-	writesASecond  = 20
-	restartTimeout = time.Minute // much shorter than the Lease of a lost leader
+	leaseName       = "odh-platform-operator"
+	managerPods     = "--selector=control-plane=controller-manager"
+	writesPerSecond = 20
+	restartTimeout  = time.Minute // much shorter than the duration of the Lease
 
-	// leaseDuration is that of shortLease.
+	// leaseDuration is the duration that shortLease sets.
 	leaseDuration = 10 * time.Second
 	shortLease    = `[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-lease-duration=10s"},
 		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-renew-deadline=7s"},
 		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-retry-period=1s"}]`
 )
 
-// podsOfManager returns the UIDs of the pods of the operator.
-func podsOfManager(ctx context.Context) []string {
+// managerPodUIDs returns the UIDs of the pods of the operator.
+func managerPodUIDs(ctx context.Context) []string {
 	GinkgoHelper()
 	return strings.Fields(kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o", "jsonpath={.items[*].metadata.uid}"))
 }
 
-// processesOf returns the processes of a pod, whose UID is part of the names of its cgroups.
-func processesOf(uid string) []int {
+// podProcesses returns the PIDs of a pod, whose UID is part of the names of its cgroups.
+func podProcesses(uid string) []int {
 	GinkgoHelper()
-	return processes("cgroup", uid)
+	return findProcesses("cgroup", uid)
 }
 
-// killManager kills the processes of the manager in a pod, and returns their number.
+// killManager kills the processes of the manager in a pod and returns their number.
 func killManager(uid string) (killed int) {
 	GinkgoHelper()
-	for _, pid := range processesOf(uid) {
+	for _, pid := range podProcesses(uid) {
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && strings.HasPrefix(string(command), "/manager\x00") {
 			Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
@@ -60,7 +60,7 @@ func killManager(uid string) (killed int) {
 	return killed
 }
 
-// expectLeader deletes a child of the sample registry, which only a leader recreates.
+// expectLeader deletes a child of the sample registry, and expects that a leader recreates it in time.
 func expectLeader(ctx context.Context, namespace string, within time.Duration) {
 	GinkgoHelper()
 	const role = "role/registry-user-" + sample
@@ -68,47 +68,47 @@ func expectLeader(ctx context.Context, namespace string, within time.Duration) {
 	Eventually(ctx, func(ctx context.Context) error {
 		_, err := tryKubectl(ctx, "", "-n", namespace, "get", role)
 		return err
-	}, within).Should(Succeed(), "the Role is not made again")
+	}, within).Should(Succeed(), "the Role was not recreated")
 }
 
-// writes changes an object continuously; each change calls a webhook of the operator.
-type writes struct {
+// patcher patches an object continuously. Each patch calls a webhook of the operator.
+type patcher struct {
 	mutex    sync.Mutex
 	done     int
 	failures []string
 }
 
-func (w *writes) run(ctx context.Context, object client.Object) {
-	limit := flowcontrol.NewTokenBucketRateLimiter(writesASecond, 1)
+func (p *patcher) run(ctx context.Context, object client.Object) {
+	limit := flowcontrol.NewTokenBucketRateLimiter(writesPerSecond, 1)
 	for number := 0; limit.Wait(ctx) == nil; number++ {
 		patch := fmt.Sprintf(`{"metadata": {"annotations": {"example.com/number": "%d"}}}`, number)
 		err := env.Admin.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch)))
 		if ctx.Err() != nil {
 			return
 		}
-		w.mutex.Lock()
-		w.done++
+		p.mutex.Lock()
+		p.done++
 		if err != nil {
-			w.failures = append(w.failures, err.Error())
+			p.failures = append(p.failures, err.Error())
 		}
-		w.mutex.Unlock()
+		p.mutex.Unlock()
 	}
 }
 
-func (w *writes) count() int {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.done
+func (p *patcher) count() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.done
 }
 
-// describeOperator tests the operator in a cluster with a registry that has data.
+// describeOperator describes the specs of the operator in a cluster with a registry that has data.
 func describeOperator(registry *registryClient) {
 	in := func(args ...string) []string { return append([]string{"-n", registry.namespace}, args...) }
 	lease := func(ctx context.Context, field string) string {
 		GinkgoHelper()
 		return kubectl(ctx, "-n", operatorNamespace, "get", "lease", leaseName, "-o", "jsonpath={.spec."+field+"}")
 	}
-	// led returns the name of the pod that leads, once there is one.
+	// leaderPod waits for a leader and returns the name of its pod.
 	leaderPod := func(ctx context.Context) (pod string) {
 		GinkgoHelper()
 		Eventually(ctx, func(ctx context.Context) string {
@@ -121,76 +121,76 @@ func describeOperator(registry *registryClient) {
 		GinkgoHelper()
 		return kubectl(ctx, "-n", operatorNamespace, "get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
 	}
-	serves := func(ctx context.Context) {
+	expectModel := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(ctx, registry.names, podTimeout).Should(ContainElement("credit-risk"))
 	}
 
-	It("has an operator that leads again immediately after its process was killed in its pod", func(ctx SpecContext) {
+	It("has an operator that becomes leader again immediately after its process is killed", func(ctx SpecContext) {
 		holder := leaderPod(ctx)
 		pod := uidOf(ctx, holder)
 		Expect(killManager(pod)).To(Equal(1))
 		expectLeader(ctx, registry.namespace, restartTimeout)
-		Expect(podsOfManager(ctx)).To(ContainElement(pod))
+		Expect(managerPodUIDs(ctx)).To(ContainElement(pod))
 		Expect(lease(ctx, "holderIdentity")).To(Equal(holder))
 	}, SpecTimeout(specTimeout))
 
-	It("has an operator that refuses no write while it is rolled out", func(ctx SpecContext) {
-		rolledOut(ctx, operatorNamespace, managerDeployment) // an earlier spec has killed it
-		var w writes
+	It("has an operator that rejects no write during its rollout", func(ctx SpecContext) {
+		waitRollout(ctx, operatorNamespace, managerDeployment) // an earlier spec kills the process
+		var p patcher
 		writing, stop := context.WithCancel(ctx)
-		var ended sync.WaitGroup
-		ended.Go(func() {
-			w.run(writing, &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: sample, Namespace: registry.namespace}})
+		var done sync.WaitGroup
+		done.Go(func() {
+			p.run(writing, &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: sample, Namespace: registry.namespace}})
 		})
-		DeferCleanup(func() { stop(); ended.Wait() })
-		Eventually(w.count).Should(BeNumerically(">", writesASecond))
-		// The next spec needs the short Lease.
+		DeferCleanup(func() { stop(); done.Wait() })
+		Eventually(p.count).Should(BeNumerically(">", writesPerSecond))
+		// The next spec requires the short Lease.
 		kubectl(ctx, "-n", operatorNamespace, "patch", managerDeployment, "--type=json", "-p", shortLease)
-		rolledOut(ctx, operatorNamespace, managerDeployment)
-		// The old pods are still terminating.
-		Eventually(ctx, podsOfManager).Should(HaveLen(2))
-		before := w.count()
-		Eventually(w.count).Should(BeNumerically(">", before+writesASecond))
+		waitRollout(ctx, operatorNamespace, managerDeployment)
+		// The previous pods are still terminating.
+		Eventually(ctx, managerPodUIDs).Should(HaveLen(2))
+		before := p.count()
+		Eventually(p.count).Should(BeNumerically(">", before+writesPerSecond))
 		stop()
-		ended.Wait()
-		Expect(w.failures).To(BeEmpty(), "of %d writes", w.count())
+		done.Wait()
+		Expect(p.failures).To(BeEmpty(), "of %d writes", p.count())
 	}, SpecTimeout(specTimeout))
 
-	It("has a new leader after the time of the Lease when the pod of the leader was removed by force", func(ctx SpecContext) {
+	It("has a new leader after the duration of the Lease when the pod of the leader is force-deleted", func(ctx SpecContext) {
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "leaseDurationSeconds") }).Should(Equal("10"))
-		holder, begin := leaderPod(ctx), time.Now()
+		holder, start := leaderPod(ctx), time.Now()
 		kubectl(ctx, "-n", operatorNamespace, "delete", "pod", holder, "--force", "--grace-period=0")
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "holderIdentity") }).ShouldNot(BeElementOf("", holder))
-		took := time.Since(begin)
-		AddReportEntry("a new leader", "after "+took.String())
-		Expect(took).To(BeNumerically("<", leaseDuration+5*time.Second))
+		duration := time.Since(start)
+		AddReportEntry("new leader", "after "+duration.String())
+		Expect(duration).To(BeNumerically("<", leaseDuration+5*time.Second))
 		expectLeader(ctx, registry.namespace, restartTimeout)
 	}, SpecTimeout(specTimeout))
 
-	It("keeps running with its data when the operator is undeployed, and is managed again afterwards", func(ctx SpecContext) {
-		DeferCleanup(deployUnlessDone, NodeTimeout(podTimeout))
-		Expect(manage(ctx, "undeploy")).To(ContainSubstring("Removed the operator."))
-		Expect(podsOfManager(ctx)).To(BeEmpty())
-		serves(ctx)
-		output, err := tryManage(ctx, "uninstall")
+	It("keeps running with its data when the operator is undeployed, and is managed again after a deployment", func(ctx SpecContext) {
+		DeferCleanup(deployIfFailed, NodeTimeout(podTimeout))
+		Expect(runMake(ctx, "undeploy")).To(ContainSubstring("Removed the operator."))
+		Expect(managerPodUIDs(ctx)).To(BeEmpty())
+		expectModel(ctx)
+		output, err := tryMake(ctx, "uninstall")
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(SatisfyAll(ContainSubstring("ModelRegistry "+registry.namespace+"/"+sample), ContainSubstring("Nothing was removed.")))
 		deploy(ctx)
 		expectLeader(ctx, registry.namespace, restartTimeout)
-		serves(ctx)
+		expectModel(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves its data behind when the operator is uninstalled with all its definitions", func(ctx SpecContext) {
-		DeferCleanup(deployUnlessDone, NodeTimeout(podTimeout))
+	It("keeps its data when the operator is uninstalled with its CRDs", func(ctx SpecContext) {
+		DeferCleanup(deployIfFailed, NodeTimeout(podTimeout))
 		claims := func() string { return kubectl(ctx, in("get", "pvc,secret", "-o", "name")...) }
 		before := claims()
 		Expect(before).To(SatisfyAll(ContainSubstring("persistentvolumeclaim/"+sample), ContainSubstring("secret/"+sample)))
 		kubectl(ctx, in("delete", "modelregistry", sample, "--timeout=120s")...)
 		// The operator still has to remove the finalizers of objects in terminating namespaces of other specs.
 		Eventually(ctx, customResources).Should(BeEmpty())
-		manage(ctx, "undeploy")
-		manage(ctx, "uninstall")
+		runMake(ctx, "undeploy")
+		runMake(ctx, "uninstall")
 		Expect(kubectl(ctx, "get", "crd", "-o", "name")).NotTo(ContainSubstring("opendatahub.io"))
 		Eventually(ctx, func(ctx context.Context) string { return kubectl(ctx, in("get", "deployments", "-o", "name")...) }).Should(BeEmpty())
 		Expect(claims()).To(Equal(before))
@@ -199,26 +199,26 @@ func describeOperator(registry *registryClient) {
 		deploy(ctx)
 		applyRegistry(ctx, registry.namespace)
 		registry.base, registry.token = plainRegistry, ""
-		serves(ctx)
+		expectModel(ctx)
 	}, SpecTimeout(specTimeout))
 }
 
-// tryManage runs a make target that installs or removes the operator.
-func tryManage(ctx context.Context, target string) (string, error) {
+// tryMake runs a make target that installs or removes the operator.
+func tryMake(ctx context.Context, target string) (string, error) {
 	command := exec.CommandContext(ctx, "make", "-s", target, "KUBECTL="+kubectlPath, "OVERLAY=kubernetes", "IMG="+images.OperatorImage)
 	command.Dir, command.Env = checkout, append(os.Environ(), "KUBECONFIG="+env.KubeconfigPath)
 	output, err := command.CombinedOutput()
 	return string(output), err
 }
 
-func manage(ctx context.Context, target string) string {
+func runMake(ctx context.Context, target string) string {
 	GinkgoHelper()
-	output, err := tryManage(ctx, target)
+	output, err := tryMake(ctx, target)
 	Expect(err).NotTo(HaveOccurred(), output)
 	return output
 }
 
-// customResources lists the objects of all kinds of the operator.
+// customResources returns the objects of all kinds of the operator.
 func customResources(ctx context.Context) (string, error) {
 	names, err := tryKubectl(ctx, "", "get", "crd", "--selector=odh-platform-operator/keep=crd", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
@@ -227,8 +227,8 @@ func customResources(ctx context.Context) (string, error) {
 	return tryKubectl(ctx, "", "get", strings.Join(strings.Fields(names), ","), "-A", "-o", "name")
 }
 
-// deployUnlessDone installs the operator for later specs if this spec has failed.
-func deployUnlessDone(ctx SpecContext) {
+// deployIfFailed installs the operator for later specs if this spec has failed.
+func deployIfFailed(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
 		deploy(ctx)
 	}
@@ -236,9 +236,9 @@ func deployUnlessDone(ctx SpecContext) {
 
 func deploy(ctx context.Context) {
 	GinkgoHelper()
-	manage(ctx, "deploy")
-	// For later specs: the default manifests name images by digests, which only their publishers can build.
+	runMake(ctx, "deploy")
+	// For later specs, whose images have tags: the default manifests name images by digest.
 	_, err := tryKubectl(ctx, manifests, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
-	rolledOut(ctx, operatorNamespace, managerDeployment)
+	waitRollout(ctx, operatorNamespace, managerDeployment)
 }

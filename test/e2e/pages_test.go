@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// These specs run the unchanged commands of the pages of components with real pods; test/integration/docs runs them with fake
-// pods. The pages of AppWrappers and RayClusters require the operators of "Queued work".
+// The specs run the unchanged commands of the pages of components with real pods; test/integration/docs runs them with fake
+// pods. The pages of AppWrappers and RayClusters require the peers of "Queued work".
 var _ = Describe("The page of", func() {
 	It("MLflow has commands that work", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
@@ -21,7 +21,7 @@ var _ = Describe("The page of", func() {
 		runPage(ctx, "docs/components/mlflow.md")
 	}, SpecTimeout(specTimeout))
 
-	It("getting started ends with a server that answers", func(ctx SpecContext) {
+	It("getting started ends with a server that responds", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		runPage(ctx, "docs/getting-started.md", "server")
@@ -41,12 +41,12 @@ func describeQueuedPages() {
 	}, SpecTimeout(specTimeout))
 }
 
-// runPage runs the commands of a page in order, including those that require the given conditions.
-func runPage(ctx context.Context, page string, meets ...string) {
+// runPage runs the commands of a page in order, including those with one of the conditions.
+func runPage(ctx context.Context, page string, conditions ...string) {
 	GinkgoHelper()
-	r := &docs.Reader{
-		Page: page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath, Satisfied: meets,
+	reader := &docs.Reader{
+		Page: page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath, Satisfied: conditions,
 	}
-	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
-	r.Read(ctx)
+	DeferCleanup(func(ctx SpecContext) { reader.Undo(ctx) }, NodeTimeout(podTimeout))
+	reader.Read(ctx)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// expectStatus expects that kubectl-odh reports running and failing resources.
+// expectStatus expects that kubectl odh status reports healthy and failed resources.
 func expectStatus(ctx context.Context) {
 	GinkgoHelper()
 	plugin, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, GinkgoWriter)

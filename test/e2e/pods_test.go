@@ -24,7 +24,7 @@ var (
 	claim string
 )
 
-// startPod starts a client pod and waits until it is ready.
+// startPod creates a client pod and waits until it is ready.
 func startPod(ctx context.Context, namespace, name string, values map[string]string) {
 	GinkgoHelper()
 	values["NAME"] = name
@@ -32,25 +32,25 @@ func startPod(ctx context.Context, namespace, name string, values map[string]str
 		values["VOLUME"] = "emptyDir: {}"
 	}
 	apply(ctx, namespace, os.Expand(podTemplate, func(key string) string { return values[key] }))
-	podReady(ctx, namespace, name)
+	waitPodReady(ctx, namespace, name)
 }
 
-func inPod(ctx context.Context, namespace, pod, script string) (string, error) {
+func runInPod(ctx context.Context, namespace, pod, script string) (string, error) {
 	return tryKubectl(ctx, "", "-n", namespace, "exec", pod, "--", "sh", "-c", script)
 }
 
-func fetch(url string) string {
+func fetchCommand(url string) string {
 	return fmt.Sprintf(`python3 -c 'import urllib.request as u; print(u.urlopen("%s", timeout=3).read().decode())'`, url)
 }
 
 var _ = Describe("Pods on a real node", func() {
-	It("keeps what Pod Security, volumes, probes and Services promise", func(ctx SpecContext) {
-		namespace := restrictedNamespace(ctx, "web")
+	It("implements Pod Security, volumes, probes and Services", func(ctx SpecContext) {
+		namespace := createRestrictedNamespace(ctx, "web")
 		apply(ctx, namespace, web)
-		rolledOut(ctx, namespace, "deployment/web")
+		waitRollout(ctx, namespace, "deployment/web")
 
 		By("checking the permissions of the process")
-		output, err := inPod(ctx, namespace, "deployment/web", `id -u; id -G; cat /etc/secret/key; echo; stat -L -c %a /etc/secret/key; `+
+		output, err := runInPod(ctx, namespace, "deployment/web", `id -u; id -G; cat /etc/secret/key; echo; stat -L -c %a /etc/secret/key; `+
 			`echo "$KEY"; grep -E '^(Seccomp|CapEff|NoNewPrivs):' /proc/self/status; touch /x 2>&1; touch /tmp/x && echo writable`)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(strings.Join(strings.Fields(output), " ")).To(SatisfyAll(
@@ -60,10 +60,10 @@ var _ = Describe("Pods on a real node", func() {
 		By("connecting to a Service by its name, and to its pod")
 		startPod(ctx, namespace, "client", map[string]string{})
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			return inPod(ctx, namespace, "client", fetch("http://web."+namespace+".svc.cluster.local/"))
+			return runInPod(ctx, namespace, "client", fetchCommand("http://web."+namespace+".svc.cluster.local/"))
 		}).Should(Equal("hello from a pod"))
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			return inPod(ctx, namespace, "deployment/web", fetch("http://web/"))
+			return runInPod(ctx, namespace, "deployment/web", fetchCommand("http://web/"))
 		}).Should(Equal("hello from a pod"))
 
 		By("creating a pod that violates the Pod Security Standard")
@@ -72,44 +72,46 @@ var _ = Describe("Pods on a real node", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("enforces NetworkPolicies", func(ctx SpecContext) {
-		namespace := restrictedNamespace(ctx, "policies")
+		namespace := createRestrictedNamespace(ctx, "policies")
 		apply(ctx, namespace, web)
-		rolledOut(ctx, namespace, "deployment/web")
+		waitRollout(ctx, namespace, "deployment/web")
 		startPod(ctx, namespace, "friend", map[string]string{"LABELS": `friend: "true"`})
 		startPod(ctx, namespace, "stranger", map[string]string{})
-		ask := func(pod string) func(context.Context) (string, error) {
-			return func(ctx context.Context) (string, error) { return inPod(ctx, namespace, pod, fetch("http://web/")) }
+		request := func(pod string) func(context.Context) (string, error) {
+			return func(ctx context.Context) (string, error) {
+				return runInPod(ctx, namespace, pod, fetchCommand("http://web/"))
+			}
 		}
-		Eventually(ctx, ask("stranger")).Should(Equal("hello from a pod"))
+		Eventually(ctx, request("stranger")).Should(Equal("hello from a pod"))
 		apply(ctx, namespace, friends)
 		Eventually(ctx, func(ctx context.Context) error {
-			_, err := ask("stranger")(ctx)
+			_, err := request("stranger")(ctx)
 			return err
 		}).Should(MatchError(ContainSubstring("timed out")))
-		Expect(ask("friend")(ctx)).To(Equal("hello from a pod"))
+		Expect(request("friend")(ctx)).To(Equal("hello from a pod"))
 
 		kubectl(ctx, "-n", namespace, "delete", "networkpolicy", "friends")
-		Eventually(ctx, ask("stranger")).Should(Equal("hello from a pod"))
+		Eventually(ctx, request("stranger")).Should(Equal("hello from a pod"))
 	}, SpecTimeout(specTimeout))
 
-	It("gives claims volumes that belong to root, as those of block storage do", func(ctx SpecContext) {
-		namespace := restrictedNamespace(ctx, "claims")
+	It("provisions volumes that root owns, as block storage does", func(ctx SpecContext) {
+		namespace := createRestrictedNamespace(ctx, "claims")
 		apply(ctx, namespace, claim)
 		volume := "persistentVolumeClaim: {claimName: data}"
 		startPod(ctx, namespace, "plain", map[string]string{"VOLUME": volume})
-		Expect(inPod(ctx, namespace, "plain", "stat -c '%u:%g %a' /data")).To(Equal("0:0 755"))
-		_, err := inPod(ctx, namespace, "plain", "touch /data/x")
+		Expect(runInPod(ctx, namespace, "plain", "stat -c '%u:%g %a' /data")).To(Equal("0:0 755"))
+		_, err := runInPod(ctx, namespace, "plain", "touch /data/x")
 		Expect(err).To(MatchError(ContainSubstring("Permission denied")))
 
 		By("checking fsGroup")
 		kubectl(ctx, "-n", namespace, "delete", "pod", "plain")
 		startPod(ctx, namespace, "grouped", map[string]string{"VOLUME": volume, "FS_GROUP": "fsGroup: 4321,"})
-		Expect(inPod(ctx, namespace, "grouped", "echo kept > /data/x && stat -c '%u:%g %a' /data")).To(Equal("0:4321 2775"))
+		Expect(runInPod(ctx, namespace, "grouped", "echo kept > /data/x && stat -c '%u:%g %a' /data")).To(Equal("0:4321 2775"))
 
 		By("creating a later pod")
 		kubectl(ctx, "-n", namespace, "delete", "pod", "grouped")
 		startPod(ctx, namespace, "later", map[string]string{"VOLUME": volume, "FS_GROUP": "fsGroup: 4321,"})
-		Expect(inPod(ctx, namespace, "later", "cat /data/x")).To(Equal("kept"))
+		Expect(runInPod(ctx, namespace, "later", "cat /data/x")).To(Equal("kept"))
 
 		By("deleting the claim")
 		name := kubectl(ctx, "-n", namespace, "get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}")
@@ -120,7 +122,7 @@ var _ = Describe("Pods on a real node", func() {
 		}).Should(MatchError(ContainSubstring("NotFound")))
 	}, SpecTimeout(specTimeout))
 
-	It("reports that an image that does not exist cannot be pulled", func(ctx SpecContext) {
+	It("reports ImagePullBackOff for an image that does not exist", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "images")
 		kubectl(ctx, "-n", namespace, "run", "absent", "--image=quay.io/example/absent:1")
 		Eventually(ctx, func(ctx context.Context) (string, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// prepareImages builds the slow images in the second parallel process while the first one compiles: on a new machine linkers and
-// package managers would otherwise run in sequence, each on one core. If specs are filtered, each builds its own images.
+// prepareImages builds the slow images in the second parallel process while the first one compiles. Otherwise, on a new machine, linkers and
+// package managers would run in sequence, each on one core. If specs are filtered, each builds its own images.
 func prepareImages(ctx context.Context) {
 	GinkgoHelper()
 	suite, _ := GinkgoConfiguration()

@@ -29,19 +29,19 @@ const (
 //go:embed testdata/prometheus.yaml
 var prometheusObjects string
 
-// intervals match the times in rules and monitors that specs shorten.
-var intervals = regexp.MustCompile(`\b(for|interval): \w+`)
+// intervalPattern matches the durations in rules and monitors, which the specs shorten.
+var intervalPattern = regexp.MustCompile(`\b(for|interval): \w+`)
 
-// prometheus is a client of the Prometheus that its operator runs.
+// prometheus is a client of the API of Prometheus.
 type prometheus struct {
 	server *edge
-	// manifests are those of config/prometheus, with short times.
+	// manifests are the manifests of config/prometheus with short durations.
 	manifests string
-	// fired has the alerts that have fired.
+	// fired contains the alerts that have fired.
 	fired map[string]bool
 }
 
-// startPrometheus installs the Prometheus operator from the manifests of its release, a Prometheus, and config/prometheus with short times.
+// startPrometheus installs the Prometheus operator with the manifests of its release, a Prometheus, and config/prometheus with short durations.
 func startPrometheus(ctx context.Context) *prometheus {
 	GinkgoHelper()
 	programs, err := cluster.BuildMonitoring(ctx, GinkgoWriter)
@@ -52,16 +52,16 @@ func startPrometheus(ctx context.Context) *prometheus {
 	kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "bundle.yaml"))
 	kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
 	kubectl(ctx, "apply", "-f", filepath.Join(files, "example", "rbac", "prometheus", "prometheus-cluster-role.yaml"))
-	rolledOut(ctx, "default", "deployment/prometheus-operator")
+	waitRollout(ctx, "default", "deployment/prometheus-operator")
 	apply(ctx, "", prometheusObjects)
-	manifests := intervals.ReplaceAllString(kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "prometheus")), "$1: 5s")
+	manifests := intervalPattern.ReplaceAllString(kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "prometheus")), "$1: 5s")
 	apply(ctx, "", manifests)
 	kubectl(ctx, "-n", monitoringNamespace, "wait", "prometheus/all", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 	server := &edge{address: kubectl(ctx, "-n", monitoringNamespace, "get", "pod", "prometheus-all-0", "-o", "jsonpath={.status.podIP}")}
 	return &prometheus{server: server, manifests: manifests, fired: map[string]bool{}}
 }
 
-// get reads the data of a response of the API of Prometheus.
+// get decodes the data of a response of the API.
 func (p *prometheus) get(ctx context.Context, path string, data any) error {
 	body, err := p.server.get(ctx, "http://prometheus:9090/api/v1/"+path)
 	if err != nil {
@@ -76,13 +76,13 @@ func (p *prometheus) series(ctx context.Context, expression string) (all []map[s
 		Result []struct{ Metric map[string]string }
 	}
 	err = p.get(ctx, "query?query="+url.QueryEscape(expression), &data)
-	for _, one := range data.Result {
-		all = append(all, one.Metric)
+	for _, result := range data.Result {
+		all = append(all, result.Metric)
 	}
 	return all, err
 }
 
-// services returns the sorted Services of the series that an expression selects.
+// services returns the sorted names of the Services of the series that an expression selects.
 func (p *prometheus) services(ctx context.Context, expression string) (names []string, err error) {
 	found, err := p.series(ctx, expression)
 	for _, labels := range found {
@@ -92,7 +92,7 @@ func (p *prometheus) services(ctx context.Context, expression string) (names []s
 	return slices.Compact(names), err
 }
 
-// loadedRule is a rule as Prometheus reports it.
+// loadedRule is a rule in the API.
 type loadedRule struct{ Type, Name, Query, Health, LastError string }
 
 func (p *prometheus) rules(ctx context.Context) (all []loadedRule, err error) {
@@ -106,7 +106,7 @@ func (p *prometheus) rules(ctx context.Context) (all []loadedRule, err error) {
 	return all, err
 }
 
-// firing returns the alerts that fire.
+// firing returns the firing alerts.
 func (p *prometheus) firing(ctx context.Context) (alerts []string, err error) {
 	found, err := p.series(ctx, `ALERTS{alertstate="firing"}`)
 	for _, labels := range found {
@@ -115,11 +115,11 @@ func (p *prometheus) firing(ctx context.Context) (alerts []string, err error) {
 	return alerts, err
 }
 
-// expectFiring expects that alerts do not fire until a fault occurs, which is caused again until all of them do.
+// expectFiring expects that the alerts do not fire, and repeats a fault until all of them do.
 func (p *prometheus) expectFiring(ctx context.Context, fault func(ctx context.Context), alerts ...string) {
 	GinkgoHelper()
 	By(strings.Join(alerts, ", "))
-	begin := time.Now()
+	start := time.Now()
 	Expect(p.firing(ctx)).NotTo(ContainElement(BeElementOf(alerts)))
 	Eventually(ctx, func(ctx context.Context) ([]string, error) {
 		fault(ctx)
@@ -128,7 +128,7 @@ func (p *prometheus) expectFiring(ctx context.Context, fault func(ctx context.Co
 	for _, alert := range alerts {
 		p.fired[alert] = true
 	}
-	AddReportEntry(strings.Join(alerts, ", "), fmt.Sprint("after ", time.Since(begin).Round(time.Second)))
+	AddReportEntry(strings.Join(alerts, ", "), fmt.Sprint("after ", time.Since(start).Round(time.Second)))
 }
 
 // expectResolved expects that an alert no longer fires.
@@ -137,8 +137,8 @@ func (p *prometheus) expectResolved(ctx context.Context, alert string) {
 	Eventually(ctx, p.firing, podTimeout).ShouldNot(ContainElement(alert))
 }
 
-// describe prints rules, alerts and targets after a failure.
-func (p *prometheus) describe(ctx context.Context) {
+// printState prints rules, alerts and targets after a failure.
+func (p *prometheus) printState(ctx context.Context) {
 	rules, err := p.rules(ctx)
 	GinkgoWriter.Println(rules, err)
 	for _, expression := range []string{"ALERTS", "up", `odh_platform_resource_not_ready`, "controller:odh_platform_reconcile_errors:ratio_rate10m"} {

@@ -43,50 +43,51 @@ var (
 )
 
 const (
-	// backlog is more than the number of waiting objects at which an alert fires.
+	// backlog is a number of objects that exceeds the threshold of the alert.
 	backlog = 150
-	// unknownSchema changes the schema of a database in a way that no release of MLflow knows.
+	// unknownSchema is a command that sets a schema version which no release of MLflow has.
 	unknownSchema = `python3 -c 'import sqlite3; c = sqlite3.connect("/mlflow/mlflow.db"); c.execute("update alembic_version set version_num = 0"); c.commit()'`
 )
 
-// withoutFault are the alerts whose fault no spec causes, with the reason. Package test/prometheus tests with the engine of Prometheus when
-// they fire.
+// withoutFault lists the alerts whose fault no spec causes, with the reason. Package test/prometheus tests them with the engine of
+// Prometheus.
 var withoutFault = map[string]string{
 	"ODHPlatformManagerMemoryHigh":   "requires thousands of objects",
 	"ODHPlatformComponentFailing":    "requires a CRD whose API is not served",
 	"ODHPlatformReconcilePanics":     "requires a defect of the operator",
 	"ODHPlatformWorkqueueStuck":      "requires a defect of the operator",
 	"ODHPlatformMigrationSlow":       "requires an hour",
-	"ODHPlatformWebhookSlow":         "requires access reviews that take longer than a second",
+	"ODHPlatformWebhookSlow":         "requires access reviews that exceed a second",
 	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates that expire earlier",
 }
 
-// The specs cause faults that the runbooks name, and fix them. The rules are those of config/prometheus with shorter times.
+// The specs cause the faults of the runbooks and fix them. The rules are those of config/prometheus with short durations.
 var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	var (
 		p         *prometheus
 		namespace string
 	)
 	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
-	// change patches the registry.
-	change := func(ctx context.Context, patch string) {
+	// patchRegistry patches the registry.
+	patchRegistry := func(ctx context.Context, patch string) {
 		GinkgoHelper()
 		kubectl(ctx, in("patch", "modelregistry", sample, "--type=merge", "-p", patch)...)
 	}
-	// reconciled makes the manager reconcile the registry.
-	reconciled := func(ctx context.Context) {
+	// touchRegistry changes an annotation of the registry, so that the manager reconciles it.
+	touchRegistry := func(ctx context.Context) {
 		GinkgoHelper()
-		change(ctx, fmt.Sprintf(`{"metadata": {"annotations": {"example.com/number": "%d"}}}`, time.Now().UnixNano()))
+		patchRegistry(ctx, fmt.Sprintf(`{"metadata": {"annotations": {"example.com/number": "%d"}}}`, time.Now().UnixNano()))
 	}
-	// deleteRole deletes a child object of the registry, which the manager creates again.
+	// deleteRole deletes a child object of the registry, which the manager recreates.
 	deleteRole := func(ctx context.Context) {
 		GinkgoHelper()
 		kubectl(ctx, in("delete", "role", "registry-user-"+sample, "--ignore-not-found")...)
 	}
-	available := func(ctx context.Context) {
+	waitReady := func(ctx context.Context) {
 		GinkgoHelper()
 		kubectl(ctx, in("wait", "modelregistry/"+sample, "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
 	}
+	// once returns a function that causes the fault only in the first call.
 	once := func(fault func(ctx context.Context)) func(context.Context) {
 		done := false
 		return func(ctx context.Context) {
@@ -108,7 +109,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() && p != nil {
-			p.describe(ctx)
+			p.printState(ctx)
 		}
 	}, NodeTimeout(time.Minute))
 
@@ -117,20 +118,20 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 			HaveLen(strings.Count(p.manifests, "expr:")), HaveEach(HaveField("Health", "ok"))))
 	}, SpecTimeout(specTimeout))
 
-	It("scrapes the manager and MLflow as their ServiceMonitors request, and not without a token, and alerts when a migration fails", func(ctx SpecContext) {
+	It("scrapes the manager and MLflow with a token only, and alerts when a migration fails", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		kubectl(ctx, "apply", "-f", filepath.Join(checkout, "config", "samples", "mlflow_minimal.yaml"))
-		awaitMLflow(ctx)
+		waitMLflowReady(ctx)
 		Eventually(ctx, p.services, podTimeout).WithArguments("up == 1").Should(ConsistOf("mlflow", metricsService))
 		Eventually(ctx, p.services, podTimeout).WithArguments("scrape_samples_scraped > 10").Should(ConsistOf("mlflow", metricsService))
 		Expect(p.series(ctx, "up == 0")).To(BeEmpty())
 
-		disturb(ctx, withoutToken)
+		applyTemporarily(ctx, withoutToken)
 		Eventually(ctx, p.services, podTimeout).WithArguments("up == 0").Should(ConsistOf(metricsService))
 
 		p.expectFiring(ctx, once(func(ctx context.Context) {
-			inServer(ctx, unknownSchema)
+			runInServer(ctx, unknownSchema)
 			kubectl(ctx, "patch", "mlflow", "mlflow", "--type=merge", "-p", `{"spec": {"migration": {"mode": "Always"}}}`)
 		}), "ODHPlatformMigrationFailed")
 		removeMLflow(ctx)
@@ -142,87 +143,87 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		p.expectFiring(ctx, once(func(ctx context.Context) {
 			apply(ctx, namespace, string(text))
-			change(ctx, `{"spec": {"rest": {"image": "quay.io/example/absent:1"}}}`)
+			patchRegistry(ctx, `{"spec": {"rest": {"image": "quay.io/example/absent:1"}}}`)
 		}), "ODHPlatformResourceNotAvailable")
 		Expect(p.series(ctx, "kind:odh_platform_unavailable:sum")).NotTo(BeEmpty())
-		change(ctx, `{"spec": {"rest": {"image": null}}}`)
-		available(ctx)
+		patchRegistry(ctx, `{"spec": {"rest": {"image": null}}}`)
+		waitReady(ctx)
 		p.expectResolved(ctx, "ODHPlatformResourceNotAvailable")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while an AppWrapper cannot delete its pods", func(ctx SpecContext) {
 		p.expectFiring(ctx, once(func(ctx context.Context) {
 			apply(ctx, namespace, stuckAppWrapper)
-			podReady(ctx, namespace, "stuck")
+			waitPodReady(ctx, namespace, "stuck")
 			kubectl(ctx, in("delete", "appwrapper", "stuck", "--wait=false")...)
 		}), "ODHPlatformAppWrapperStuck")
 		kubectl(ctx, in("patch", "pod", "stuck", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)...)
 		p.expectResolved(ctx, "ODHPlatformAppWrapperStuck")
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when webhooks refuse most requests", func(ctx SpecContext) {
+	It("alerts when webhooks reject most requests", func(ctx SpecContext) {
 		p.expectFiring(ctx, func(ctx context.Context) {
-			_, err := tryKubectl(ctx, strings.Repeat(unfinishedRegistry+"\n", 10), in("create", "--dry-run=server", "-f", "-")...)
-			Expect(err).To(MatchError(ContainSubstring(noDatabase)))
+			_, err := tryKubectl(ctx, strings.Repeat(registryWithoutDatabase+"\n", 10), in("create", "--dry-run=server", "-f", "-")...)
+			Expect(err).To(MatchError(ContainSubstring(noDatabaseMessage)))
 		}, "ODHPlatformWebhookRefusals")
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when another client deletes a child object again and again", func(ctx SpecContext) {
+	It("alerts when another client deletes a child object repeatedly", func(ctx SpecContext) {
 		p.expectFiring(ctx, deleteRole, "ODHPlatformWriteStorm")
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when the webhook of another program fails", func(ctx SpecContext) {
-		disturb(ctx, os.Expand(absentWebhook, func(string) string { return namespace }))
+	It("alerts when the webhook of another project fails", func(ctx SpecContext) {
+		applyTemporarily(ctx, os.Expand(absentWebhook, func(string) string { return namespace }))
 		deleteRole(ctx)
-		p.expectFiring(ctx, reconciled, "ODHPlatformAPIErrors", "ODHPlatformReconcileErrors")
+		p.expectFiring(ctx, touchRegistry, "ODHPlatformAPIErrors", "ODHPlatformReconcileErrors")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts when a webhook cannot review the permissions of authors", func(ctx SpecContext) {
 		p.expectFiring(ctx, func(ctx context.Context) {
-			restore := withoutPermission(ctx, "subjectaccessreviews")
+			restore := removePermission(ctx, "subjectaccessreviews")
 			Eventually(ctx, func(ctx context.Context) error {
-				_, err := tryKubectl(ctx, changedSample("modelregistry_postgres.yaml"), in("create", "--dry-run=server", "-f", "-")...)
+				_, err := tryKubectl(ctx, readSample("modelregistry_postgres.yaml"), in("create", "--dry-run=server", "-f", "-")...)
 				return err
 			}, podTimeout).Should(MatchError(ContainSubstring("the permissions of the author")))
-			restore(ctx) // the manager reviews those of Prometheus too
+			restore(ctx) // without the permission, the manager rejects the requests of Prometheus too
 		}, "ODHPlatformWebhookFailing", "ODHPlatformAPIForbidden")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while the API server is slow and throttles the manager", func(ctx SpecContext) {
 		apply(ctx, namespace, silentPod)
-		podReady(ctx, namespace, "silent")
-		slow := disturb(ctx, os.Expand(slowAPI, func(string) string {
+		waitPodReady(ctx, namespace, "silent")
+		slow := applyTemporarily(ctx, os.Expand(slowAPI, func(string) string {
 			return kubectl(ctx, in("get", "pod", "silent", "-o", "jsonpath={.status.podIP}")...)
 		}))
 		p.expectFiring(ctx, once(func(ctx context.Context) {
 			_, err := tryKubectl(ctx, strings.Repeat(waitingAppWrapper, backlog), in("create", "-f", "-")...)
 			Expect(err).NotTo(HaveOccurred())
 		}), "ODHPlatformWorkqueueBacklog", "ODHPlatformAPIThrottled")
-		slow.end(ctx)
+		slow.delete(ctx)
 		p.expectResolved(ctx, "ODHPlatformWorkqueueBacklog")
 		kubectl(ctx, in("delete", "appwrappers", "--all", fmt.Sprint("--timeout=", podTimeout))...)
 	}, SpecTimeout(specTimeout))
 
-	It("alerts while etcd and the pods of models do not answer", func(ctx SpecContext) {
-		manage(ctx, "install-kserve-crds")
+	It("alerts while etcd and the pods of models do not respond", func(ctx SpecContext) {
+		runMake(ctx, "install-kserve-crds")
 		mesh := env.Namespace(ctx, "mesh")
 		kubectl(ctx, "label", "namespace", mesh, "modelmesh-enabled=true")
-		disturb(ctx, os.Expand(meshUnreachable, func(string) string { return mesh }))
+		applyTemporarily(ctx, os.Expand(meshUnreachable, func(string) string { return mesh }))
 		p.expectFiring(ctx, func(context.Context) {}, "ODHPlatformMeshEtcdUnreachable", "ODHPlatformMeshCallsFailing")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts when a CA that a user created for a Ray cluster expires soon", func(ctx SpecContext) {
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KubeRay)).To(Succeed())
 		names := raycluster.View(map[string]any{"metadata": map[string]any{"namespace": namespace, "name": "demo"}}).HashedNames()
-		authority, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "authority", Lifetime: 7 * 24 * time.Hour}, time.Now())
+		caSecret, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "authority", Lifetime: 7 * 24 * time.Hour}, time.Now())
 		Expect(err).NotTo(HaveOccurred())
-		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.CASecret}, Data: authority.Data})).To(Succeed())
-		p.expectFiring(ctx, once(func(ctx context.Context) { apply(ctx, namespace, changedSample("raycluster.yaml")) }), "ODHPlatformRayCertificateExpiring")
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.CASecret}, Data: caSecret.Data})).To(Succeed())
+		p.expectFiring(ctx, once(func(ctx context.Context) { apply(ctx, namespace, readSample("raycluster.yaml")) }), "ODHPlatformRayCertificateExpiring")
 		kubectl(ctx, in("delete", "raycluster", "demo", fmt.Sprint("--timeout=", podTimeout))...)
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when the manager cannot keep its CA in a webhook configuration", func(ctx SpecContext) {
-		withoutPermission(ctx, "validatingwebhookconfigurations")
+	It("alerts when the manager cannot write its CA to a webhook configuration", func(ctx SpecContext) {
+		removePermission(ctx, "validatingwebhookconfigurations")
 		p.expectFiring(ctx, once(func(ctx context.Context) {
 			kubectl(ctx, "patch", "validatingwebhookconfiguration", "catalog-validating-webhook-configuration", "--type=json", "-p",
 				`[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
@@ -234,38 +235,38 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 			GinkgoHelper()
 			kubectl(ctx, "-n", operatorNamespace, "scale", managerDeployment, "--replicas="+replicas)
 		}
-		lease := func(ctx context.Context, spec string) {
+		patchLease := func(ctx context.Context, spec string) {
 			GinkgoHelper()
 			kubectl(ctx, "-n", operatorNamespace, "patch", "lease", leaseName, "--type=merge", "-p", `{"spec": `+spec+`}`)
 		}
 		replicas := kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o", "jsonpath={.spec.replicas}")
 		p.expectFiring(ctx, once(func(ctx context.Context) { scale(ctx, "0") }), "ODHPlatformManagerDown")
 		scale(ctx, replicas)
-		rolledOut(ctx, operatorNamespace, managerDeployment)
+		waitRollout(ctx, operatorNamespace, managerDeployment)
 		p.expectResolved(ctx, "ODHPlatformManagerDown")
 
 		p.expectFiring(ctx, once(func(ctx context.Context) {
-			lease(ctx, `{"holderIdentity": "another", "leaseDurationSeconds": 3600}`)
+			patchLease(ctx, `{"holderIdentity": "another", "leaseDurationSeconds": 3600}`)
 		}), "ODHPlatformNoLeader")
-		lease(ctx, `{"holderIdentity": "", "leaseDurationSeconds": 1}`)
+		patchLease(ctx, `{"holderIdentity": "", "leaseDurationSeconds": 1}`)
 		p.expectResolved(ctx, "ODHPlatformNoLeader")
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when the manager restarts again and again", func(ctx SpecContext) {
+	It("alerts when the manager restarts repeatedly", func(ctx SpecContext) {
 		const restarts = `sum(changes(process_start_time_seconds{job="` + metricsService + `"}[30m]))`
 		killed := 0
 		p.expectFiring(ctx, func(ctx context.Context) {
 			scraped, err := p.series(ctx, fmt.Sprintf("%s >= %d", restarts, killed))
 			Expect(err).NotTo(HaveOccurred())
-			pods := podsOfManager(ctx) // in turn, because the kubelet doubles the pause of a pod with each restart
+			pods := managerPodUIDs(ctx) // in turn, because the kubelet doubles the backoff of a pod with each restart
 			if len(scraped) > 0 && len(pods) > 0 && killManager(pods[killed%len(pods)]) > 0 {
 				killed++
 			}
 		}, "ODHPlatformManagerRestarts")
-		rolledOut(ctx, operatorNamespace, managerDeployment)
+		waitRollout(ctx, operatorNamespace, managerDeployment)
 	}, SpecTimeout(specTimeout))
 
-	It("has data for every recording rule, and a fault or a reason for every alert", func(ctx SpecContext) {
+	It("has data for every recording rule, and a spec or a reason for every alert", func(ctx SpecContext) {
 		rules, err := p.rules(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		var alerts, covered []string
@@ -286,28 +287,28 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// disturbance are objects that exist until the end of the spec at most.
-type disturbance string
+// temporaryObjects are manifests of objects that are deleted after the spec at the latest.
+type temporaryObjects string
 
-// disturb applies objects until the end of the spec.
-func disturb(ctx context.Context, objects string) disturbance {
+// applyTemporarily applies objects, and deletes them after the spec.
+func applyTemporarily(ctx context.Context, objects string) temporaryObjects {
 	GinkgoHelper()
-	d := disturbance(objects)
-	DeferCleanup(d.end, NodeTimeout(podTimeout))
+	temporary := temporaryObjects(objects)
+	DeferCleanup(temporary.delete, NodeTimeout(podTimeout))
 	apply(ctx, "", objects)
-	return d
+	return temporary
 }
 
-// end deletes the objects.
-func (d disturbance) end(ctx context.Context) {
+// delete deletes the objects.
+func (o temporaryObjects) delete(ctx context.Context) {
 	GinkgoHelper()
-	_, err := tryKubectl(ctx, string(d), "delete", "--ignore-not-found", "-f", "-")
+	_, err := tryKubectl(ctx, string(o), "delete", "--ignore-not-found", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// withoutPermission removes the rules for resources from the ClusterRole of the manager until the end of the spec at most, and returns a
-// function that restores them.
-func withoutPermission(ctx context.Context, resources ...string) (restore func(ctx context.Context)) {
+// removePermission removes the rules for resources from the ClusterRole of the manager. The returned function restores the rules; it also
+// runs after the spec.
+func removePermission(ctx context.Context, resources ...string) (restore func(ctx context.Context)) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "odh-platform-operator-manager"}}
 	Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())

@@ -22,8 +22,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
-// touchEvery is the interval at which the pods of a starting peer are annotated.
-const touchEvery = 2 * time.Second
+// touchInterval is the interval of the annotations of pods of a peer that is not ready.
+const touchInterval = 2 * time.Second
 
 var (
 	//go:embed testdata/kueue.yaml
@@ -34,14 +34,14 @@ var (
 	urgent string
 )
 
-// Kueue admits every Job of the cluster, so it runs for these specs only.
+// Kueue admits every Job of the cluster, so it runs only for these specs.
 var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), func() {
 	BeforeAll(func(ctx SpecContext) {
 		operators := []peer{
 			{cluster.JobSet, "jobset-system", "jobset-controller-manager"},
 			{cluster.KubeRayOperator, "default", "kuberay-operator"},
 			{cluster.TrainingOperator, "kubeflow", "training-operator"},
-			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: its webhooks cover Deployments too
+			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: it has webhooks for Deployments
 		}
 		for _, p := range operators {
 			p.start(ctx)
@@ -69,7 +69,7 @@ type peer struct {
 	namespace, deployment string
 }
 
-// start runs the operator as a pod from its own manifests until the end of the container.
+// start runs the operator as a pod from its own manifests, and deletes it after the specs of the container.
 func (p peer) start(ctx context.Context) {
 	GinkgoHelper()
 	manifests, err := peers.Pods(ctx, p.name, store, GinkgoWriter)
@@ -77,7 +77,7 @@ func (p peer) start(ctx context.Context) {
 	applied, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-", "-o", "name")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
-		for name := range strings.FieldsSeq(applied) { // the webhooks would reject every request without their pod
+		for name := range strings.FieldsSeq(applied) { // without their pod, the webhooks would reject every request
 			if strings.Contains(name, "webhookconfiguration.") {
 				kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", name)
 			}
@@ -86,22 +86,22 @@ func (p peer) start(ctx context.Context) {
 	}, NodeTimeout(specTimeout))
 }
 
-// waitReady annotates the pods while it waits: their kubelet then updates volumes immediately, and Kueue and JobSet wait for
-// their certificates.
+// waitReady waits until the Deployment is available. It annotates the pods so that the kubelet updates their volumes immediately:
+// Kueue and JobSet wait for their certificates.
 func (p peer) waitReady(ctx context.Context) {
 	GinkgoHelper()
-	touched := 0
+	attempt := 0
 	Eventually(ctx, func(ctx context.Context) (string, error) {
-		touched++
-		if _, err := tryKubectl(ctx, "", "-n", p.namespace, "annotate", "pods", "--all", "--overwrite", fmt.Sprint("e2e/touched=", touched)); err != nil {
+		attempt++
+		if _, err := tryKubectl(ctx, "", "-n", p.namespace, "annotate", "pods", "--all", "--overwrite", fmt.Sprint("e2e/touched=", attempt)); err != nil {
 			return "", err
 		}
 		return tryKubectl(ctx, "", "-n", p.namespace, "get", "deployment", p.deployment, "-o", "jsonpath={.status.availableReplicas}")
-	}, podTimeout, touchEvery).Should(Equal("1"))
+	}, podTimeout, touchInterval).Should(Equal("1"))
 }
 
-// queue creates a namespace with the LocalQueue of the samples and its own quota.
-func queue(ctx context.Context, cpus string) (namespace string) {
+// createQueue creates a namespace with the LocalQueue of the samples and a quota.
+func createQueue(ctx context.Context, cpus string) (namespace string) {
 	GinkgoHelper()
 	namespace = env.Namespace(ctx, "queue")
 	apply(ctx, namespace, os.Expand(queueTemplate, func(key string) string {
@@ -110,8 +110,8 @@ func queue(ctx context.Context, cpus string) (namespace string) {
 	return namespace
 }
 
-// changedSample reads a file of config/samples and replaces texts, given in pairs.
-func changedSample(file string, changes ...string) string {
+// readSample returns a file of config/samples with replacements, given in pairs.
+func readSample(file string, changes ...string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(checkout, "config", "samples", file))
 	Expect(err).NotTo(HaveOccurred())
@@ -121,26 +121,26 @@ func changedSample(file string, changes ...string) string {
 	return strings.NewReplacer(changes...).Replace(string(content))
 }
 
-func appWrapper(ctx context.Context, namespace, name string) *v1beta2.AppWrapper {
+func getAppWrapper(ctx context.Context, namespace, name string) *v1beta2.AppWrapper {
 	GinkgoHelper()
-	aw := &v1beta2.AppWrapper{}
-	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, aw)).To(Succeed())
-	return aw
+	wrapper := &v1beta2.AppWrapper{}
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, wrapper)).To(Succeed())
+	return wrapper
 }
 
-// reach waits until an AppWrapper has the phase, and returns it.
-func reach(ctx context.Context, namespace, name string, phase v1beta2.AppWrapperPhase) *v1beta2.AppWrapper {
+// waitPhase waits until an AppWrapper has the phase, and returns the AppWrapper.
+func waitPhase(ctx context.Context, namespace, name string, phase v1beta2.AppWrapperPhase) *v1beta2.AppWrapper {
 	GinkgoHelper()
-	var aw *v1beta2.AppWrapper
+	var wrapper *v1beta2.AppWrapper
 	Eventually(ctx, func(ctx context.Context) v1beta2.AppWrapperPhase {
-		aw = appWrapper(ctx, namespace, name)
-		return aw.Status.Phase
-	}, podTimeout).Should(Equal(phase), func() string { return fmt.Sprintf("%+v", aw.Status) })
-	return aw
+		wrapper = getAppWrapper(ctx, namespace, name)
+		return wrapper.Status.Phase
+	}, podTimeout).Should(Equal(phase), func() string { return fmt.Sprintf("%+v", wrapper.Status) })
+	return wrapper
 }
 
-// livePods returns the pods that have neither succeeded nor failed.
-func livePods(ctx context.Context, namespace string) []corev1.Pod {
+// listLivePods returns the pods that have neither succeeded nor failed.
+func listLivePods(ctx context.Context, namespace string) []corev1.Pod {
 	GinkgoHelper()
 	var pods corev1.PodList
 	Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
@@ -153,19 +153,19 @@ func livePods(ctx context.Context, namespace string) []corev1.Pod {
 	return live
 }
 
-// urgentRuns returns a function that reports whether the AppWrapper of urgent.yaml runs with the only live pod of the namespace.
+// urgentRuns returns a condition: the AppWrapper of urgent.yaml is Running, and its pod is the only live pod of the namespace.
 func urgentRuns(namespace string) func(ctx context.Context, live []corev1.Pod) bool {
 	return func(ctx context.Context, live []corev1.Pod) bool {
-		return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
+		return getAppWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
 	}
 }
 
-// watchQuota waits for a condition, and fails when the pods of a namespace request more CPUs than their quota.
-func watchQuota(ctx context.Context, namespace, cpus string, reached func(ctx context.Context, live []corev1.Pod) bool) {
+// watchQuota waits for a condition, and fails if the live pods exceed the quota of CPUs before.
+func watchQuota(ctx context.Context, namespace, cpus string, condition func(ctx context.Context, live []corev1.Pod) bool) {
 	GinkgoHelper()
 	quota := resource.MustParse(cpus)
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
-		live, used := livePods(ctx, namespace), resource.Quantity{}
+		live, used := listLivePods(ctx, namespace), resource.Quantity{}
 		var names []string
 		for i := range live {
 			names = append(names, live[i].Name)
@@ -176,6 +176,6 @@ func watchQuota(ctx context.Context, namespace, cpus string, reached func(ctx co
 		if used.Cmp(quota) > 0 {
 			return false, StopTrying(fmt.Sprintf("pods %s use %s CPUs of %s", names, used.String(), cpus))
 		}
-		return reached(ctx, live), nil
+		return condition(ctx, live), nil
 	}, podTimeout).Should(BeTrue())
 }

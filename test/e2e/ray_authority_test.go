@@ -20,20 +20,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// bundle returns the CAs in a Secret of the cluster, the signing CA first.
-func (d *rayDemo) bundle(ctx context.Context, secret string) []*x509.Certificate {
+// getCAs returns the CA certificates in a Secret of the cluster. The first one signs certificates.
+func (d *rayDemo) getCAs(ctx context.Context, secret string) []*x509.Certificate {
 	GinkgoHelper()
 	bundle, err := certutil.ParseCertsPEM(d.secret(ctx, secret).Data[raycluster.KeyCACert])
 	Expect(err).NotTo(HaveOccurred())
 	return bundle
 }
 
-// age moves the validity of the CAs back by a third of their lifetime, keeping keys and names.
-func (d *rayDemo) age(ctx context.Context) {
+// shiftValidity moves the validity of the CAs to the past by a third of their lifetime. Keys and names remain.
+func (d *rayDemo) shiftValidity(ctx context.Context) {
 	GinkgoHelper()
 	secret := d.secret(ctx, d.names.CASecret)
 	keys := [][]byte{secret.Data[raycluster.KeyCAKey], secret.Data["ca-next.key"]}
-	var aged bytes.Buffer
+	var shifted bytes.Buffer
 	bundle, err := certutil.ParseCertsPEM(secret.Data[raycluster.KeyCACert])
 	Expect(err).NotTo(HaveOccurred())
 	for i, ca := range bundle {
@@ -44,28 +44,28 @@ func (d *rayDemo) age(ctx context.Context) {
 		ca.NotBefore, ca.NotAfter = ca.NotBefore.Add(-third), ca.NotAfter.Add(-third)
 		der, err := x509.CreateCertificate(rand.Reader, ca, ca, signer.Public(), signer)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(pem.Encode(&aged, &pem.Block{Type: "CERTIFICATE", Bytes: der})).To(Succeed())
+		Expect(pem.Encode(&shifted, &pem.Block{Type: "CERTIFICATE", Bytes: der})).To(Succeed())
 	}
-	secret.Data[raycluster.KeyCACert] = aged.Bytes()
+	secret.Data[raycluster.KeyCACert] = shifted.Bytes()
 	Expect(env.Admin.Update(ctx, secret)).To(Succeed())
 }
 
-// publishNextCA ages the CA by a third of its lifetime, and waits until new pods also trust the next CA.
+// publishNextCA shifts the validity of the CA by a third, and waits until the Secrets of pods also contain the next CA.
 func (d *rayDemo) publishNextCA(ctx context.Context) {
 	GinkgoHelper()
-	Expect(d.bundle(ctx, d.names.CASecret)).To(HaveLen(1))
-	d.age(ctx)
+	Expect(d.getCAs(ctx, d.names.CASecret)).To(HaveLen(1))
+	d.shiftValidity(ctx)
 	for _, secret := range []string{d.names.CASecret, d.names.HeadTLS, d.names.WorkerTLS} {
-		Eventually(ctx, d.bundle, podTimeout).WithArguments(secret).Should(HaveLen(2), secret)
+		Eventually(ctx, d.getCAs, podTimeout).WithArguments(secret).Should(HaveLen(2), secret)
 	}
 }
 
-// replaceCA ages the CA by another third, and waits until the next CA has signed the certificates of head and workers.
+// replaceCA shifts the validity of the CA by another third, and waits until the next CA has signed the certificates of head and workers.
 func (d *rayDemo) replaceCA(ctx context.Context) {
 	GinkgoHelper()
-	next := d.bundle(ctx, d.names.CASecret)[1].SubjectKeyId
+	next := d.getCAs(ctx, d.names.CASecret)[1].SubjectKeyId
 	Expect(next).NotTo(BeEmpty())
-	d.age(ctx)
+	d.shiftValidity(ctx)
 	for _, secret := range []string{d.names.HeadTLS, d.names.WorkerTLS} {
 		Eventually(ctx, func(ctx context.Context) []byte {
 			chain, err := certutil.ParseCertsPEM(d.secret(ctx, secret).Data[corev1.TLSCertKey])

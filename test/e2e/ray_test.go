@@ -35,13 +35,13 @@ func runPython(ctx context.Context, namespace, pod, container, program string, a
 	return tryKubectl(ctx, rayFile(program), append([]string{"-n", namespace, "exec", "-i", pod, "-c", container, "--", "python3", "-"}, args...)...)
 }
 
-// rayPod waits until exactly one pod of a node type is not terminating, and returns it.
+// rayPod waits until exactly one pod of the node type is not terminating, and returns the pod.
 func rayPod(ctx context.Context, namespace, nodeType string) *corev1.Pod {
 	GinkgoHelper()
-	return onlyPod(ctx, namespace, client.MatchingLabels{raycluster.LabelNodeType: nodeType})
+	return waitSinglePod(ctx, namespace, client.MatchingLabels{raycluster.LabelNodeType: nodeType})
 }
 
-// rayDemo is the cluster of the sample, with client pods in its namespace and in another one.
+// rayDemo is the RayCluster of the sample, with client pods in its namespace and in another namespace.
 type rayDemo struct {
 	namespace, outside string
 	names              raycluster.Names
@@ -51,7 +51,7 @@ type rayDemo struct {
 func startRayDemo(ctx context.Context) *rayDemo {
 	GinkgoHelper()
 	d := &rayDemo{namespace: env.Namespace(ctx, "ray"), outside: env.Namespace(ctx, "ray-outside")}
-	apply(ctx, d.namespace, changedSample("raycluster.yaml", "spec:\n  rayVersion", "spec:\n  suspend: true\n  rayVersion"))
+	apply(ctx, d.namespace, readSample("raycluster.yaml", "spec:\n  rayVersion", "spec:\n  suspend: true\n  rayVersion"))
 	demo := &unstructured.Unstructured{}
 	demo.SetGroupVersionKind(raycluster.GVK)
 	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: "demo"}, demo)).To(Succeed())
@@ -71,7 +71,7 @@ func (d *rayDemo) runTasks(ctx context.Context) (string, error) {
 	return runPython(ctx, d.namespace, d.head.Name, "ray-head", "tasks.py")
 }
 
-// secret waits until a Secret of the cluster exists, and returns it.
+// secret waits until a Secret of the cluster exists, and returns the Secret.
 func (d *rayDemo) secret(ctx context.Context, name string) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: name}}
@@ -79,8 +79,8 @@ func (d *rayDemo) secret(ctx context.Context, name string) *corev1.Secret {
 	return secret
 }
 
-// openDashboard sends a request to the proxy of the dashboard from another namespace, with the token of an account, or without
-// one if account is empty.
+// openDashboard sends a request to the proxy of the dashboard from the other namespace, with a token of the account, or without
+// a token if account is empty.
 func (d *rayDemo) openDashboard(ctx context.Context, account string) (string, error) {
 	token := ""
 	if account != "" {
@@ -98,8 +98,8 @@ func describeRayClusters() {
 		demo = startRayDemo(ctx)
 	}, NodeTimeout(startTimeout))
 
-	It("has its head and its worker join over TLS, and runs tasks on both", func(ctx SpecContext) {
-		// A worker that cannot resolve the head yet advertises 127.0.0.1, is removed by the head and restarts.
+	It("connects its head and its worker over TLS, and runs tasks on both", func(ctx SpecContext) {
+		// While a worker cannot resolve the head, it advertises 127.0.0.1; the head removes it, and it restarts.
 		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"))
 		status := kubectl(ctx, "-n", demo.namespace, "exec", demo.head.Name, "-c", "ray-head", "--", "ray", "status")
 		Expect(strings.Count(status, " node_")).To(Equal(2), status)
@@ -107,7 +107,7 @@ func describeRayClusters() {
 
 	It("allows the connections of its NetworkPolicies", func(ctx SpecContext) {
 		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
-		for _, one := range []struct {
+		for _, test := range []struct {
 			namespace string
 			pod       *corev1.Pod
 			port      int32
@@ -123,28 +123,28 @@ func describeRayClusters() {
 			{demo.outside, demo.head, 10001, "open"},
 			{demo.outside, demo.head, raycluster.PortProxy, "open"},
 		} {
-			response, err := runPython(ctx, one.namespace, "stranger", "main", "connect.py", one.pod.Status.PodIP, fmt.Sprint(one.port))
+			response, err := runPython(ctx, test.namespace, "stranger", "main", "connect.py", test.pod.Status.PodIP, fmt.Sprint(test.port))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(response).To(Equal(one.want), "port %d of %s from %s", one.port, one.pod.Name, one.namespace)
+			Expect(response).To(Equal(test.want), "port %d of %s from %s", test.port, test.pod.Name, test.namespace)
 		}
-		// Pods of the cluster reach these ports, so it is the policies that close them to strangers.
+		// Pods of the cluster reach these ports, so the policies close them to other pods.
 		for port, pod := range map[int32]*corev1.Pod{6379: demo.head, 8080: worker} {
 			Expect(runPython(ctx, demo.namespace, demo.head.Name, "ray-head", "connect.py", pod.Status.PodIP, fmt.Sprint(port))).To(Equal("open"))
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("serves clients of other namespaces that have a certificate of its CA, and no others", func(ctx SpecContext) {
-		authority := demo.secret(ctx, demo.names.CASecret)
-		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: demo.outside, Name: "authority"}, Data: authority.Data})).To(Succeed())
+	It("serves only clients with a certificate of its CA, also from other namespaces", func(ctx SpecContext) {
+		caSecret := demo.secret(ctx, demo.names.CASecret)
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: demo.outside, Name: "authority"}, Data: caSecret.Data})).To(Succeed())
 		apply(ctx, demo.outside, rayFile("client.yaml"))
-		podReady(ctx, demo.outside, "client")
+		waitPodReady(ctx, demo.outside, "client")
 		address := demo.names.HeadService + "." + demo.namespace + ".svc:10001"
 		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", address)).To(Equal("42"))
 		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", address, "with")).To(Equal("talks"))
 		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", address, "without")).To(BeElementOf("closes", "refuses"))
 	}, SpecTimeout(specTimeout))
 
-	It("shows its dashboard to users who may get pods", func(ctx SpecContext) {
+	It("shows its dashboard only to users who may get pods", func(ctx SpecContext) {
 		for _, account := range []string{"ana", "eve"} {
 			kubectl(ctx, "-n", demo.outside, "create", "serviceaccount", account)
 		}
@@ -162,53 +162,53 @@ func describeRayClusters() {
 		page.open(ctx, demo.outside, demo.head.Status.PodIP, rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker).Status.PodIP, "ALIVE")
 	}, SpecTimeout(specTimeout))
 
-	It("keeps running while the CA and all certificates are replaced, and accepts a new worker afterwards", func(ctx SpecContext) {
+	It("keeps running while the CA and all certificates are replaced, and then accepts a new worker", func(ctx SpecContext) {
 		before, err := demo.runTasks(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
 		demo.replaceCA(ctx)
-		demo.renew(ctx, worker)
+		demo.replaceCertificates(ctx, worker)
 
 		var calls int
 		_, err = fmt.Sscanf(before, "2 %d", &calls)
 		Expect(err).NotTo(HaveOccurred(), before)
-		Expect(demo.runTasks(ctx)).To(Equal(fmt.Sprintf("2 %d", calls+1)), "the same actor answers")
+		Expect(demo.runTasks(ctx)).To(Equal(fmt.Sprintf("2 %d", calls+1)), "the actor still runs")
 
 		kubectl(ctx, "-n", demo.namespace, "delete", "pod", worker.Name)
-		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"), "the actor has gone with its worker")
+		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"), "the actor ended with its worker")
 		Eventually(ctx, demo.openDashboard, podTimeout).WithArguments("ana").Should(Equal("200 True"), "the proxy has the new certificate")
 		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", demo.names.HeadService+"."+demo.namespace+".svc:10001")).
-			To(Equal("42"), "a client whose certificate the former CA signed")
+			To(Equal("42"), "a client with a certificate of the previous CA")
 	}, SpecTimeout(specTimeout))
 
 	It("runs a Job in an AppWrapper, which is preempted by a higher priority and resumes after it", func(ctx SpecContext) {
-		namespace := queue(ctx, "2")
+		namespace := createQueue(ctx, "2")
 		apply(ctx, namespace, rayFile("job.yaml"))
-		podsReady(ctx, namespace, "job")
+		waitPodsReady(ctx, namespace, "job")
 
 		apply(ctx, namespace, urgent)
 		watchQuota(ctx, namespace, "2", urgentRuns(namespace))
-		Expect(appWrapper(ctx, namespace, "job").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
+		Expect(getAppWrapper(ctx, namespace, "job").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
 
 		kubectl(ctx, "-n", namespace, "create", "configmap", "go", "--from-literal=go=1")
 		kubectl(ctx, "-n", namespace, "delete", "appwrapper", "urgent")
-		reach(ctx, namespace, "job", v1beta2.PhaseRunning)
-		reach(ctx, namespace, "job", v1beta2.PhaseSucceeded)
+		waitPhase(ctx, namespace, "job", v1beta2.PhaseRunning)
+		waitPhase(ctx, namespace, "job", v1beta2.PhaseSucceeded)
 		Expect(kubectl(ctx, "-n", namespace, "get", "rayjob", "job", "-o", "jsonpath={.status.jobStatus}")).To(Equal("SUCCEEDED"))
 		apply(ctx, namespace, urgent)
 		watchQuota(ctx, namespace, "2", urgentRuns(namespace))
 	}, SpecTimeout(specTimeout))
 }
 
-// renew has all certificates of the cluster reissued, and waits until its pods have them.
-func (d *rayDemo) renew(ctx context.Context, worker *corev1.Pod) {
+// replaceCertificates deletes the Secrets of all certificates, and waits until the pods have new certificates.
+func (d *rayDemo) replaceCertificates(ctx context.Context, worker *corev1.Pod) {
 	GinkgoHelper()
-	old := map[string][]byte{}
+	previous := map[string][]byte{}
 	for _, name := range []string{d.names.HeadTLS, d.names.WorkerTLS, d.names.ProxyTLS} {
-		old[name] = d.secret(ctx, name).Data[corev1.TLSCertKey]
+		previous[name] = d.secret(ctx, name).Data[corev1.TLSCertKey]
 		kubectl(ctx, "-n", d.namespace, "delete", "secret", name)
 	}
-	for name, certificate := range old {
+	for name, certificate := range previous {
 		Eventually(ctx, func(ctx context.Context) bool {
 			return bytes.Equal(d.secret(ctx, name).Data[corev1.TLSCertKey], certificate)
 		}, podTimeout).Should(BeFalse(), name)
@@ -216,7 +216,7 @@ func (d *rayDemo) renew(ctx context.Context, worker *corev1.Pod) {
 	for pod, secret := range map[string]string{d.head.Name: d.names.HeadTLS, worker.Name: d.names.WorkerTLS} {
 		kubectl(ctx, "-n", d.namespace, "annotate", "pod", pod, "e2e/renewed=true") // makes its kubelet update the volumes
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			return inPod(ctx, d.namespace, pod, `cat "$RAY_TLS_SERVER_CERT"`)
+			return runInPod(ctx, d.namespace, pod, `cat "$RAY_TLS_SERVER_CERT"`)
 		}, podTimeout).Should(Equal(strings.TrimSpace(string(d.secret(ctx, secret).Data[corev1.TLSCertKey]))))
 	}
 }

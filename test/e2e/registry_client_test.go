@@ -24,6 +24,7 @@ var requestScript string
 // plainRegistry is the URL of the sample registry without a proxy.
 const plainRegistry = "http://" + sample + ":8080"
 
+// models is the path of registered models in the REST API.
 const models = "/api/model_registry/v1alpha3/registered_models"
 
 // registryClient calls the REST API of the sample registry from a pod in its namespace.
@@ -87,7 +88,7 @@ func (c *registryClient) names(ctx context.Context) ([]string, error) {
 	}
 }
 
-// missing returns the given names that the registry does not store.
+// missing returns the names that the registry does not store.
 func (c *registryClient) missing(ctx context.Context, names []string) []string {
 	GinkgoHelper()
 	var stored []string
@@ -95,28 +96,28 @@ func (c *registryClient) missing(ctx context.Context, names []string) []string {
 		stored, err = c.names(ctx)
 		return err
 	}).Should(Succeed())
-	has := map[string]bool{}
+	isStored := map[string]bool{}
 	for _, name := range stored {
-		has[name] = true
+		isStored[name] = true
 	}
 	var missing []string
 	for _, name := range names {
-		if !has[name] {
+		if !isStored[name] {
 			missing = append(missing, name)
 		}
 	}
 	return missing
 }
 
-// makeCertificate creates a self-signed certificate in the client pod, which then trusts it, and a Secret with it.
-func (c *registryClient) makeCertificate(ctx context.Context, secret string) {
+// createCertificate creates a self-signed certificate in the client pod, which trusts it, and a Secret with the certificate.
+func (c *registryClient) createCertificate(ctx context.Context, secret string) {
 	GinkgoHelper()
-	_, err := inPod(ctx, c.namespace, "client", "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=registry "+
+	_, err := runInPod(ctx, c.namespace, "client", "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=registry "+
 		"-addext subjectAltName=DNS:"+sample+" -keyout /data/tls.key -out /data/tls.crt")
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	for _, file := range []string{"tls.crt", "tls.key"} {
-		content, err := inPod(ctx, c.namespace, "client", "cat /data/"+file)
+		content, err := runInPod(ctx, c.namespace, "client", "cat /data/"+file)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600)).To(Succeed())
 	}

@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-//go:embed testdata/other-namespace.yaml
-var otherNamespace string
+//go:embed testdata/shared_database.yaml
+var sharedDatabaseObjects string
 
 // expectEncryptedDatabase expects that all connections of the registry late to its database use TLS.
 func expectEncryptedDatabase(ctx context.Context, namespace string) {
@@ -24,7 +24,7 @@ func expectEncryptedDatabase(ctx context.Context, namespace string) {
 	Expect(tryKubectl(ctx, "", "-n", namespace, "exec", "deployment/late-postgres", "--", "sh", "-c", connections)).To(Equal("t"))
 }
 
-// expectBackup runs the backup of the database of the registry late.
+// expectBackup runs the CronJob for backups of the registry late once.
 func expectBackup(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "create", "job", "backup", "--from=cronjob/late-postgres-backup")
@@ -32,8 +32,8 @@ func expectBackup(ctx context.Context, namespace string) {
 	Expect(kubectl(ctx, "-n", namespace, "logs", "job/backup")).To(ContainSubstring("Wrote ./model_registry-"))
 }
 
-// expectRegistryElsewhere expects that a registry configured by a Secret alone serves the models of the registry late.
-func expectRegistryElsewhere(ctx context.Context, namespace string) {
+// expectSharedDatabase expects that a registry which references only a Secret serves the models of the registry late.
+func expectSharedDatabase(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	server := &registryClient{namespace: namespace, base: "http://late:8080"}
 	status, body, err := server.request(ctx, http.MethodPost, "", `{"name": "by-tls", "customProperties": {}}`)
@@ -48,8 +48,8 @@ func expectRegistryElsewhere(ctx context.Context, namespace string) {
 		Host: "late-postgres." + namespace + ".svc:5432", Path: "model_registry",
 	}
 	kubectl(ctx, "-n", namespace, "create", "secret", "generic", "late-app", "--from-literal=uri="+uri.String())
-	apply(ctx, namespace, otherNamespace)
-	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Available", "modelregistry/elsewhere", fmt.Sprint("--timeout=", podTimeout))
-	server.base = "http://elsewhere:8080"
+	apply(ctx, namespace, sharedDatabaseObjects)
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Available", "modelregistry/sharing", fmt.Sprint("--timeout=", podTimeout))
+	server.base = "http://sharing:8080"
 	Expect(server.names(ctx)).To(ConsistOf("by-tls"))
 }

@@ -29,12 +29,12 @@ var (
 	late string
 )
 
-// lateServer selects the server pod of the registry named late, whose database starts after the server.
+// lateServer selects the server pod of the registry late, whose database starts after the server.
 var lateServer = crclient.MatchingLabels{"app.kubernetes.io/name": "late"}
 
 const (
 	sample = "modelregistry-sample"
-	// legacyRestartDelay is the time after which the legacy operator restarted a server that waits for its database.
+	// legacyRestartDelay is the time after which a server of the legacy operator was restarted while it waited for its database.
 	legacyRestartDelay = 40 * time.Second
 )
 
@@ -48,7 +48,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		output, err := tryKubectl(ctx, "", in("logs", "writer")...)
 		return strings.Fields(output), err
 	}
-	// lostModels waits for more writes, and returns the acknowledged models that the registry does not store.
+	// lostModels waits for more writes, and returns acknowledged models that the registry does not store.
 	lostModels := func(ctx context.Context) []string {
 		GinkgoHelper()
 		before, err := acknowledged(ctx)
@@ -56,19 +56,19 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		Eventually(ctx, func(ctx context.Context) (int, error) {
 			names, err := acknowledged(ctx)
 			return len(names), err
-		}, podTimeout).Should(BeNumerically(">", len(before)+5), "the writer registers no more models")
+		}, podTimeout).Should(BeNumerically(">", len(before)+5), "no more writes are acknowledged")
 		names, err := acknowledged(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		return client.missing(ctx, names)
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		namespace = restrictedNamespace(ctx, "registry")
+		namespace = createRestrictedNamespace(ctx, "registry")
 		apply(ctx, namespace, late)
 		*client = *newRegistry(ctx, namespace)
 	}, NodeTimeout(specTimeout))
 
-	It("stores a model that is registered through its Service", func(ctx SpecContext) {
+	It("stores a model that a client registers through its Service", func(ctx SpecContext) {
 		var stored struct{ ID, Name, Description string }
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			status, body, err := client.request(ctx, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`)
@@ -92,21 +92,21 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		Expect(lostModels(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	// A Deployment replaces a pod immediately, on the same volume, and the new server is process 1 as well.
+	// The Deployment replaces the pod immediately, on the same volume, and each server is process 1 of its pod.
 	It("runs one PostgreSQL server at a time on the volume of its database, even if the previous server hangs, and keeps acknowledged writes", func(ctx SpecContext) {
 		const volumeInUse = "Another server still uses this volume"
-		old := databasePod(ctx, namespace)
-		signal := func(s syscall.Signal) (signalled int) {
-			for _, pid := range processesOf(string(old.UID)) {
+		previous := databasePod(ctx, namespace)
+		signal := func(s syscall.Signal) (count int) {
+			for _, pid := range podProcesses(string(previous.UID)) {
 				if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(command), "postgres") {
 					_ = syscall.Kill(pid, s) // child processes exit with process 1
-					signalled++
+					count++
 				}
 			}
-			return signalled
+			return count
 		}
 		Expect(signal(syscall.SIGSTOP)).To(BeNumerically(">", 1), "the server has no child processes")
-		kubectl(ctx, in("delete", "pod", old.Name, "--wait=false")...)
+		kubectl(ctx, in("delete", "pod", previous.Name, "--wait=false")...)
 		log := func(ctx context.Context) (string, error) {
 			return tryKubectl(ctx, "", in("logs", databasePod(ctx, namespace).Name)...)
 		}
@@ -115,24 +115,24 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		kubectl(ctx, in("delete", "pod", databasePod(ctx, namespace).Name, "--timeout=60s")...)
 		Eventually(ctx, log, podTimeout).Should(ContainSubstring(volumeInUse))
 		By("killing the first server")
-		Expect(signal(syscall.SIGKILL)).NotTo(BeZero()) // the other processes may have exited with process 1
+		Expect(signal(syscall.SIGKILL)).NotTo(BeZero()) // the other processes may already have exited with process 1
 		Eventually(ctx, log, podTimeout).Should(ContainSubstring("ready to accept connections"))
-		Expect(processesOf(string(old.UID))).To(BeEmpty())
+		Expect(podProcesses(string(previous.UID))).To(BeEmpty())
 		Expect(lostModels(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("works with a new password after its Secret has changed, and keeps acknowledged writes", func(ctx SpecContext) {
+	It("uses a new password after a change of its Secret, and keeps acknowledged writes", func(ctx SpecContext) {
 		startLateDatabase(ctx, namespace) // its server starts during this spec
 		const secret = sample + "-postgres-credentials"
-		login := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
-		try := func(ctx context.Context, password string) (string, error) {
-			return tryKubectl(ctx, "", in("exec", "deployment/"+sample+"-postgres", "--", "sh", "-c", login, password)...)
+		command := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
+		login := func(ctx context.Context, password string) (string, error) {
+			return tryKubectl(ctx, "", in("exec", "deployment/"+sample+"-postgres", "--", "sh", "-c", command, password)...)
 		}
-		old := kubectl(ctx, in("get", "secret", secret, "-o", "go-template={{.data.password | base64decode}}")...)
-		Expect(try(ctx, old)).To(Equal("1"))
+		previous := kubectl(ctx, in("get", "secret", secret, "-o", "go-template={{.data.password | base64decode}}")...)
+		Expect(login(ctx, previous)).To(Equal("1"))
 		kubectl(ctx, in("patch", "secret", secret, "--type=merge", "-p", `{"stringData": {"password": "another"}}`)...)
-		Eventually(ctx, func(ctx context.Context) (string, error) { return try(ctx, "another") }, podTimeout).Should(Equal("1"))
-		_, err := try(ctx, old)
+		Eventually(ctx, func(ctx context.Context) (string, error) { return login(ctx, "another") }, podTimeout).Should(Equal("1"))
+		_, err := login(ctx, previous)
 		Expect(err).To(MatchError(ContainSubstring("password authentication failed")))
 		Expect(lostModels(ctx)).To(BeEmpty())
 		kubectl(ctx, in("delete", "pod", "writer")...)
@@ -140,17 +140,17 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 
 	It("waits for a database that starts late without restarting the server", func(ctx SpecContext) {
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
-		Expect(onlyPod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
+		Expect(waitSinglePod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
-	It("connects to its database by TLS only, backs it up, and shares it with a registry that references its Secret", func(ctx SpecContext) {
+	It("connects to its database through TLS only, backs it up, and shares it with a registry that references its Secret", func(ctx SpecContext) {
 		expectEncryptedDatabase(ctx, namespace)
 		expectBackup(ctx, namespace)
-		expectRegistryElsewhere(ctx, namespace)
-		kubectl(ctx, in("delete", "modelregistry", "late", "elsewhere")...)
+		expectSharedDatabase(ctx, namespace)
+		kubectl(ctx, in("delete", "modelregistry", "late", "sharing")...)
 	}, SpecTimeout(specTimeout))
 
-	It("keeps its server while its proxy has no certificate, then serves only authorized accounts", func(ctx SpecContext) {
+	It("keeps its server while its proxy has no certificate, and then serves only authorized accounts", func(ctx SpecContext) {
 		kubectl(ctx, in("patch", "modelregistry", sample, "--type=merge", "-p",
 			`{"spec": {"kubeRBACProxy": {"tlsCertificateSecret": {"name": "registry-tls", "key": "tls.crt"}, "tlsKeySecret": {"name": "registry-tls", "key": "tls.key"}}}}`)...)
 		kubectl(ctx, in("wait", "--for=condition=ReferencesReady=False", "modelregistry/"+sample)...)
@@ -159,37 +159,37 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		Expect(status).To(Equal(http.StatusOK), body)
 
 		By("creating the certificate")
-		client.makeCertificate(ctx, "registry-tls")
+		client.createCertificate(ctx, "registry-tls")
 		client.base = "https://" + sample + ":8443"
 		for _, account := range []string{"user", "stranger"} {
 			kubectl(ctx, in("create", "serviceaccount", account)...)
 		}
 		kubectl(ctx, in("create", "rolebinding", "user", "--role=registry-user-"+sample, "--serviceaccount="+namespace+":user")...)
-		for _, c := range []struct {
+		for _, test := range []struct {
 			account string
 			want    int
 		}{{"", http.StatusUnauthorized}, {"stranger", http.StatusForbidden}, {"user", http.StatusOK}} {
 			client.token = ""
-			if c.account != "" {
-				client.token = kubectl(ctx, in("create", "token", c.account)...)
+			if test.account != "" {
+				client.token = kubectl(ctx, in("create", "token", test.account)...)
 			}
 			Eventually(ctx, func(ctx context.Context) (int, error) {
 				status, _, err := client.request(ctx, http.MethodGet, "", "")
 				return status, err
-			}, podTimeout).Should(Equal(c.want), "status for ServiceAccount %q", c.account)
+			}, podTimeout).Should(Equal(test.want), "status for ServiceAccount %q", test.account)
 		}
 
 		By("authorizing each HTTP method by its verb [S4]")
-		for _, c := range []struct {
+		for _, test := range []struct {
 			method, path, body string
 			want               int
 		}{
 			{http.MethodPost, "", `{"name": "by-a-user", "customProperties": {}}`, http.StatusCreated},
 			{http.MethodPatch, "/1", `{"description": "other"}`, http.StatusForbidden},
 		} {
-			status, body, err := client.request(ctx, c.method, c.path, c.body)
+			status, body, err := client.request(ctx, test.method, test.path, test.body)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(status).To(Equal(c.want), body)
+			Expect(status).To(Equal(test.want), body)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -199,42 +199,42 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		}
 		before, err := restarts(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		managers := podsOfManager(ctx)
+		managers := managerPodUIDs(ctx)
 		Expect(env.Instance.RestartNode(ctx)).To(Succeed())
 		Eventually(ctx, restarts, podTimeout).Should(BeNumerically(">", before), "the container of the manager was not restarted")
 		Eventually(ctx, client.names, podTimeout).Should(ContainElement("credit-risk"))
 		By("waiting for a leader")
 		expectLeader(ctx, namespace, podTimeout)
-		Expect(podsOfManager(ctx)).To(Equal(managers), "the pods of the manager were replaced")
+		Expect(managerPodUIDs(ctx)).To(Equal(managers), "the pods of the manager were replaced")
 	}, SpecTimeout(specTimeout))
 
 	describeOperator(client)
 })
 
-// startLateDatabase starts the database of the registry named late after its server has waited longer than legacyRestartDelay.
+// startLateDatabase starts the database of the registry late after its server has waited longer than legacyRestartDelay.
 func startLateDatabase(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	server := onlyPod(ctx, namespace, lateServer)
+	server := waitSinglePod(ctx, namespace, lateServer)
 	Eventually(ctx, func() time.Duration {
 		return time.Since(server.Status.ContainerStatuses[0].State.Running.StartedAt.Time)
 	}).
-		Should(BeNumerically(">", legacyRestartDelay+10*time.Second), "the server has not waited longer than the legacy operator allowed")
+		Should(BeNumerically(">", legacyRestartDelay+10*time.Second), "the server has not waited longer than legacyRestartDelay")
 	Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
-	// A new pod, because the kubelet backs off from pulling the image of the old one.
+	// The kubelet backs off from pulling the image of the previous pod.
 	kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", "--selector=app.kubernetes.io/name=late-postgres")
 }
 
-// databasePod waits until exactly one pod of the database is not terminating, and returns it.
+// databasePod waits until exactly one pod of the database is not terminating, and returns the pod.
 func databasePod(ctx context.Context, namespace string) *corev1.Pod {
 	GinkgoHelper()
-	return onlyPod(ctx, namespace, crclient.MatchingLabels{"app.kubernetes.io/name": sample + "-postgres"})
+	return waitSinglePod(ctx, namespace, crclient.MatchingLabels{"app.kubernetes.io/name": sample + "-postgres"})
 }
 
-// replaceDatabase deletes the pod of the database, and waits until its processes have exited and the next pod is ready.
-func replaceDatabase(ctx context.Context, namespace, how string) {
+// replaceDatabase deletes the pod of the database, and waits until its processes have exited and the new pod is ready.
+func replaceDatabase(ctx context.Context, namespace, option string) {
 	GinkgoHelper()
-	old := databasePod(ctx, namespace)
-	kubectl(ctx, "-n", namespace, "delete", "pod", old.Name, "--wait=false", how)
-	Eventually(ctx, processesOf, podTimeout).WithArguments(string(old.UID)).Should(BeEmpty())
+	previous := databasePod(ctx, namespace)
+	kubectl(ctx, "-n", namespace, "delete", "pod", previous.Name, "--wait=false", option)
+	Eventually(ctx, podProcesses, podTimeout).WithArguments(string(previous.UID)).Should(BeEmpty())
 	Eventually(ctx, func(ctx context.Context) time.Time { return readySince(databasePod(ctx, namespace)) }, podTimeout).ShouldNot(BeZero())
 }

@@ -23,26 +23,26 @@ import (
 )
 
 const (
-	// releaseTimeout bounds `make release`, which compiles with other flags than all tests.
+	// releaseTimeout limits `make release`, which compiles with other flags than all tests.
 	releaseTimeout = 20 * time.Minute
-	// exampleRegistry is the registry in the documentation.
+	// exampleRegistry is the registry of the documentation.
 	exampleRegistry = "registry.example.com/team"
 
 	// plainRegistryHost configures containerd to use HTTP for a registry.
 	plainRegistryHost = "server = \"http://%[1]s\"\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
 )
 
-// release is a cluster without the operator, with a registry from which its node pulls.
+// release is a cluster without the operator, and a registry from which its node pulls images.
 type release struct {
 	*cluster.Instance
-	// registry is the address of the registry with a path, valid on the machine and on the node.
+	// registry is the address and path of the registry, which the machine and the node reach.
 	registry string
 	// dist is the output folder of the release.
 	dist string
 	page *docs.Reader
 }
 
-// newRelease starts a cluster, named after the page, and a registry, and opens the page with a reader that has Helm and kubectl.
+// newRelease starts a registry and a cluster with the name of the page, and returns them with a reader of the page.
 func newRelease(ctx context.Context, page string) *release {
 	GinkgoHelper()
 	name := strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md"))
@@ -67,24 +67,24 @@ func newRelease(ctx context.Context, page string) *release {
 	_, err = r.StartProcess("registry", program, []string{fmt.Sprint("-port=", port)}, nil)
 	Expect(err).NotTo(HaveOccurred())
 
-	r.packOperands(ctx)
+	r.addOperandImages(ctx)
 	r.page = r.reader(ctx, page)
 	return r
 }
 
-// packOperands adds the images of the operands to the node. Only images for RayClusters on OpenShift and their certificates are
-// named by digests, which only their publishers can build; no pod of the page uses them.
-func (r *release) packOperands(ctx context.Context) {
+// addOperandImages adds the images of the operands to the node. It omits images that the operator names by digest, for RayClusters on
+// OpenShift and their certificates: no pod of the page uses them.
+func (r *release) addOperandImages(ctx context.Context) {
 	GinkgoHelper()
 	store, err := r.Images()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(operator.Operands(ctx, store)).To(Succeed())
-	packRegistry(ctx, store)
+	buildRegistryImages(ctx, store)
 	Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 }
 
-// reader runs the commands of pages with another registry, which serves plain HTTP, and builds the release for this machine only
-// and outside the checkout.
+// reader returns a reader that runs the commands of the page with the registry, which serves plain HTTP. Its builds of the release are
+// only for the platform of this machine, and outside the checkout.
 func (r *release) reader(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
 	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
@@ -93,12 +93,12 @@ func (r *release) reader(ctx context.Context, page string) *docs.Reader {
 	for name, program := range map[string]string{"helm": helm, "kubectl": kubectlPath} {
 		Expect(os.Symlink(program, filepath.Join(folder, name))).To(Succeed())
 	}
-	here := "linux/" + runtime.GOARCH
+	platform := "linux/" + runtime.GOARCH
 	return &docs.Reader{
 		Page: page, Root: checkout, Folder: folder, Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: r.Kubeconfig(), Satisfied: []string{"registry"},
 		Replace: strings.NewReplacer(exampleRegistry, r.registry, "dist/", r.dist+"/", "helm install ", "helm install --plain-http "),
 		Env: []string{
-			"DIST=" + r.dist, "PLATFORMS=" + here, "SYSTEMS=" + here, "ALLOW_DIRTY=1",
+			"DIST=" + r.dist, "PLATFORMS=" + platform, "SYSTEMS=" + platform, "ALLOW_DIRTY=1",
 			"HELM_CACHE_HOME=" + folder, "HELM_CONFIG_HOME=" + folder, "HELM_DATA_HOME=" + folder,
 		},
 		Timeout: releaseTimeout,
@@ -129,8 +129,8 @@ func (r *release) digest() string {
 	return index.Manifests[0].Digest
 }
 
-// runsPacked expects that the operator runs the built image, pulled from the registry.
-func (r *release) runsPacked(ctx context.Context, version string) {
+// expectImage expects that the operator runs the built image, pulled from the registry.
+func (r *release) expectImage(ctx context.Context, version string) {
 	GinkgoHelper()
 	image := r.registry + "/odh-platform-operator"
 	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o", "jsonpath={.spec.template.spec.containers[*].image}")).
@@ -142,31 +142,31 @@ func (r *release) runsPacked(ctx context.Context, version string) {
 	}, podTimeout).Should(Equal(running + "\n" + running))
 }
 
-// repairs expects that a running operator recreates a child of the sample registry in the namespace.
-func (r *release) repairs(ctx context.Context, namespace string) {
+// expectRepair deletes a child of the sample registry, and expects that the operator recreates it.
+func (r *release) expectRepair(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	const role = "role/registry-user-" + sample
 	r.kubectl(ctx, "-n", namespace, "delete", role)
 	Eventually(ctx, func(ctx context.Context) error {
 		_, err := r.Kubectl(ctx, "", "-n", namespace, "get", role)
 		return err
-	}, podTimeout).Should(Succeed(), "the Role is not created again")
+	}, podTimeout).Should(Succeed(), "the Role was not recreated")
 }
 
-// remainingObjects lists the objects that must remain after the operator is uninstalled.
+// remainingObjects returns the objects that must remain after the operator is uninstalled.
 func (r *release) remainingObjects(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	return r.kubectl(ctx, "get", "crd", "--selector=odh-platform-operator/keep=crd", "-o", "name") + "\n" +
 		r.kubectl(ctx, "-n", namespace, "get", "modelregistries,deployments,services,pvc,secrets", "-o", "name")
 }
 
-// commands returns the commands of those blocks of the page that have a need.
-func (r *release) commands(need string) (all []string) {
+// commands returns the commands of the blocks of the page that require a condition.
+func (r *release) commands(condition string) (all []string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, r.page.Page))
 	Expect(err).NotTo(HaveOccurred())
 	for _, block := range docs.Blocks(string(text)) {
-		if block.Value("needs") == need {
+		if block.Value("needs") == condition {
 			all = append(all, block.Commands()...)
 		}
 	}
@@ -181,25 +181,25 @@ func (r *release) buildVersion(ctx context.Context, version string) {
 	}
 }
 
-// refuses waits until a server-side dry run is rejected with the text.
-func (r *release) refuses(ctx context.Context, manifest, text string) {
+// expectRejected waits until a server-side dry run is rejected with the text.
+func (r *release) expectRejected(ctx context.Context, manifest, text string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) error {
-		_, err := r.Kubectl(ctx, manifest, "-n", kept, "create", "--dry-run=server", "-f", "-")
+		_, err := r.Kubectl(ctx, manifest, "-n", userNamespace, "create", "--dry-run=server", "-f", "-")
 		return err
 	}, podTimeout).Should(MatchError(ContainSubstring(text)))
 }
 
-// refusesInvalid waits until the webhooks of registries, catalogs and AppWrappers reject invalid objects.
-func (r *release) refusesInvalid(ctx context.Context) {
+// expectInvalidRejected waits until the webhooks of registries, catalogs and AppWrappers reject invalid objects.
+func (r *release) expectInvalidRejected(ctx context.Context) {
 	GinkgoHelper()
-	r.refuses(ctx, unfinishedRegistry, noDatabase)
-	r.refuses(ctx, secondCatalog, "catalog resource name must be 'catalog'")
-	r.refuses(ctx, emptyAppWrapper, "components contains no podspecs")
+	r.expectRejected(ctx, registryWithoutDatabase, noDatabaseMessage)
+	r.expectRejected(ctx, secondCatalog, "catalog resource name must be 'catalog'")
+	r.expectRejected(ctx, emptyAppWrapper, "components contains no podspecs")
 }
 
-// rolledOut waits until the rollout of a Deployment is complete.
-func (r *release) rolledOut(ctx context.Context, namespace, deployment string) {
+// waitRollout waits until the rollout of a Deployment is complete.
+func (r *release) waitRollout(ctx context.Context, namespace, deployment string) {
 	GinkgoHelper()
 	r.kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
 }
@@ -210,8 +210,8 @@ func (r *release) applyServerSide(ctx context.Context, manifests string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// offer applies a file of the page, which is written for version 0.2.0, with the catalog of a version.
-func (r *release) offer(ctx context.Context, file, version string) {
+// applyVersion applies a file of the page, which names version 0.2.0, with another version.
+func (r *release) applyVersion(ctx context.Context, file, version string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(r.page.Saved[file])
 	Expect(err).NotTo(HaveOccurred())
@@ -233,7 +233,7 @@ func installBlocks() [][]string {
 	return all
 }
 
-// uninstall runs the commands of docs/install.md that uninstall the chart, and waits until no object of the operator is left.
+// uninstall runs the commands of docs/install.md that uninstall the chart, and waits until the objects of the operator are deleted.
 func (r *release) uninstall(ctx context.Context) {
 	GinkgoHelper()
 	for _, commands := range installBlocks() {
@@ -249,33 +249,32 @@ func (r *release) uninstall(ctx context.Context) {
 }
 
 var _ = Describe("A release", func() {
-	It("can be installed from its registry by Helm and by kubectl, as in the README", func(ctx SpecContext) {
-		const kept = "kept"
+	It("is installed from its registry with Helm and with kubectl, as in the README", func(ctx SpecContext) {
 		r := newRelease(ctx, "README.md")
 		var before string
 		r.page.After = map[string]func(context.Context){
 			"helm install": func(ctx context.Context) {
-				r.runsPacked(ctx, "0.2.0")
-				r.kubectl(ctx, "create", "namespace", kept)
-				r.kubectl(ctx, "-n", kept, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
-				r.kubectl(ctx, "-n", kept, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
-				before = r.remainingObjects(ctx, kept)
+				r.expectImage(ctx, "0.2.0")
+				r.kubectl(ctx, "create", "namespace", userNamespace)
+				r.kubectl(ctx, "-n", userNamespace, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
+				r.kubectl(ctx, "-n", userNamespace, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
+				before = r.remainingObjects(ctx, userNamespace)
 				Expect(before).To(SatisfyAll(ContainSubstring("mlflows.mlflow.opendatahub.io"), ContainSubstring("persistentvolumeclaim/"), ContainSubstring("secret/")))
 				r.uninstall(ctx)
-				Expect(r.remainingObjects(ctx, kept)).To(Equal(before))
+				Expect(r.remainingObjects(ctx, userNamespace)).To(Equal(before))
 			},
 			"kubectl -n opendatahub rollout status": func(ctx context.Context) {
-				r.runsPacked(ctx, "0.2.0")
-				r.repairs(ctx, kept)
-				Expect(r.remainingObjects(ctx, kept)).To(Equal(before))
-				// The page creates a registry of the same name, and these names are unique in the cluster.
-				r.kubectl(ctx, "-n", kept, "delete", "modelregistry", sample, "--timeout=120s")
+				r.expectImage(ctx, "0.2.0")
+				r.expectRepair(ctx, userNamespace)
+				Expect(r.remainingObjects(ctx, userNamespace)).To(Equal(before))
+				// The page creates a registry with this name, which must be unique in the cluster.
+				r.kubectl(ctx, "-n", userNamespace, "delete", "modelregistry", sample, "--timeout=120s")
 			},
 		}
 		r.page.Read(ctx)
-		Expect(before).NotTo(BeEmpty(), "the page has no installation by Helm")
+		Expect(before).NotTo(BeEmpty(), "the page has no installation with Helm")
 
-		By("checking the commands of the page about installation")
+		By("comparing the commands with those of docs/install.md")
 		for _, command := range slices.Concat(installBlocks()...) {
 			Expect(r.page.Typed).To(ContainElement(r.page.Replace.Replace(command)))
 		}

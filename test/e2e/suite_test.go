@@ -42,7 +42,7 @@ var (
 	kubectlPath string
 	// checkout is the root of the repository.
 	checkout string
-	// store holds the images that pods may use.
+	// store contains the images that pods may use.
 	store images.Store
 	// manifests are the manifests of the operator, with images of the store.
 	manifests string
@@ -61,7 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	installOperator(ctx)
 }, NodeTimeout(startTimeout))
 
-// startCluster starts a cluster with a real node, on which the functions of this package then act.
+// startCluster starts a cluster with a real node, which the functions of this package then use.
 func startCluster(ctx context.Context, name string, sets ...cluster.Set) {
 	GinkgoHelper()
 	env = framework.Start(ctx, name, cluster.Bare, framework.WithRealNode(), framework.WithSets(sets...), framework.WithTypes(v1beta1.AddToScheme, awv1beta2.AddToScheme))
@@ -70,29 +70,29 @@ func startCluster(ctx context.Context, name string, sets ...cluster.Set) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// ownCluster starts another cluster with the operator, in place of that of the suite until the end of the container.
-func ownCluster(ctx context.Context, name string, sets ...cluster.Set) {
+// startOwnCluster starts a cluster with the operator, which replaces the cluster of the suite until the specs of the container are done.
+func startOwnCluster(ctx context.Context, name string, sets ...cluster.Set) {
 	GinkgoHelper()
-	common, packed := env, store
-	DeferCleanup(func() { env, store = common, packed })
+	sharedEnv, sharedStore := env, store
+	DeferCleanup(func() { env, store = sharedEnv, sharedStore })
 	startCluster(ctx, "e2e-"+name, sets...)
 	installOperator(ctx)
 }
 
-// installOperator packs the images of the operator and of operands, and waits for the operator.
+// installOperator builds the images of the operator and of operands, installs the operator, and waits for its rollout.
 func installOperator(ctx context.Context) {
 	GinkgoHelper()
 	var err error
 	manifests, err = operator.Pods(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
-	packRegistry(ctx, store)
+	buildRegistryImages(ctx, store)
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
-	rolledOut(ctx, operatorNamespace, managerDeployment)
+	waitRollout(ctx, operatorNamespace, managerDeployment)
 }
 
-// packRegistry packs the images of registries and of the catalog. They share one, which a node pulls only once.
-func packRegistry(ctx context.Context, in images.Store) {
+// buildRegistryImages builds the image that registries and the catalog share.
+func buildRegistryImages(ctx context.Context, in images.Store) {
 	GinkgoHelper()
 	registry, err := programs.ModelRegistry(ctx)
 	Expect(err).NotTo(HaveOccurred())
@@ -109,7 +109,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 	})
 }, NodeTimeout(time.Minute))
 
-// printIfFailed prints the output of commands if the spec has failed. kubectl runs them, as tryKubectl does.
+// printIfFailed prints the output of kubectl commands if the spec has failed.
 func printIfFailed(ctx context.Context, kubectl func(ctx context.Context, input string, args ...string) (string, error), commands [][]string) {
 	if !CurrentSpecReport().Failed() {
 		return
@@ -120,7 +120,7 @@ func printIfFailed(ctx context.Context, kubectl func(ctx context.Context, input 
 	}
 }
 
-// tryKubectl runs kubectl as administrator and returns stdout; an error contains stderr.
+// tryKubectl runs kubectl as administrator and returns stdout. The error contains stderr.
 func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
 	return env.Instance.Kubectl(ctx, input, args...)
 }
@@ -138,19 +138,19 @@ func apply(ctx context.Context, namespace, manifests string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// rolledOut waits until the rollout of a Deployment is complete.
-func rolledOut(ctx context.Context, namespace, deployment string) {
+// waitRollout waits until the rollout of a Deployment is complete.
+func waitRollout(ctx context.Context, namespace, deployment string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
 }
 
-func podReady(ctx context.Context, namespace, name string) {
+func waitPodReady(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "pod/"+name, fmt.Sprint("--timeout=", podTimeout))
 }
 
-// onlyPod waits until exactly one pod with the labels is not terminating, and returns it.
-func onlyPod(ctx context.Context, namespace string, labels client.MatchingLabels) *corev1.Pod {
+// waitSinglePod waits until exactly one pod with the labels is not terminating, and returns the pod.
+func waitSinglePod(ctx context.Context, namespace string, labels client.MatchingLabels) *corev1.Pod {
 	GinkgoHelper()
 	var found []corev1.Pod
 	Eventually(ctx, func(ctx context.Context) []corev1.Pod {
@@ -167,7 +167,7 @@ func onlyPod(ctx context.Context, namespace string, labels client.MatchingLabels
 	return &found[0]
 }
 
-// readySince returns the time at which a pod became ready, zero if it is not ready.
+// readySince returns the time at which the pod became ready, zero if it is not ready.
 func readySince(pod *corev1.Pod) time.Time {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
@@ -177,8 +177,8 @@ func readySince(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// processes returns the PIDs whose file in /proc, such as cmdline, contains the text.
-func processes(file, text string) []int {
+// findProcesses returns the PIDs of processes whose file in /proc, such as cmdline, contains the text.
+func findProcesses(file, text string) []int {
 	GinkgoHelper()
 	files, err := filepath.Glob("/proc/[0-9]*/" + file)
 	Expect(err).NotTo(HaveOccurred())
@@ -195,8 +195,8 @@ func processes(file, text string) []int {
 	return found
 }
 
-// restrictedNamespace creates a namespace that enforces the restricted Pod Security level.
-func restrictedNamespace(ctx context.Context, prefix string) string {
+// createRestrictedNamespace creates a namespace that enforces the restricted Pod Security level.
+func createRestrictedNamespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, prefix)
 	kubectl(ctx, "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")

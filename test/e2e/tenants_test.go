@@ -22,13 +22,13 @@ const (
 	createPath = "/api/2.0/mlflow/experiments/create"
 )
 
-// exchange is a request with the beginning of its response.
+// exchange is a request with the expected prefix of its response.
 type exchange struct {
 	call
 	want string
 }
 
-// expect sends requests. The first ones are retried, because proxies learn of servers later.
+// expect sends requests and compares the responses. It retries, because proxies learn of new servers with a delay.
 func (e *edge) expect(ctx context.Context, exchanges []exchange) {
 	GinkgoHelper()
 	for _, x := range exchanges {
@@ -39,23 +39,23 @@ func (e *edge) expect(ctx context.Context, exchanges []exchange) {
 	}
 }
 
-// expectStrangers expects that a URL is reached by its name only, with TLS, and by clients that trust the CA of the proxy.
-func (e *edge) expectStrangers(ctx context.Context, url string) {
+// expectHostAndTLS expects that clients reach a URL only by its name, over TLS, and if they trust the CA of the proxy.
+func (e *edge) expectHostAndTLS(ctx context.Context, url string) {
 	GinkgoHelper()
 	Expect(e.send(ctx, call{method: http.MethodGet, url: url, host: "other.example.org"})).To(HavePrefix(e.otherHost))
 	_, err := e.send(ctx, call{method: http.MethodGet, url: strings.Replace(url, "https://", "https://other.", 1)})
 	Expect(err).To(HaveOccurred(), "another server name")
-	answer, err := e.send(ctx, call{method: http.MethodGet, url: strings.Replace(url, "https://", "http://", 1)})
+	response, err := e.send(ctx, call{method: http.MethodGet, url: strings.Replace(url, "https://", "http://", 1)})
 	if e.noTLS == "" {
 		Expect(err).To(HaveOccurred(), "without TLS")
 	} else {
-		Expect(answer, err).To(HavePrefix(e.noTLS), "without TLS")
+		Expect(response, err).To(HavePrefix(e.noTLS), "without TLS")
 	}
 	_, err = (&edge{address: e.address, certificates: newEdge(gatewayHost).certificates}).send(ctx, call{method: http.MethodGet, url: url})
 	Expect(err).To(MatchError(ContainSubstring("certificate signed by unknown authority")))
 }
 
-// tenants are a team with a user, another one, and a namespace with a model of the team.
+// tenants are the namespaces of two teams with one user each, and the namespace of a model of the first team.
 type tenants struct {
 	team, other string
 	models      servedNamespace
@@ -73,7 +73,7 @@ func newTenants(ctx context.Context) tenants {
 	return t
 }
 
-// create creates the servers of the team, and waits until they are available.
+// create creates the servers of the first team, and waits until they are available.
 func (t tenants) create(ctx context.Context) {
 	GinkgoHelper()
 	samples := filepath.Join(checkout, "config", "samples")
@@ -83,14 +83,14 @@ func (t tenants) create(ctx context.Context) {
 	for _, file := range []string{"modelregistry_proxy.yaml", "aihub_catalog.yaml"} {
 		kubectl(ctx, "-n", t.team, "apply", "-f", filepath.Join(samples, file))
 	}
-	awaitMLflow(ctx)
-	for _, one := range []string{"modelregistry/" + sample, "catalogs.aihub.opendatahub.io/catalog"} {
-		kubectl(ctx, "-n", t.team, "wait", one, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
+	waitMLflowReady(ctx)
+	for _, resource := range []string{"modelregistry/" + sample, "catalogs.aihub.opendatahub.io/catalog"} {
+		kubectl(ctx, "-n", t.team, "wait", resource, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 	}
 	kubectl(ctx, "-n", t.team, "create", "rolebinding", "registry", "--role=registry-user-"+sample, "--serviceaccount="+t.team+":ana")
 }
 
-// token returns a token of ana of the team or eve of the other one.
+// token returns a token of a user: ana of the first team, or eve of the other team.
 func (t tenants) token(ctx context.Context, account string) string {
 	GinkgoHelper()
 	return kubectl(ctx, "-n", map[string]string{"ana": t.team, "eve": t.other}[account], "create", "token", account)
@@ -98,7 +98,7 @@ func (t tenants) token(ctx context.Context, account string) string {
 
 func (t tenants) expectMLflow(ctx context.Context, e *edge, url string) {
 	GinkgoHelper()
-	ana, eve, name := t.token(ctx, "ana"), t.token(ctx, "eve"), unique("first")
+	ana, eve, name := t.token(ctx, "ana"), t.token(ctx, "eve"), uniqueName("first")
 	e.expect(ctx, []exchange{
 		{call{url: url + "/"}, "200 "},
 		{call{url: url}, "308 "},
@@ -112,18 +112,18 @@ func (t tenants) expectMLflow(ctx context.Context, e *edge, url string) {
 	Expect(e.send(ctx, call{method: http.MethodPost, url: url + searchPath, body: searchBody, token: eve, workspace: t.team})).NotTo(ContainSubstring(name))
 }
 
-// expectArtifacts uploads an artifact, and downloads it as quickly as possible and so slowly that proxies with a limit would end the response.
+// expectArtifacts uploads an artifact slowly, and downloads it quickly and slowly. A proxy with a time limit would end a slow response.
 func (t tenants) expectArtifacts(ctx context.Context, e *edge, url string) {
 	GinkgoHelper()
-	c := call{url: url + "/api/2.0/mlflow-artifacts/artifacts/" + t.artifacts(ctx, e, url) + "/weights.bin", token: t.token(ctx, "ana"), workspace: t.team}
-	Expect(e.upload(ctx, c, artifactSize, slowRate)).To(Equal(http.StatusOK))
-	Expect(e.download(ctx, c, 0)).To(BeEquivalentTo(artifactSize * mebibyte))
-	begin := time.Now()
-	Expect(e.download(ctx, c, slowRate)).To(BeEquivalentTo(artifactSize * mebibyte))
-	AddReportEntry("a slow download took", time.Since(begin).Round(time.Second))
+	artifact := call{url: url + "/api/2.0/mlflow-artifacts/artifacts/" + t.artifacts(ctx, e, url) + "/weights.bin", token: t.token(ctx, "ana"), workspace: t.team}
+	Expect(e.upload(ctx, artifact, artifactMiB, slowMiBPerSecond)).To(Equal(http.StatusOK))
+	Expect(e.download(ctx, artifact, 0)).To(BeEquivalentTo(artifactMiB * mebibyte))
+	start := time.Now()
+	Expect(e.download(ctx, artifact, slowMiBPerSecond)).To(BeEquivalentTo(artifactMiB * mebibyte))
+	AddReportEntry("slow download", time.Since(start).Round(time.Second))
 }
 
-// artifacts creates a run and returns the path of its artifacts at the server.
+// artifacts creates a run and returns the path of its artifacts on the server.
 func (t tenants) artifacts(ctx context.Context, e *edge, url string) string {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
@@ -134,7 +134,7 @@ func (t tenants) artifacts(ctx context.Context, e *edge, url string) string {
 		value, _, _ := strings.Cut(after, `"`)
 		return value
 	}
-	response, err := e.send(ctx, call{method: http.MethodPost, url: url + createPath, body: fmt.Sprintf(`{"name": %q}`, unique("weights")), token: ana, workspace: t.team})
+	response, err := e.send(ctx, call{method: http.MethodPost, url: url + createPath, body: fmt.Sprintf(`{"name": %q}`, uniqueName("weights")), token: ana, workspace: t.team})
 	Expect(err).NotTo(HaveOccurred())
 	response, err = e.send(ctx, call{
 		method: http.MethodPost, url: url + "/api/2.0/mlflow/runs/create", body: fmt.Sprintf(`{"experiment_id": %q}`, field(response, "experiment_id")), token: ana, workspace: t.team,
@@ -143,7 +143,7 @@ func (t tenants) artifacts(ctx context.Context, e *edge, url string) string {
 	return strings.TrimPrefix(field(response, "artifact_uri"), "mlflow-artifacts:/")
 }
 
-// serve serves a model in a namespace of its own, whose runtime requests that it is published and asks for tokens.
+// serve creates a model in a new namespace. Its runtime publishes models and requires tokens.
 func (t *tenants) serve(ctx context.Context) {
 	GinkgoHelper()
 	name, tag, _ := strings.Cut(images.KubeRBACProxyImage, ":")
@@ -152,7 +152,7 @@ func (t *tenants) serve(ctx context.Context) {
 	kubectl(ctx, "annotate", "clusterservingruntime", "mlserver-1.x", "enable-route=true", "enable-auth=true")
 	t.models = newServedNamespace(ctx)
 	kubectl(ctx, t.models.in("create", "rolebinding", "ana", "--clusterrole=edit", "--serviceaccount="+t.team+":ana")...)
-	t.models.sample(ctx, "samples/modelmesh_inferenceservice.yaml")
+	t.models.applySample(ctx, "samples/modelmesh_inferenceservice.yaml")
 	kubectl(ctx, t.models.in("wait", "inferenceservice/digits-isvc", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
 }
 
@@ -171,7 +171,7 @@ func (t tenants) expectModel(ctx context.Context, e *edge, url string) {
 
 func (t tenants) expectRegistry(ctx context.Context, e *edge, url string) {
 	GinkgoHelper()
-	ana, name := t.token(ctx, "ana"), unique("model")
+	ana, name := t.token(ctx, "ana"), uniqueName("model")
 	e.expect(ctx, []exchange{
 		{call{method: http.MethodPost, url: url, body: fmt.Sprintf(`{"name": %q, "customProperties": {}}`, name), token: ana}, "201 "},
 		{call{url: url, token: ana}, "200 "},
@@ -182,7 +182,7 @@ func (t tenants) expectRegistry(ctx context.Context, e *edge, url string) {
 	Expect(e.send(ctx, call{method: http.MethodGet, url: url, token: ana})).To(ContainSubstring(name))
 }
 
-// expectCatalog expects that all users of the cluster read the catalog.
+// expectCatalog expects that only users of the cluster read the catalog.
 func (t tenants) expectCatalog(ctx context.Context, e *edge, url string) {
 	GinkgoHelper()
 	e.expect(ctx, []exchange{
@@ -192,5 +192,5 @@ func (t tenants) expectCatalog(ctx context.Context, e *edge, url string) {
 	})
 }
 
-// unique returns a name that no other call returns.
-func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, time.Now().UnixNano()) }
+// uniqueName returns a name with the prefix that no other call returns.
+func uniqueName(prefix string) string { return fmt.Sprintf("%s-%d", prefix, time.Now().UnixNano()) }

@@ -16,11 +16,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// tutorialTimeout bounds one command of a tutorial, which may wait for images, pods and training.
+// tutorialTimeout limits one command of a tutorial, which may wait for images, pods and training.
 const tutorialTimeout = 16 * time.Minute
 
-// These specs type every command of a tutorial and compare its output with that on the page. The tutorials with Kueue require the
-// operators of "Queued work".
+// The specs run every command of a tutorial and compare its output with the output on the page. The tutorials with Kueue require the
+// peers of "Queued work".
 var _ = Describe("The tutorial of", func() {
 	It("MLflow ends with a prediction", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
@@ -35,10 +35,10 @@ var _ = Describe("The tutorial of", func() {
 		followTutorial(ctx, "modelregistry.md", installPython(ctx, "clients", "model-registry-0.3.14", "test/clients/requirements/model-registry-0.3.14.txt"))
 	}, SpecTimeout(specTimeout))
 
-	It("Model Catalog ends with a model that is found", func(ctx SpecContext) { followAnywhere(ctx, "modelcatalog.md", nil) }, SpecTimeout(specTimeout))
+	It("Model Catalog ends with a model that is found", func(ctx SpecContext) { followTutorialOutsideCheckout(ctx, "modelcatalog.md", nil) }, SpecTimeout(specTimeout))
 
 	It("ModelMesh ends with predictions over REST and gRPC", func(ctx SpecContext) {
-		packModelMesh(ctx)
+		buildModelMeshImages(ctx)
 		followTutorial(ctx, "modelmesh.md", installPython(ctx, "tutorials", "modelmesh", "test/e2e/testdata/python/modelmesh.txt"), "long")
 	}, SpecTimeout(specTimeout))
 })
@@ -48,19 +48,19 @@ func describeQueuedTutorials() {
 
 	It("Ray clusters ends with tasks over TLS from the CodeFlare SDK", func(ctx SpecContext) {
 		Expect(images.Ray(ctx, store)).To(Succeed())
-		followAnywhere(ctx, "raycluster.md", installPython(ctx, "tutorials", "raycluster", "test/e2e/testdata/python/raycluster.txt", images.RayPython))
+		followTutorialOutsideCheckout(ctx, "raycluster.md", installPython(ctx, "tutorials", "raycluster", "test/e2e/testdata/python/raycluster.txt", images.RayPython))
 	}, SpecTimeout(specTimeout))
 
 	It("the whole journey ends with a prediction from the model that Ray trained", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		Expect(images.Ray(ctx, store)).To(Succeed())
-		packModelMesh(ctx)
+		buildModelMeshImages(ctx)
 		DeferCleanup(removeMLflow)
 		followTutorial(ctx, "journey.md", installPython(ctx, "tutorials", "journey", "test/e2e/testdata/python/journey.txt"), "long")
 	}, SpecTimeout(specTimeout))
 }
 
-// installPython creates an environment with the packages of a file of the checkout, unless it exists. It has one of the versions of Python.
+// installPython creates a Python environment, unless it exists, with one of the versions and the packages of a file of the checkout.
 func installPython(ctx context.Context, folder, name, requirements string, versions ...string) *machine.Python {
 	GinkgoHelper()
 	list, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(requirements)))
@@ -70,33 +70,33 @@ func installPython(ctx context.Context, folder, name, requirements string, versi
 	return python
 }
 
-// tutorial returns the reader of a tutorial, with an environment of Python if it needs one.
-func tutorial(page string, python *machine.Python) *docs.Reader {
+// newTutorialReader returns the reader of a tutorial, with a Python environment unless python is nil.
+func newTutorialReader(page string, python *machine.Python) *docs.Reader {
 	GinkgoHelper()
 	path := filepath.Dir(kubectlPath) + ":" + os.Getenv("PATH")
 	if python != nil {
 		path = python.Bin + ":" + path
 	}
-	r := &docs.Reader{
+	reader := &docs.Reader{
 		Page: "docs/tutorials/" + page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath,
 		Timeout: tutorialTimeout, Env: []string{"PATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "GIT_PYTHON_REFRESH=quiet"},
 	}
-	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
-	return r
+	DeferCleanup(func(ctx SpecContext) { reader.Undo(ctx) }, NodeTimeout(podTimeout))
+	return reader
 }
 
-// followTutorial types the commands of a tutorial in the checkout, if the cluster meets their needs.
-func followTutorial(ctx context.Context, page string, python *machine.Python, meets ...string) {
+// followTutorial runs the commands of a tutorial in the checkout, including those with one of the conditions.
+func followTutorial(ctx context.Context, page string, python *machine.Python, conditions ...string) {
 	GinkgoHelper()
-	r := tutorial(page, python)
-	r.Satisfied = meets
-	r.Read(ctx)
+	reader := newTutorialReader(page, python)
+	reader.Satisfied = conditions
+	reader.Read(ctx)
 }
 
-// followAnywhere types the commands of a tutorial that needs no checkout, in the folder of its files.
-func followAnywhere(ctx context.Context, page string, python *machine.Python) {
+// followTutorialOutsideCheckout runs the commands of a tutorial outside the checkout, in the folder of its files.
+func followTutorialOutsideCheckout(ctx context.Context, page string, python *machine.Python) {
 	GinkgoHelper()
-	r := tutorial(page, python)
-	r.OutsideCheckout = true
-	r.Read(ctx)
+	reader := newTutorialReader(page, python)
+	reader.OutsideCheckout = true
+	reader.Read(ctx)
 }

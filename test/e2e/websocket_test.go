@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// listen opens a web socket and returns the text of all messages until the server closes it.
+// listen opens a WebSocket and returns the text of all messages until the server closes it.
 func (e *edge) listen(ctx context.Context, c call) (string, error) {
 	request, err := c.request(ctx, http.NoBody)
 	if err != nil {
@@ -21,9 +21,9 @@ func (e *edge) listen(ctx context.Context, c call) (string, error) {
 	for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
 		request.Header.Set(key, value)
 	}
-	http1 := e.client()
-	http1.Transport.(*http.Transport).ForceAttemptHTTP2 = false
-	response, err := http1.Do(request)
+	client := e.client()
+	client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}
@@ -34,28 +34,28 @@ func (e *edge) listen(ctx context.Context, c call) (string, error) {
 	return readMessages(bufio.NewReader(response.Body))
 }
 
-// readMessages reads the frames of a web socket, see RFC 6455. Those of servers are not masked.
-func readMessages(from io.Reader) (string, error) {
+// readMessages returns the text of the frames of a WebSocket, see RFC 6455. Servers do not mask frames.
+func readMessages(reader io.Reader) (string, error) {
 	const opcode, closes, short, long = 0x0f, 8, 126, 127
 	var text strings.Builder
 	for {
-		var head [2]byte
-		if _, err := io.ReadFull(from, head[:]); err != nil {
+		var header [2]byte
+		if _, err := io.ReadFull(reader, header[:]); err != nil {
 			return text.String(), err
 		}
-		length := uint64(head[1])
+		length := uint64(header[1])
 		if length == short || length == long {
 			extended := make([]byte, map[uint64]int{short: 2, long: 8}[length])
-			if _, err := io.ReadFull(from, extended); err != nil {
+			if _, err := io.ReadFull(reader, extended); err != nil {
 				return text.String(), err
 			}
 			length = binary.BigEndian.Uint64(append(make([]byte, 8-len(extended)), extended...))
 		}
 		payload := make([]byte, length)
-		if _, err := io.ReadFull(from, payload); err != nil {
+		if _, err := io.ReadFull(reader, payload); err != nil {
 			return text.String(), err
 		}
-		if head[0]&opcode == closes {
+		if header[0]&opcode == closes {
 			return text.String(), nil
 		}
 		text.Write(payload)

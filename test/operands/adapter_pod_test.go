@@ -55,7 +55,7 @@ var adapterPrograms = sync.OnceValues(func() (map[string]string, error) {
 	return out, nil
 })
 
-// adapterOverrides are environment variables for directories of the test in place of the volume mounts.
+// adapterOverrides are environment variables that replace the volume mounts with directories of the test.
 var adapterOverrides = []struct{ name, value, why string }{
 	{"ROOT_MODEL_DIR", "{dir}/models", "the volume models-dir at /models"},
 	{"STORAGE_CONFIG_DIR", "{dir}/storage-config", "the volume storage-config at /storage-config"},
@@ -84,11 +84,11 @@ func builtInRuntime(t *testing.T, name string) *v1alpha1.ClusterServingRuntime {
 	return r
 }
 
-// modelPath is the only model of the storage. PersistentVolumeClaims are not tested: puller and adapters of v0.12.0 ignore their
-// environment and read them at /pvc_mounts.
+// modelPath is the only model of the storage. PersistentVolumeClaims are not tested: puller and adapters of v0.12.0 always read them
+// at /pvc_mounts.
 const modelPath = "digits/model.onnx"
 
-// newAdapterPod renders the pod of a runtime, and maps the given ports to free ports.
+// newAdapterPod renders the pod of a runtime and maps ports to free ports.
 func newAdapterPod(t *testing.T, name string, annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec, ports ...string) *adapterPod {
 	t.Helper()
 	d, err := resources.BuildDeployment(resources.RuntimeInputs{
@@ -134,11 +134,11 @@ func newAdapterPod(t *testing.T, name string, annotations map[string]string, spe
 
 func (p *adapterPod) container(name string) *corev1.Container {
 	p.t.Helper()
-	at := slices.IndexFunc(p.spec.Containers, func(c corev1.Container) bool { return c.Name == name })
-	if at < 0 {
-		p.t.Fatalf("there is no container %s", name)
+	index := slices.IndexFunc(p.spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	if index < 0 {
+		p.t.Fatalf("the pod has no container %s", name)
 	}
-	return &p.spec.Containers[at]
+	return &p.spec.Containers[index]
 }
 
 // environment returns the environment of a container, with expanded references and mapped ports.
@@ -165,7 +165,7 @@ func (p *adapterPod) environment(c *corev1.Container) []string {
 	return out
 }
 
-// start starts a sidecar, and returns a client of its gRPC port.
+// start starts a sidecar and returns a client of its gRPC port.
 func (p *adapterPod) start(name, port string) runtimepb.ModelRuntimeClient {
 	p.t.Helper()
 	c := p.container(name)
@@ -175,7 +175,7 @@ func (p *adapterPod) start(name, port string) runtimepb.ModelRuntimeClient {
 	}
 	program := programs[strings.Join(c.Command, " ")]
 	if program == "" {
-		p.t.Fatalf("%s runs %v, which is none of %v", name, c.Command, adapterPackages)
+		p.t.Fatalf("%s runs %v, want one of %v", name, c.Command, adapterPackages)
 	}
 	log, err := os.Create(filepath.Join(p.dir, name+".log"))
 	if err != nil {
@@ -193,7 +193,7 @@ func (p *adapterPod) start(name, port string) runtimepb.ModelRuntimeClient {
 		_ = log.Close()
 		if p.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			p.t.Logf("%s wrote:\n%s", name, text)
+			p.t.Logf("log of %s:\n%s", name, text)
 		}
 	})
 	return p.dial(p.ports[port])

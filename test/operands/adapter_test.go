@@ -40,10 +40,10 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 var _ encoding.CodecV2 = rawCodec{}
 
-// torchAnswer is the response of TorchServe for its health and its models.
-const torchAnswer = `{"status": "Healthy", "models": []}`
+// torchResponse is the response of TorchServe for its health and its models.
+const torchResponse = `{"status": "Healthy", "models": []}`
 
-// modelServer is a fake of model servers that accepts every request; field 1 of most responses is a bool.
+// modelServer is a fake model server that accepts every request. Field 1 of most responses is a bool.
 type modelServer struct {
 	mu     sync.Mutex
 	called map[string]int
@@ -63,17 +63,17 @@ func (s *modelServer) handle(_ any, stream grpc.ServerStream) error {
 	case strings.HasSuffix(method, "Ready"), strings.HasSuffix(method, "Live"):
 		response = []byte{0x08, 0x01}
 	case strings.HasPrefix(method, "/org.pytorch"): // field 1 is JSON
-		response = append([]byte{0x0a, byte(len(torchAnswer))}, torchAnswer...)
+		response = append([]byte{0x0a, byte(len(torchResponse))}, torchResponse...)
 	}
 	return stream.SendMsg(&response)
 }
 
-func (s *modelServer) calls(ending string) int {
+func (s *modelServer) calls(suffix string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count := 0
 	for method, n := range s.called {
-		if strings.HasSuffix(method, ending) {
+		if strings.HasSuffix(method, suffix) {
 			count += n
 		}
 	}
@@ -98,8 +98,8 @@ func serveGRPC(t *testing.T, server *grpc.Server, port string) {
 	t.Cleanup(server.Stop)
 }
 
-// request returns the request of the routing layer for a Predictor with storage over HTTP.
-func request(t *testing.T, format string) *runtimepb.LoadModelRequest {
+// newLoadRequest returns the request of the routing layer for a Predictor with storage over HTTP.
+func newLoadRequest(t *testing.T, format string) *runtimepb.LoadModelRequest {
 	t.Helper()
 	p := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Path: new(modelPath), Key: new("over-http")},
@@ -135,20 +135,20 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
 				t.Errorf("status of the adapter %v", status)
 			}
-			loaded, err := client.LoadModel(t.Context(), request(t, c.format))
-			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which reports the size later
+			loaded, err := client.LoadModel(t.Context(), newLoadRequest(t, c.format))
+			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // TorchServe reports the size later
 			if err != nil || !sized || server.calls(c.loadCall) != 1 {
-				t.Errorf("loaded: %v, %v; the server was asked %v", loaded, err, server.called)
+				t.Errorf("loaded: %v, %v; requests to the server: %v", loaded, err, server.called)
 			}
 			if !t.Failed() {
-				report.add("ModelMesh, "+name, c.adapter+" is ready, fetches a model and has it loaded")
+				report.add("ModelMesh, "+name, c.adapter+" is ready, downloads a model and loads it")
 			}
 		})
 	}
 }
 
-// The server of OpenVINO has a REST API.
-func TestTheAdapterOfOpenVINO(t *testing.T) {
+// The model server of OpenVINO is a fake of its REST API.
+func TestAdapterOfOpenVINO(t *testing.T) {
 	r := builtInRuntime(t, "ovms-1.x")
 	p := newAdapterPod(t, "ovms-1.x", r.Annotations, &r.Spec, "8085", "8888", "8001")
 	listener, err := net.Listen("tcp", "127.0.0.1:"+p.ports["8888"])
@@ -184,7 +184,7 @@ func TestTheAdapterOfOpenVINO(t *testing.T) {
 
 // A custom runtime implements the protocol of the routing layer. Its puller downloads the model and forwards the request with the local
 // path.
-func TestThePullerOfACustomRuntime(t *testing.T) {
+func TestPullerOfCustomRuntime(t *testing.T) {
 	spec := &v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
 	}
@@ -195,7 +195,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	serveGRPC(t, server, p.ports["9103"])
 	client := p.start("puller", "8086")
 	p.waitReady(client)
-	if _, err := client.LoadModel(t.Context(), request(t, "own")); err != nil {
+	if _, err := client.LoadModel(t.Context(), newLoadRequest(t, "own")); err != nil {
 		t.Fatal(err)
 	}
 	got := own.request
@@ -204,17 +204,17 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(got.GetModelPath(), p.dir) || key["storage_key"] != nil || key["disk_size_bytes"] == nil || key["model_type"] == nil {
-		t.Errorf("the runtime was asked to load %v", got)
+		t.Errorf("the runtime received the request %v", got)
 	}
 	// [modelmesh-83]: the error for a model without storage, which the fake of the routing layer returns too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})
 	if err == nil || !strings.Contains(err.Error(), "Predictor Storage field missing") {
-		t.Errorf("got error %v for a model without storage", err)
+		t.Errorf("error for a model without storage: %v", err)
 	}
-	report.add("ModelMesh, custom runtime", "puller fetches a model and hands it on")
+	report.add("ModelMesh, custom runtime", "puller downloads a model and forwards the request")
 }
 
-// customRuntime loads every model.
+// customRuntime is a runtime that loads every model.
 type customRuntime struct {
 	runtimepb.UnimplementedModelRuntimeServer
 	request *runtimepb.LoadModelRequest

@@ -22,8 +22,8 @@ import (
 
 const (
 	backupUser, backupDatabase = "modelregistry", "model_registry"
-	// stored is data with keys, sequences, references and several types.
-	stored = `CREATE TABLE models (id serial PRIMARY KEY, name varchar(255) NOT NULL UNIQUE, score double precision, made timestamptz DEFAULT '2026-01-01');
+	// backupData is a script that creates tables with keys, sequences, references and several types.
+	backupData = `CREATE TABLE models (id serial PRIMARY KEY, name varchar(255) NOT NULL UNIQUE, score double precision, made timestamptz DEFAULT '2026-01-01');
 CREATE TABLE versions (id bigserial PRIMARY KEY, model int NOT NULL REFERENCES models ON DELETE CASCADE, payload bytea);
 CREATE INDEX by_model ON versions (model);
 CREATE VIEW newest AS SELECT model, max(id) FROM versions GROUP BY model;
@@ -31,28 +31,28 @@ INSERT INTO models (name, score) VALUES ('credit-risk', 0.5), ('fraud ''ü', NUL
 INSERT INTO versions (model, payload) SELECT 1, decode(md5(i::text), 'hex') FROM generate_series(1, 1000) i;`
 )
 
-// backups runs the pods of the CronJob for backups as processes.
-type backups struct {
+// backupPod runs the pods of the CronJob for backups as processes.
+type backupPod struct {
 	t         *testing.T
 	dir       string
 	container corev1.Container
 }
 
-func newBackups(t *testing.T) *backups {
+func newBackupPod(t *testing.T) *backupPod {
 	t.Helper()
 	r := renderRegistry(t, "backups", v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{
 		GenerateDeployment: new(true), ServerTLS: server.Enabled, Backup: &v1beta1.PostgresBackup{Schedule: "@daily", Keep: new(int32(2))},
 	}})
 	var job batchv1.CronJob
 	rendered{t, r.objects}.read("CronJob", registryName+"-postgres-backup", &job)
-	b := &backups{t: t, dir: t.TempDir(), container: job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]}
+	b := &backupPod{t: t, dir: t.TempDir(), container: job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]}
 	must(t, os.WriteFile(filepath.Join(b.dir, "ca.crt"), authority.CA, 0o600))
 	must(t, os.Mkdir(filepath.Join(b.dir, "backups"), 0o700))
 	return b
 }
 
-// run runs a pod; more variables override its own.
-func (b *backups) run(more ...string) (string, error) {
+// run runs the pod. The variables override its own.
+func (b *backupPod) run(variables ...string) (string, error) {
 	b.t.Helper()
 	var words []string
 	for _, word := range b.container.Command {
@@ -63,31 +63,31 @@ func (b *backups) run(more ...string) (string, error) {
 	for _, entry := range b.container.Env {
 		switch entry.Name {
 		case "PGHOST":
-			entry.Value = "localhost" // in place of the Service
+			entry.Value = "localhost" // replaces the Service
 		case "PGUSER":
 			entry.Value = backupUser
 		case "PGPASSWORD":
 			entry.Value = machine.Password
 		case "PGSSLROOTCERT":
-			entry.Value = filepath.Join(b.dir, "ca.crt") // in place of the Secret
+			entry.Value = filepath.Join(b.dir, "ca.crt") // replaces the Secret
 		}
 		command.Env = append(command.Env, entry.Name+"="+entry.Value)
 	}
-	command.Env = append(command.Env, more...)
+	command.Env = append(command.Env, variables...)
 	output, err := command.CombinedOutput()
 	return string(output), err
 }
 
-func (b *backups) mustRun(more ...string) string {
+func (b *backupPod) mustRun(variables ...string) string {
 	b.t.Helper()
-	output, err := b.run(more...)
+	output, err := b.run(variables...)
 	if err != nil {
-		b.t.Fatalf("%v: unexpected error: %v\n%s", more, err, output)
+		b.t.Fatalf("%v: unexpected error: %v\n%s", variables, err, output)
 	}
 	return output
 }
 
-func (b *backups) files() []string {
+func (b *backupPod) files() []string {
 	b.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(b.dir, "backups"))
 	must(b.t, err)
@@ -100,8 +100,8 @@ func (b *backups) files() []string {
 	return names
 }
 
-// age renames the newest backup to one of the given year.
-func (b *backups) age(year string) string {
+// renameNewest renames the newest backup to a backup of the year.
+func (b *backupPod) renameNewest(year string) string {
 	b.t.Helper()
 	names := b.files()
 	newest := names[len(names)-1]
@@ -110,10 +110,11 @@ func (b *backups) age(year string) string {
 	return older
 }
 
-func sql(t *testing.T, as, name, text string) string {
+// sql executes a script as a user in a database and returns the output.
+func sql(t *testing.T, user, name, text string) string {
 	t.Helper()
 	command := database.Command(context.WithoutCancel(t.Context()), "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
-		"--host=localhost", "--port="+strconv.Itoa(database.Port), "--username="+as, "--dbname="+name)
+		"--host=localhost", "--port="+strconv.Itoa(database.Port), "--username="+user, "--dbname="+name)
 	command.Stdin = strings.NewReader(text)
 	output, err := command.CombinedOutput()
 	if err != nil {
@@ -122,68 +123,68 @@ func sql(t *testing.T, as, name, text string) string {
 	return strings.TrimSpace(string(output))
 }
 
-const counted = `SELECT (SELECT count(*) FROM models), (SELECT count(*) FROM versions), (SELECT md5(string_agg(payload::text, ',' ORDER BY id)) FROM versions),
+const contentQuery = `SELECT (SELECT count(*) FROM models), (SELECT count(*) FROM versions), (SELECT md5(string_agg(payload::text, ',' ORDER BY id)) FROM versions),
 (SELECT max FROM newest), (SELECT tableowner FROM pg_tables WHERE tablename = 'models'), nextval('versions_id_seq');`
 
-// TestBackupAndRestore runs the script of the CronJob for backups against a real PostgreSQL over verified TLS. It restores the backup into
-// a changed database and into an empty one.
+// TestBackupAndRestore runs the script of the CronJob for backups against a real PostgreSQL over verified TLS. It restores backups into
+// a changed database and into an empty database.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	sql(t, "mlflow", "postgres", "CREATE ROLE "+backupUser+" LOGIN PASSWORD '"+machine.Password+"'")
 	sql(t, "mlflow", "postgres", "CREATE DATABASE "+backupDatabase+" OWNER "+backupUser)
-	sql(t, backupUser, backupDatabase, stored)
-	b := newBackups(t)
+	sql(t, backupUser, backupDatabase, backupData)
+	b := newBackupPod(t)
 	b.mustRun()
-	first := b.age("2024")
-	want := sql(t, backupUser, backupDatabase, counted)
+	first := b.renameNewest("2024")
+	want := sql(t, backupUser, backupDatabase, contentQuery)
 
-	t.Run("over a database that was changed", func(t *testing.T) {
+	t.Run("restores into a changed database", func(t *testing.T) {
 		sql(t, backupUser, backupDatabase, "DELETE FROM models WHERE id = 1; DROP VIEW newest; CREATE TABLE later (id int); INSERT INTO models (name) VALUES ('later')")
 		b.mustRun("RESTORE=latest")
-		if got := sql(t, backupUser, backupDatabase, counted); got != want {
+		if got := sql(t, backupUser, backupDatabase, contentQuery); got != want {
 			t.Errorf("restored %s, want %s", got, want)
 		}
 	})
-	t.Run("in an empty database", func(t *testing.T) {
+	t.Run("restores into an empty database", func(t *testing.T) {
 		sql(t, "mlflow", "postgres", "DROP DATABASE "+backupDatabase)
 		sql(t, "mlflow", "postgres", "CREATE DATABASE "+backupDatabase+" OWNER "+backupUser)
 		b.mustRun("RESTORE=" + first)
-		if got := sql(t, backupUser, backupDatabase, counted); got != want {
+		if got := sql(t, backupUser, backupDatabase, contentQuery); got != want {
 			t.Errorf("restored %s, want %s", got, want)
 		}
 	})
-	t.Run("keeps the newest", func(t *testing.T) {
+	t.Run("keeps the newest backups", func(t *testing.T) {
 		b.mustRun()
-		second := b.age("2025")
+		second := b.renameNewest("2025")
 		b.mustRun()
 		names := b.files()
 		if len(names) != 2 || names[0] != second || slices.Contains(names, first) {
-			t.Errorf("there are %v", names)
+			t.Errorf("backups %v, want 2 without the oldest", names)
 		}
 	})
-	t.Run("leaves everything as it is when it fails", func(t *testing.T) {
+	t.Run("changes neither backups nor data when it fails", func(t *testing.T) {
 		before, data := b.files(), sql(t, backupUser, backupDatabase, "SELECT count(*) FROM versions")
 		must(t, os.WriteFile(filepath.Join(b.dir, "backups", "killed.partial"), nil, 0o600))
 		damaged := filepath.Join(b.dir, "backups", "damaged")
 		content, err := os.ReadFile(filepath.Join(b.dir, "backups", before[0]))
 		must(t, err)
 		must(t, os.WriteFile(damaged, content[:len(content)-2000], 0o600))
-		for _, c := range []struct{ name, variable, says string }{
-			{"no such backup", "RESTORE=yesterday", "There is no backup yesterday"},
-			{"half of a backup", "RESTORE=damaged", "pg_restore"},
+		for _, test := range []struct{ name, variable, want string }{
+			{"a missing backup", "RESTORE=yesterday", "There is no backup yesterday"},
+			{"a truncated backup", "RESTORE=damaged", "pg_restore"},
 			{"another CA", "PGSSLROOTCERT=" + database.Dir + "/none", "does not exist"},
-			{"another name of the server", "PGHOST=127.0.0.1", "does not match host name"},
+			{"another server name", "PGHOST=127.0.0.1", "does not match host name"},
 			{"another password", "PGPASSWORD=wrong", "password authentication failed"},
-			{"a backup that does not end", "PGPORT=1", "Connection refused"},
+			{"an unreachable server", "PGPORT=1", "Connection refused"},
 		} {
-			output, err := b.run(c.variable)
-			if err == nil || !strings.Contains(output, c.says) {
-				t.Errorf("%s: the error %v or the expected output is missing:\n%s", c.name, err, output)
+			output, err := b.run(test.variable)
+			if err == nil || !strings.Contains(output, test.want) {
+				t.Errorf("%s: error %v, want an error and %q in the output:\n%s", test.name, err, test.want, output)
 			}
 		}
 		must(t, os.Remove(damaged))
 		if got := b.files(); !slices.Equal(got, before) {
-			t.Errorf("there are %v, want %v", got, before)
+			t.Errorf("backups %v, want %v", got, before)
 		}
 		if got := sql(t, backupUser, backupDatabase, "SELECT count(*) FROM versions"); got != data {
 			t.Errorf("%s versions, want %s", got, data)

@@ -9,45 +9,45 @@ import (
 	"testing"
 )
 
-// check is the argument for a run without changes.
-const check = "check"
+// checkArgument is the argument for a migration that changes nothing.
+const checkArgument = "check"
 
-// The check reports the revision of a database and leaves the database unchanged.
+// TestCheckDoesNotModifyDatabase expects that the check reports the revision of a database and does not change the database.
 func TestCheckDoesNotModifyDatabase(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
-	all := stores(t, p, "checked")
-	server, file := all[0], all[1]
+	databases := stores(t, p, "checked")
+	server, file := databases[0], databases[1]
 	expectOutput := func(uri, stdout string) {
 		t.Helper()
-		got := p.migrate(fromSecret(p, uri, ""), oldest, check)
+		got := p.migrate(fromSecret(p, uri, ""), oldest, checkArgument)
 		if got.code != 0 || got.stdout != stdout {
-			t.Errorf("ended with %+v, want\n%s", got, stdout)
+			t.Errorf("result %+v, want\n%s", got, stdout)
 		}
 		report.add("check, "+strings.TrimSpace(stdout), got.oneLine())
 	}
 	expectOutput(server.uri, "backend store: at revision None\n")
 	if tables := p.python("tables.py", server.uri); tables != "" {
-		t.Errorf("the check made %s", tables)
+		t.Errorf("the check created the tables %s", tables)
 	}
 	p.python("schema.py", server.uri, revision3101, "INSERT INTO experiments (experiment_id, name, artifact_location, lifecycle_stage) VALUES (7, 'old', '/old', 'active')")
 	expectOutput(server.uri, "backend store: at revision "+revision3101+"\n")
-	if at := p.python("revision.py", server.uri); at != revision3101 {
-		t.Errorf("the database is at %s after the check", at)
+	if revision := p.python("revision.py", server.uri); revision != revision3101 {
+		t.Errorf("revision %s after the check, want %s", revision, revision3101)
 	}
 	expectOutput(file.uri, "backend store: a file, which is not opened\n")
 	if _, err := os.Stat(p.path("checked.db")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the check made the file: %v", err)
+		t.Errorf("the check created the file: %v", err)
 	}
 }
 
-// The check reports the errors that would fail a migration, before the server is stopped.
+// TestCheckFailures expects that the check reports errors of a migration before the operator stops the server.
 func TestCheckFailures(t *testing.T) {
 	t.Parallel()
 	newer := stores(t, newPod(t), "checkednewer")[0].uri
 	newPod(t).python("schema.py", newer, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
 	const closed = "a database cannot be opened or read: OperationalError"
-	for _, c := range []struct {
+	for _, test := range []struct {
 		name    string
 		uri     func(p *pod) string
 		version string
@@ -55,21 +55,21 @@ func TestCheckFailures(t *testing.T) {
 		message string
 	}{
 		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
-		{"a revision that the image does not know", func(*pod) string { return newer }, oldest, 17, unknownRevision("ffffffffffff")},
-		{"a server that does not answer", unreachable, oldest, 16, closed + ", refused"},
-		{"a password that is wrong", func(*pod) string {
+		{"an unknown revision", func(*pod) string { return newer }, oldest, 17, unknownRevision("ffffffffffff")},
+		{"an unreachable server", unreachable, oldest, 16, closed + ", refused"},
+		{"a wrong password", func(*pod) string {
 			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
 		}, oldest, 16, closed + ", login"},
-		{"a database that does not exist", func(*pod) string { return database.URI("nowhere", "sslmode=require") }, oldest, 16, closed},
+		{"a missing database", func(*pod) string { return database.URI("nowhere", "sslmode=require") }, oldest, 16, closed},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
-			got := p.migrate(fromSecret(p, c.uri(p), ""), c.version, check)
-			if got.code != c.code || got.termination != c.message {
-				t.Errorf("ended with %+v, want %d: %s", got, c.code, c.message)
+			got := p.migrate(fromSecret(p, test.uri(p), ""), test.version, checkArgument)
+			if got.code != test.code || got.termination != test.message {
+				t.Errorf("result %+v, want %d: %s", got, test.code, test.message)
 			}
-			report.add("check, "+c.name, got.oneLine())
+			report.add("check, "+test.name, got.oneLine())
 		})
 	}
 }

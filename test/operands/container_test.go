@@ -21,36 +21,34 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// Three tables change the rendered objects for a machine without a cluster.
-
-// leftOut are arguments and variables that the public MLflow does not support, as TestPublicMLflowRejectsOmittedOptions proves.
-var leftOut = []struct{ rendered, why string }{
-	{"--app-name=kubernetes-auth", "the application that asks Kubernetes who may do what comes with the image"},
-	{"--workspace-store-uri=kubernetes://", "the provider that takes namespaces for workspaces comes with the image"},
-	{"MLFLOW_WORKSPACE_STORE_URI=kubernetes://", "the same; workspaces are then those of the database"},
+// omittedOptions are rendered arguments and variables that the public MLflow rejects, see TestPublicMLflowRejectsOmittedOptions.
+var omittedOptions = []struct{ rendered, why string }{
+	{"--app-name=kubernetes-auth", "only the image contains the application for Kubernetes authorization"},
+	{"--workspace-store-uri=kubernetes://", "only the image contains the workspace provider for namespaces"},
+	{"MLFLOW_WORKSPACE_STORE_URI=kubernetes://", "as above; without it, workspaces are in the database"},
 }
 
-// moved maps the paths, ports and addresses of a pod to those of this machine. {dir} is the folder of the pod, {port} the port of its
-// server.
-var moved = []struct{ rendered, here, why string }{
+// replacedPaths replaces the paths, ports and addresses of a pod with those of this machine. {dir} is the folder of the pod, {port} the port
+// of its server.
+var replacedPaths = []struct{ rendered, local, why string }{
 	{"/etc/tls/private", "{dir}/tls", "the Secret with the serving certificate"},
-	{"/etc/pki/tls/certs", "{dir}/pki", "the authorities of the image, of the platform and of the user"},
+	{"/etc/pki/tls/certs", "{dir}/pki", "the CA certificates of the image, the platform and the user"},
 	{"sqlite:////mlflow/", "sqlite:///{dir}/mlflow/", "a database on the volume"},
 	{"file:///mlflow/", "file://{dir}/mlflow/", "artifacts on the volume"},
-	{"--expose-prometheus=/prometheus", "--expose-prometheus={dir}/prometheus", "the counters of the server"},
-	{"/etc/mlflow/", "{dir}/config/", "the ConfigMap with the terms of trace archival"},
-	{"/dev/termination-log", "{dir}/termination-log", "what a container leaves behind when it fails"},
-	{"--host=0.0.0.0", "--host=127.0.0.1", "all interfaces: here the local one only"},
-	{"--port=8443", "--port={port}", "the port of the server: here one that is free"},
+	{"--expose-prometheus=/prometheus", "--expose-prometheus={dir}/prometheus", "the metrics of the server"},
+	{"/etc/mlflow/", "{dir}/config/", "the ConfigMap with the settings of trace archival"},
+	{"/dev/termination-log", "{dir}/termination-log", "the termination message of a container"},
+	{"--host=0.0.0.0", "--host=127.0.0.1", "all interfaces: on this machine only loopback"},
+	{"--port=8443", "--port={port}", "the port of the server: a free one"},
 	{"https://mlflow.opendatahub.svc:8443", "https://localhost:{port}", "the Service"},
 }
 
-// added are the variables that an image and a kubelet set. {bin} is the folder of MLflow's commands.
-var added = []struct{ name, value, why string }{
-	{"PATH", "{bin}:/usr/local/bin:/usr/bin:/bin", "the commands of the image, then those of the system"},
-	{"HOME", "{dir}", "a home"},
+// addedVariables are the variables that the image and the kubelet set. {bin} is the folder of the commands of MLflow.
+var addedVariables = []struct{ name, value, why string }{
+	{"PATH", "{bin}:/usr/local/bin:/usr/bin:/bin", "the commands of the image, before those of the system"},
+	{"HOME", "{dir}", "the home directory"},
 	{"TMPDIR", "{dir}/tmp", "the volume at /tmp"},
-	{"KUBECONFIG", "{dir}/kubeconfig", "the token of the service account, which clients of the tracking server send"},
+	{"KUBECONFIG", "{dir}/kubeconfig", "the token of the ServiceAccount, which clients of the server send"},
 }
 
 // pod runs the containers of one pod, or of pods with the same volumes, as processes.
@@ -60,15 +58,15 @@ type pod struct {
 	port string
 	// secrets maps name/key of a secretKeyRef to its value.
 	secrets map[string]string
-	// extra is added to the environment, for variables of other images.
-	extra []string
+	// extraEnv contains variables of other images.
+	extraEnv []string
 	// image replaces the image of MLflow.
 	image *image
 }
 
 // newPod returns a pod with the oldest supported MLflow.
 func newPod(t *testing.T) *pod {
-	p := &pod{t: t, image: interpreters[oldest], dir: t.TempDir(), secrets: map[string]string{}}
+	p := &pod{t: t, image: mlflowImages[oldest], dir: t.TempDir(), secrets: map[string]string{}}
 	for _, dir := range []string{"tls", "pki/custom", "pki/combined", "mlflow", "prometheus", "config", "tmp"} {
 		p.must(os.MkdirAll(p.path(dir), 0o755))
 	}
@@ -108,30 +106,30 @@ func (p *pod) read(name string) string {
 	return string(content)
 }
 
-// here replaces the paths, ports and addresses of the pod by those of this machine.
-func (p *pod) here(text string) string {
+// toLocal replaces the paths, ports and addresses of the pod with those of this machine.
+func (p *pod) toLocal(text string) string {
 	var pairs []string
-	for _, place := range moved {
-		pairs = append(pairs, place.rendered, p.fill(place.here))
+	for _, replacement := range replacedPaths {
+		pairs = append(pairs, replacement.rendered, p.substitute(replacement.local))
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-func (p *pod) fill(text string) string {
+func (p *pod) substitute(text string) string {
 	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", p.image.Bin).Replace(text)
 }
 
 // address returns the URL of the pod's server.
 func (p *pod) address() string { return "https://localhost:" + p.port }
 
-// command returns the command that a kubelet would start for a container.
+// command returns the command of a container as a kubelet would start it.
 func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 	p.t.Helper()
 	env := p.environment(c)
 	var words []string
 	for _, word := range slices.Concat(c.Command, c.Args) {
-		if !isLeftOut(word) {
-			words = append(words, p.here(machine.Expand(word, env)))
+		if !isOmitted(word) {
+			words = append(words, p.toLocal(machine.Expand(word, env)))
 		}
 	}
 	command := exec.CommandContext(ctx, p.image.Path(words[0]), words[1:]...)
@@ -139,14 +137,14 @@ func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 		command = exec.CommandContext(ctx, words[0], words[1:]...)
 	}
 	command.Dir = p.path("tmp")
-	for _, variable := range added {
-		command.Env = append(command.Env, variable.name+"="+p.fill(variable.value))
+	for _, variable := range addedVariables {
+		command.Env = append(command.Env, variable.name+"="+p.substitute(variable.value))
 	}
-	command.Env = append(command.Env, p.extra...)
+	command.Env = append(command.Env, p.extraEnv...)
 	for _, entry := range env {
-		command.Env = append(command.Env, entry.Name+"="+p.here(entry.Value))
+		command.Env = append(command.Env, entry.Name+"="+p.toLocal(entry.Value))
 	}
-	// Kill the children of the server too.
+	// Kill the child processes of the server too.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
@@ -165,21 +163,21 @@ func (p *pod) environment(c *corev1.Container) []corev1.EnvVar {
 			ref := entry.ValueFrom.SecretKeyRef
 			value, found := p.secrets[ref.Name+"/"+ref.Key]
 			if !found {
-				p.t.Fatalf("%s refers to key %s of Secret %s, which this test does not have", entry.Name, ref.Key, ref.Name)
+				p.t.Fatalf("%s refers to key %s of Secret %s, which this test does not create", entry.Name, ref.Key, ref.Name)
 			}
 			entry.Value = value
 		default:
-			p.t.Fatalf("this test cannot fill in %s", entry.Name)
+			p.t.Fatalf("this test does not support the source of variable %s", entry.Name)
 		}
-		if !isLeftOut(entry.Name + "=" + entry.Value) {
+		if !isOmitted(entry.Name + "=" + entry.Value) {
 			env = append(env, entry)
 		}
 	}
 	return env
 }
 
-func isLeftOut(word string) bool {
-	for _, omitted := range leftOut {
+func isOmitted(word string) bool {
+	for _, omitted := range omittedOptions {
 		if omitted.rendered == word {
 			return true
 		}
@@ -187,16 +185,16 @@ func isLeftOut(word string) bool {
 	return false
 }
 
-// ended is the result of a container.
-type ended struct {
+// containerResult is the result of a container.
+type containerResult struct {
 	code                        int
 	stdout, stderr, termination string
-	// found is the report of the migration program.
-	found resources.ImageReport
+	// imageReport is the report of the migration program.
+	imageReport resources.ImageReport
 }
 
 // run runs a container until it exits.
-func (p *pod) run(ctx context.Context, c *corev1.Container) ended {
+func (p *pod) run(ctx context.Context, c *corev1.Container) containerResult {
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer
 	command := p.command(ctx, c)
@@ -206,5 +204,5 @@ func (p *pod) run(ctx context.Context, c *corev1.Container) ended {
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		p.t.Fatalf("running %s: %v\n%s%s", c.Name, errors.Join(err, ctx.Err()), &stdout, &stderr)
 	}
-	return ended{code: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), termination: p.read("termination-log")}
+	return containerResult{code: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), termination: p.read("termination-log")}
 }

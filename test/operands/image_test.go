@@ -10,16 +10,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// The oldest supported release of MLflow, the newest, and one that is too old.
 const (
-	oldest = "3.14.0"
+	oldest = "3.14.0" // the oldest supported release of MLflow
 	newest = "3.18.0"
-	tooOld = "3.13.0"
+	tooOld = "3.13.0" // an unsupported release
 )
 
-// supported returns the tested releases in order: the oldest and the newest, and with MLFLOW_RELEASES=all the last release of each minor
+// testedReleases returns the tested releases in order: the oldest and the newest, and with MLFLOW_RELEASES=all the last release of each minor
 // version.
-func supported() []string {
+func testedReleases() []string {
 	if os.Getenv("MLFLOW_RELEASES") == "all" {
 		return []string{oldest, "3.15.2", "3.16.1", "3.17.2", newest}
 	}
@@ -38,19 +37,19 @@ type image struct {
 	release string
 }
 
-// installMLflow creates the missing environments of all releases, which share one with the dependencies.
+// installMLflow creates the missing environments of all releases. They share an environment with the dependencies.
 func installMLflow(ctx context.Context) (map[string]*image, error) {
-	needed, err := machine.InstallPython(ctx, "operands", "python", requirements)
+	base, err := machine.InstallPython(ctx, "operands", "python", requirements)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*image{}
-	for _, release := range append(supported(), tooOld) {
-		p, err := needed.Extend(ctx, "mlflow-"+release, "mlflow=="+release)
+	installed := map[string]*image{}
+	for _, release := range append(testedReleases(), tooOld) {
+		p, err := base.Extend(ctx, "mlflow-"+release, "mlflow=="+release)
 		if err != nil {
 			return nil, err
 		}
-		all[release] = &image{Python: p, release: release}
+		installed[release] = &image{Python: p, release: release}
 	}
-	return all, nil
+	return installed, nil
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// installExpiry bounds the installation of MLflow and PostgreSQL on a machine that has neither.
+// installExpiry limits the installation of MLflow and PostgreSQL on a machine that has neither.
 const installExpiry = 20 * time.Minute
 
-// buildExpiry bounds the first build of a program on a busy machine.
+// buildExpiry limits the first build of a program on a busy machine.
 const buildExpiry = 20 * time.Minute
 
 // Shared by all tests.
 var (
-	interpreters map[string]*image
+	mlflowImages map[string]*image
 	database     *machine.Postgres
 	authority    *machine.Certificates
 )
 
 func TestMain(m *testing.M) {
-	code, err := withMachine(m.Run)
+	code, err := runTests(m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test-operands:", err)
 		code = 1
@@ -38,11 +38,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withMachine installs and starts the programs that the tests need, and stops them after the tests.
-func withMachine(run func() int) (code int, err error) {
+// runTests installs and starts the programs that the tests need, and stops them after the tests.
+func runTests(run func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
 	defer cancel()
-	if interpreters, err = installMLflow(ctx); err != nil {
+	if mlflowImages, err = installMLflow(ctx); err != nil {
 		return 1, err
 	}
 	dir, err := os.MkdirTemp("", "operands-")
@@ -50,7 +50,7 @@ func withMachine(run func() int) (code int, err error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	// PostgreSQL accesses its folder below as another user.
+	// PostgreSQL accesses its folder in dir as another user.
 	if err = os.Chmod(dir, 0o755); err != nil {
 		return 1, err
 	}
@@ -61,49 +61,49 @@ func withMachine(run func() int) (code int, err error) {
 		return 1, err
 	}
 	defer database.Stop()
-	defer endAll()
+	defer runCleanups()
 	return run(), nil
 }
 
-// endings are called after all tests, in reverse order.
-var endings struct {
+// cleanups contains functions to call after all tests, in reverse order.
+var cleanups struct {
 	sync.Mutex
-	of []func()
+	functions []func()
 }
 
-// atTheEnd registers a function that stops a program that tests share.
-func atTheEnd(end func()) {
-	endings.Lock()
-	defer endings.Unlock()
-	endings.of = append(endings.of, end)
+// registerCleanup registers a function that stops a shared program after all tests.
+func registerCleanup(cleanup func()) {
+	cleanups.Lock()
+	defer cleanups.Unlock()
+	cleanups.functions = append(cleanups.functions, cleanup)
 }
 
-func endAll() {
-	endings.Lock()
-	defer endings.Unlock()
-	for _, end := range slices.Backward(endings.of) {
-		end()
+func runCleanups() {
+	cleanups.Lock()
+	defer cleanups.Unlock()
+	for _, cleanup := range slices.Backward(cleanups.functions) {
+		cleanup()
 	}
 }
 
-// answers collects the started programs and their results for the report.
-type responses struct {
+// testReport collects the started programs and their results.
+type testReport struct {
 	lock  sync.Mutex
 	lines []string
 }
 
-var report responses
+var report testReport
 
-func (a *responses) add(started, answered string) {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	a.lines = append(a.lines, started+"\t-> "+answered)
+func (r *testReport) add(program, result string) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.lines = append(r.lines, program+"\t-> "+result)
 }
 
-func (a *responses) print() {
-	slices.Sort(a.lines)
+func (r *testReport) print() {
+	slices.Sort(r.lines)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for _, line := range a.lines {
+	for _, line := range r.lines {
 		fmt.Fprintln(table, line)
 	}
 	_ = table.Flush() // written to the standard output

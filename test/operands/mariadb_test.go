@@ -23,26 +23,26 @@ import (
 // mariaPassword contains the separators of a MySQL DSN.
 const mariaPassword = "hunter2 :%/@(x)?"
 
-// maria is a MariaDB server on loopback. User `registry` requires TLS, user `plain` does not.
-type maria struct {
-	dir    string
-	port   int
-	as     *syscall.SysProcAttr
-	server *exec.Cmd
+// mariaServer is a MariaDB server on loopback. User `registry` requires TLS, user `plain` does not.
+type mariaServer struct {
+	dir        string
+	port       int
+	attributes *syscall.SysProcAttr
+	server     *exec.Cmd
 }
 
-// mariaDB starts the server, which all tests share.
-var mariaDB = sync.OnceValues(func() (*maria, error) {
+// sharedMariaDB starts the server that all tests share.
+var sharedMariaDB = sync.OnceValues(func() (*mariaServer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
 	defer cancel()
-	m, err := startMaria(ctx)
+	m, err := startMariaDB(ctx)
 	if err == nil {
-		atTheEnd(m.stop)
+		registerCleanup(m.stop)
 	}
 	return m, err
 })
 
-func startMaria(ctx context.Context) (*maria, error) {
+func startMariaDB(ctx context.Context) (*mariaServer, error) {
 	server, err := exec.LookPath("mariadbd")
 	if err != nil {
 		if err := machine.InstallPackages(ctx, "the server of MariaDB", "mariadb-server-core", "mariadb-client-core"); err != nil {
@@ -56,33 +56,33 @@ func startMaria(ctx context.Context) (*maria, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &maria{dir: dir}
+	m := &mariaServer{dir: dir}
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	// Another program may take the port before the server starts.
-	var failed error
+	var startErr error
 	for range 5 {
 		if err := m.start(server); err == nil {
 			return m, nil
 		} else {
-			failed = errors.Join(failed, err)
+			startErr = errors.Join(startErr, err)
 		}
 	}
-	return nil, errors.Join(failed, os.RemoveAll(dir))
+	return nil, errors.Join(startErr, os.RemoveAll(dir))
 }
 
-func (m *maria) path(name string) string { return filepath.Join(m.dir, name) }
+func (m *mariaServer) path(name string) string { return filepath.Join(m.dir, name) }
 
-// initialize creates the data directory of the server, which does not run as root.
-func (m *maria) initialize(ctx context.Context) error {
+// initialize creates the data directory of the server. MariaDB does not run as root.
+func (m *mariaServer) initialize(ctx context.Context) error {
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		var err error
 		if uid, gid, err = machine.Unprivileged(); err != nil {
 			return err
 		}
-		m.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		m.attributes = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
 	certificate, certErr := os.ReadFile(authority.Certificate)
 	key, keyErr := os.ReadFile(authority.Key)
@@ -112,15 +112,15 @@ func (m *maria) initialize(ctx context.Context) error {
 	}
 	command := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+m.path("data"), "--skip-test-db",
 		"--auth-root-authentication-method=normal")
-	command.Dir, command.SysProcAttr = m.dir, m.as
+	command.Dir, command.SysProcAttr = m.dir, m.attributes
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("mariadb-install-db: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// start starts the server, and waits until it accepts connections.
-func (m *maria) start(program string) error {
+// start starts the server and waits until it accepts connections.
+func (m *mariaServer) start(program string) error {
 	port, err := machine.FreePort()
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (m *maria) start(program string) error {
 	m.server = exec.Command(program, "--no-defaults", "--datadir="+m.path("data"), "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 		"--socket="+m.path("socket"), "--pid-file="+m.path("pid"), "--ssl-cert="+m.path("tls.crt"), "--ssl-key="+m.path("tls.key"),
 		"--init-file="+m.path("accounts.sql"), "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0")
-	m.server.Dir, m.server.SysProcAttr = m.dir, m.as
+	m.server.Dir, m.server.SysProcAttr = m.dir, m.attributes
 	output, err := m.server.StderrPipe()
 	if err != nil {
 		return err
@@ -144,16 +144,16 @@ func (m *maria) start(program string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("MariaDB ended: %w\n%s", m.server.Wait(), strings.Join(logLines, "\n"))
+	return fmt.Errorf("MariaDB exited: %w\n%s", m.server.Wait(), strings.Join(logLines, "\n"))
 }
 
-// stop does not wait for clients.
-func (m *maria) stop() {
+// stop stops the server without waiting for clients, and deletes its folder.
+func (m *mariaServer) stop() {
 	_ = m.server.Process.Signal(syscall.SIGTERM) // it may have exited
-	ended := make(chan struct{})
-	go func() { _ = m.server.Wait(); close(ended) }()
+	exited := make(chan struct{})
+	go func() { _ = m.server.Wait(); close(exited) }()
 	select {
-	case <-ended:
+	case <-exited:
 	case <-time.After(10 * time.Second):
 		_ = m.server.Process.Kill()
 	}

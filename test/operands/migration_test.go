@@ -22,13 +22,15 @@ import (
 )
 
 const (
-	// runExpiry bounds a run of a container. MLflow retries an unreachable database for about 100 s.
+	// runExpiry limits a run of a container. MLflow retries an unreachable database for about 100 s.
 	runExpiry = 6 * time.Minute
 	// revision3101 is the schema of MLflow 3.10.1, nine revisions before that of 3.14.0.
 	revision3101 = "1b5f0d9ad7c1"
-	// revision3140 is the schema of MLflow 3.14.0, revisionBefore the previous one.
-	revision3140   = "b7e4c1a90f23"
-	revision3180   = "f4a9b2c7d1e6"
+	// revision3140 is the schema of MLflow 3.14.0.
+	revision3140 = "b7e4c1a90f23"
+	// revision3180 is the schema of MLflow 3.18.0.
+	revision3180 = "f4a9b2c7d1e6"
+	// revisionBefore is the revision before revision3140.
 	revisionBefore = "89d3d66ed43f"
 )
 
@@ -67,27 +69,27 @@ func fromSecret(p *pod, backend, registry string) mlflowv1.MLflowSpec {
 	return spec
 }
 
-// migrate runs the container with additional arguments, and checks that its output contains no part of a URI.
-func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) ended {
+// migrate runs the migration with additional arguments, and expects that its output contains no part of a URI.
+func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) containerResult {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), runExpiry)
 	defer cancel()
 	c := migrationContainer(p.t, spec, version)
 	c.Args[0] = strings.Join(append([]string{c.Args[0]}, args...), " ")
 	p.must(os.RemoveAll(p.path("termination-log")))
-	end := p.run(ctx, &c)
+	result := p.run(ctx, &c)
 	for _, secret := range []string{machine.Password, url.PathEscape(machine.Password), "hunter2", "://", "localhost", "db.invalid"} {
-		if strings.Contains(end.stdout+end.stderr+end.termination, secret) {
-			p.t.Errorf("%q is seen in\n%s%s%s", secret, end.stdout, end.stderr, end.termination)
+		if strings.Contains(result.stdout+result.stderr+result.termination, secret) {
+			p.t.Errorf("the output contains %q:\n%s%s%s", secret, result.stdout, result.stderr, result.termination)
 		}
 	}
-	end.found = resources.ParseImageReport(&corev1.ContainerStateTerminated{Message: end.termination})
-	end.termination, _, _ = strings.Cut(end.termination, "mlflow=") // the line of the report
-	end.termination = strings.TrimSpace(end.termination)
-	if end.code == 0 && end.stderr+end.termination != "" {
-		p.t.Errorf("a success with complaints: %s%s", end.stderr, end.termination)
+	result.imageReport = resources.ParseImageReport(&corev1.ContainerStateTerminated{Message: result.termination})
+	result.termination, _, _ = strings.Cut(result.termination, "mlflow=") // the line of the report
+	result.termination = strings.TrimSpace(result.termination)
+	if result.code == 0 && result.stderr+result.termination != "" {
+		p.t.Errorf("unexpected errors of a successful migration: %s%s", result.stderr, result.termination)
 	}
-	return end
+	return result
 }
 
 // python runs a script of testdata with the Python of the image.
@@ -97,11 +99,11 @@ func (p *pod) python(script string, args ...string) string {
 	defer cancel()
 	text, err := os.ReadFile(filepath.Join("testdata", script))
 	p.must(err)
-	end := p.run(ctx, &corev1.Container{Name: script, Command: append([]string{"python", "-c", string(text)}, args...)})
-	if end.code != 0 {
-		p.t.Fatalf("%s ended with %d:\n%s%s", script, end.code, end.stdout, end.stderr)
+	result := p.run(ctx, &corev1.Container{Name: script, Command: append([]string{"python", "-c", string(text)}, args...)})
+	if result.code != 0 {
+		p.t.Fatalf("%s: exit code %d:\n%s%s", script, result.code, result.stdout, result.stderr)
 	}
-	return strings.TrimSpace(end.stdout)
+	return strings.TrimSpace(result.stdout)
 }
 
 // store is a database of a dialect.
@@ -120,14 +122,14 @@ func stores(t *testing.T, p *pod, name string) []store {
 }
 
 // oneLine formats the result as one line for the report.
-func (e ended) oneLine() string {
-	if e.code == 0 {
-		return "0: " + strings.ReplaceAll(strings.TrimSpace(e.stdout), "\n", "; ")
+func (r containerResult) oneLine() string {
+	if r.code == 0 {
+		return "0: " + strings.ReplaceAll(strings.TrimSpace(r.stdout), "\n", "; ")
 	}
-	return fmt.Sprintf("%d: %s", e.code, e.termination)
+	return fmt.Sprintf("%d: %s", r.code, r.termination)
 }
 
-// TestMigrationFailures tests each exit code of the program, with both dialects where they may differ.
+// TestMigrationFailures tests each exit code of the program, with both dialects if they may differ.
 func TestMigrationFailures(t *testing.T) {
 	t.Parallel()
 	sqlite := func(p *pod, name string) string { return "sqlite:///" + p.path(name+".db") }
@@ -142,14 +144,14 @@ func TestMigrationFailures(t *testing.T) {
 		{"a backend of files", func(*pod) (string, string) { return "file:///mlflow/hunter2", "" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
 		{"a backend of another dialect", func(*pod) (string, string) { return "mssql+pyodbc://user:hunter2@db.invalid/a", "" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
 		{"a registry of files", func(p *pod) (string, string) { return sqlite(p, "a"), "file:///hunter2" }, oldest, 12, "the registry store is none of sqlite, postgresql, mysql"},
-		{"a URI that is none", func(*pod) (string, string) { return "postgresql", "" }, oldest, 15, "the migration failed: ArgumentError"},
-		{"a port that is none", func(*pod) (string, string) { return "postgresql://user:hunter2@db.invalid:port/a", "" }, oldest, 15, "the migration failed: ValueError"},
+		{"an invalid URI", func(*pod) (string, string) { return "postgresql", "" }, oldest, 15, "the migration failed: ArgumentError"},
+		{"an invalid port", func(*pod) (string, string) { return "postgresql://user:hunter2@db.invalid:port/a", "" }, oldest, 15, "the migration failed: ValueError"},
 		{"a driver that the image lacks", func(*pod) (string, string) { return "mysql+aiomysql://user:hunter2@db.invalid/a", "" }, oldest, 15, "the migration failed: ModuleNotFoundError"},
-		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, oldest, 15, "the migration failed: OperationalError, refused"},
-		{"a password that is wrong", func(*pod) (string, string) {
+		{"an unreachable server", func(p *pod) (string, string) { return unreachable(p), "" }, oldest, 15, "the migration failed: OperationalError, refused"},
+		{"a wrong password", func(*pod) (string, string) {
 			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
 		}, oldest, 15, "the migration failed: OperationalError, login"},
-		{"a folder that cannot be written", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
+		{"a read-only folder", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +159,7 @@ func TestMigrationFailures(t *testing.T) {
 			backend, registry := c.uris(p)
 			got := p.migrate(fromSecret(p, backend, registry), c.version)
 			if got.code != c.code || got.termination != c.message || got.stderr != c.message+"\n" {
-				t.Errorf("[mlflow-42] ended with %+v, want %d: %s", got, c.code, c.message)
+				t.Errorf("[mlflow-42] result %+v, want %d: %s", got, c.code, c.message)
 			}
 			report.add("migration, "+c.name, got.oneLine())
 		})
@@ -171,19 +173,19 @@ func unreachable(p *pod) string {
 	return fmt.Sprintf("postgresql://user:hunter2@localhost:%d/a", port)
 }
 
-// A migration without a store succeeds at any version.
+// TestMigrationWithoutStores expects that a migration without a store succeeds with any version.
 func TestMigrationWithoutStores(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
 	got := p.migrate(fromSecret(p, " ", " "), "9.9.9")
 	if got.code != 0 || got.stdout != "no store is configured, there is nothing to migrate\n" {
-		t.Errorf("[mlflow-42] ended with %+v", got)
+		t.Errorf("[mlflow-42] result %+v", got)
 	}
 	report.add("migration, no store", got.oneLine())
 }
 
 // TestMigration migrates an empty database, the schema of MLflow 3.10.1 and the current schema to the current schema, in each dialect. It
-// then migrates to the newest MLflow, which the oldest refuses afterwards.
+// then migrates to the newest MLflow, and expects that the oldest rejects the database.
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -195,33 +197,33 @@ func TestMigration(t *testing.T) {
 			expect := func(description, revision, stdout string) {
 				t.Helper()
 				got := p.migrate(spec, "v"+oldest+"+build")
-				if got.code != 0 || got.stdout != stdout || got.found != (resources.ImageReport{MLflow: p.image.release, Schema: revision, Database: revision}) {
-					t.Fatalf("[mlflow-42] %s: ended with %+v, want\n%s", description, got, stdout)
+				if got.code != 0 || got.stdout != stdout || got.imageReport != (resources.ImageReport{MLflow: p.image.release, Schema: revision, Database: revision}) {
+					t.Fatalf("[mlflow-42] %s: result %+v, want\n%s", description, got, stdout)
 				}
-				if at := p.python("revision.py", s.uri); at != revision {
-					t.Errorf("%s: the database is at %s, want %s", description, at, revision)
+				if got := p.python("revision.py", s.uri); got != revision {
+					t.Errorf("%s: revision %s, want %s", description, got, revision)
 				}
 				report.add("migration, "+s.dialect+", "+description, got.oneLine())
 			}
 			expect("fresh database", revision3140, "backend store: empty, creating the tables\nbackend store: at revision "+revision3140+"\n")
 			p.python("experiment.py", s.uri, "kept")
 			expect("current schema", revision3140, "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3140+"\n")
-			p.image = interpreters[newest]
+			p.image = mlflowImages[newest]
 			expect("by the newest", revision3180, "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3180+"\n")
 			if got := p.python("experiment.py", s.uri); got != "Default kept" {
-				t.Errorf("the database holds %s, want %s", got, "Default kept")
+				t.Errorf("experiments %s, want %s", got, "Default kept")
 			}
-			p.image = interpreters[oldest]
+			p.image = mlflowImages[oldest]
 			before := p.dump(s)
 			got := p.migrate(spec, oldest)
 			want := resources.ImageReport{MLflow: oldest, Schema: revision3140, Database: revision3180}
-			if got.code != 17 || got.found != want || got.termination != unknownRevision(revision3180) {
-				t.Errorf("[mlflow-42] by the oldest: ended with %+v", got)
+			if got.code != 17 || got.imageReport != want || got.termination != unknownRevision(revision3180) {
+				t.Errorf("[mlflow-42] by the oldest: result %+v", got)
 			}
 			if p.dump(s) != before {
 				t.Error("[mlflow-42] the oldest image changed the database of the newest image")
 			}
-			report.add("migration, "+s.dialect+", back by the oldest", got.oneLine())
+			report.add("migration, "+s.dialect+", newer database by the oldest", got.oneLine())
 		})
 	}
 	for _, s := range stores(t, p, "old") {
@@ -232,10 +234,10 @@ func TestMigration(t *testing.T) {
 			got := p.migrate(fromSecret(p, s.uri, ""), oldest)
 			want := "backend store: at revision " + revision3101 + ", upgrading\nbackend store: at revision " + revision3140 + "\n"
 			if got.code != 0 || got.stdout != want {
-				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
+				t.Errorf("[mlflow-42] result %+v, want\n%s", got, want)
 			}
 			if names := p.python("experiment.py", s.uri); names != "Default old" {
-				t.Errorf("the database holds %s, want %s", names, "Default old")
+				t.Errorf("experiments %s, want %s", names, "Default old")
 			}
 			report.add("migration, "+s.dialect+", schema of MLflow 3.10.1", got.oneLine())
 		})
@@ -246,7 +248,7 @@ func unknownRevision(revision string) string {
 	return "the backend store is at revision " + revision + ", which MLflow " + oldest + " of this image does not know: its newest is " + revision3140
 }
 
-// A database at a revision that the image does not know is unchanged.
+// TestMigrationOfUnknownRevision expects that a database at a revision which the image does not know is not changed.
 func TestMigrationOfUnknownRevision(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newer") {
@@ -256,10 +258,10 @@ func TestMigrationOfUnknownRevision(t *testing.T) {
 			p.python("schema.py", s.uri, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
 			got := p.migrate(fromSecret(p, s.uri, ""), oldest)
 			if want := unknownRevision("ffffffffffff"); got.code != 17 || got.termination != want {
-				t.Errorf("[mlflow-42] ended with %+v, want 17: %s", got, want)
+				t.Errorf("[mlflow-42] result %+v, want 17: %s", got, want)
 			}
-			if at := p.python("revision.py", s.uri); at != "ffffffffffff" {
-				t.Errorf("the database is at %s, want %s", at, "ffffffffffff")
+			if got := p.python("revision.py", s.uri); got != "ffffffffffff" {
+				t.Errorf("revision %s, want %s", got, "ffffffffffff")
 			}
 			report.add("migration, "+s.dialect+", revision that the image does not know", got.oneLine())
 		})
@@ -272,33 +274,33 @@ func (p *pod) dump(s store) string {
 	return p.python("dump.py", s.uri)
 }
 
-// The newest release migrates an empty database, and an unsupported old release does not change it.
-func TestMigrationByANewImage(t *testing.T) {
+// TestMigrationByNewImage expects that an unsupported release does not change an empty database, and that the newest release migrates it.
+func TestMigrationByNewImage(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newest") {
 		t.Run(s.dialect, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
-			p.image = interpreters[tooOld]
+			p.image = mlflowImages[tooOld]
 			spec := fromSecret(p, s.uri, "")
-			if got := p.migrate(spec, oldest); got.code != 10 || got.found.MLflow != tooOld || got.termination != "this image holds MLflow 3.13.0, the oldest supported is 3.14.0" {
-				t.Errorf("[mlflow-42] too old: ended with %+v", got)
+			if got := p.migrate(spec, oldest); got.code != 10 || got.imageReport.MLflow != tooOld || got.termination != "this image holds MLflow 3.13.0, the oldest supported is 3.14.0" {
+				t.Errorf("[mlflow-42] too old: result %+v", got)
 			}
 			if tables := p.python("tables.py", s.uri); tables != "" {
-				t.Errorf("the image that is too old made %s", tables)
+				t.Errorf("the unsupported release created the tables %s", tables)
 			}
-			p.image = interpreters[newest]
+			p.image = mlflowImages[newest]
 			got := p.migrate(spec, oldest)
 			want := "backend store: empty, creating the tables\nbackend store: at revision " + revision3180 + "\n"
-			if got.code != 0 || got.stdout != want || got.found.MLflow != newest {
-				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
+			if got.code != 0 || got.stdout != want || got.imageReport.MLflow != newest {
+				t.Errorf("[mlflow-42] result %+v, want\n%s", got, want)
 			}
-			report.add("migration, "+s.dialect+", fresh database by the newest", got.oneLine())
+			report.add("migration, "+s.dialect+", empty database by the newest", got.oneLine())
 		})
 	}
 }
 
-// The upgrade succeeds, but the database is at another revision.
+// TestMigrationWithUnexpectedRevision expects an error if the database is at another revision after the upgrade.
 func TestMigrationWithUnexpectedRevision(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -307,18 +309,18 @@ func TestMigrationWithUnexpectedRevision(t *testing.T) {
 	got := p.migrate(fromSecret(p, uri, ""), oldest)
 	want := "the backend store is at revision " + revision3101 + ", the head of this image is " + revision3140
 	if got.code != 13 || got.termination != want {
-		t.Errorf("[mlflow-42] ended with %+v, want 13: %s", got, want)
+		t.Errorf("[mlflow-42] result %+v, want 13: %s", got, want)
 	}
-	report.add("migration, SQLite, database that stays behind", got.oneLine())
+	report.add("migration, SQLite, unexpected revision after the upgrade", got.oneLine())
 }
 
-// The repair of an image runs for the backend only, and a separate registry is migrated.
+// TestMigrationGap expects that the repair module of an image runs only for the backend, and that a separate registry is migrated.
 func TestMigrationGap(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
 	modules, err := filepath.Abs("testdata/gap")
 	p.must(err)
-	p.extra = []string{"PYTHONPATH=" + modules, "PYTHONDONTWRITEBYTECODE=1"}
+	p.extraEnv = []string{"PYTHONPATH=" + modules, "PYTHONDONTWRITEBYTECODE=1"}
 	both := stores(t, p, "gap")
 	got := p.migrate(fromSecret(p, both[1].uri, both[0].uri), oldest)
 	want := "gap of gap.db\n"
@@ -326,7 +328,7 @@ func TestMigrationGap(t *testing.T) {
 		want += name + " store: empty, creating the tables\n" + name + " store: at revision " + revision3140 + "\n"
 	}
 	if got.code != 0 || got.stdout != want {
-		t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
+		t.Errorf("[mlflow-42] result %+v, want\n%s", got, want)
 	}
 	report.add("migration, SQLite backend with repair, PostgreSQL registry", got.oneLine())
 }

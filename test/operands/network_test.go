@@ -35,8 +35,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// podNetworks are the networks of pods in clusters with one address family. The address is that of the pod, from which alone kubelets and
-// clients reach it. The loopback interface of a pod has 127.0.0.1 in both, because the kernel assigns it; a cluster without IPv6 has no ::1.
+// podNetworks are the networks of pods in clusters with one address family. Kubelets and clients reach a pod only at its address. The
+// loopback interface of a pod always has 127.0.0.1, because the kernel assigns it; a cluster without IPv6 has no ::1.
 var podNetworks = map[string]podNetwork{
 	"IPv6": {address: "fd00:9::5", api: "fd00:9::1", host: "::", setup: "ip -6 address add fd00:9::5/128 dev lo nodad"},
 	"IPv4": {address: "10.9.0.5", api: "10.9.0.1", host: "0.0.0.0", setup: "ip address add 10.9.0.5/32 dev lo && ip -6 address delete ::1/128 dev lo"},
@@ -46,33 +46,33 @@ type podNetwork struct {
 	address string
 	// api is the address of the Service of the API server.
 	api string
-	// host is the argument with which MLflow listens.
+	// host is the value of the argument --host of MLflow.
 	host string
-	// setup is a command that gives the loopback interface its addresses.
+	// setup is a command that configures the addresses of the loopback interface.
 	setup string
 }
 
-// networkVariable is set in the process that runs in one of podNetworks; its value is the name.
+// networkVariable is the environment variable with the name of the network of the process.
 const networkVariable = "OPERANDS_POD_NETWORK"
 
-// inPodNetwork are the programs with the ports and arguments of their pods. Each must be reached at the address of the pod.
-var inPodNetwork = map[string]func(podNetwork, *testing.T){
-	"registry":            podNetwork.startsRegistry,
-	"registry with proxy": podNetwork.startsProxy,
-	"etcd of ModelMesh":   podNetwork.startsEtcd,
-	"manager":             podNetwork.startsManager,
+// podPrograms are tests that start the program of a pod with its ports and arguments, and reach it at the address of the pod.
+var podPrograms = map[string]func(podNetwork, *testing.T){
+	"registry":            podNetwork.startRegistry,
+	"registry with proxy": podNetwork.startProxy,
+	"etcd of ModelMesh":   podNetwork.startEtcd,
+	"manager":             podNetwork.startManager,
 }
 
-// TestPodNetworks starts the programs of pods in networks whose pods have an address of one family. It runs itself in each network. [BR-F6]
+// TestPodNetworks runs itself in each network, and starts the programs of pods there. [BR-F6]
 func TestPodNetworks(t *testing.T) {
 	if name := os.Getenv(networkVariable); name != "" {
-		for program, start := range inPodNetwork {
+		for program, start := range podPrograms {
 			t.Run(program, func(t *testing.T) { start(podNetworks[name], t) })
 		}
 		return
 	}
 	t.Parallel()
-	// In these networks nothing can be downloaded.
+	// The networks have no access to the internet.
 	_, err := cluster.BuildPeer(t.Context(), cluster.KubeRBACProxy, os.Stderr)
 	must(t, err)
 	for name, network := range podNetworks {
@@ -85,21 +85,21 @@ func TestPodNetworks(t *testing.T) {
 			command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 			output, err := command.CombinedOutput()
 			if err != nil {
-				t.Fatalf("%v: if network namespaces are forbidden, run this as root outside of restricted containers\n%s", err, output)
+				t.Fatalf("%v: if network namespaces are forbidden, run this as root outside restricted containers\n%s", err, output)
 			}
-			for program := range inPodNetwork {
+			for program := range podPrograms {
 				passed := "--- PASS: TestPodNetworks/" + strings.ReplaceAll(program, " ", "_") + " "
 				if !strings.Contains(string(output), passed) {
 					t.Errorf("%s was not started\n%s", program, output)
 				}
-				report.add(program+", pods with "+name+" alone", "reached")
+				report.add(program+", pods with "+name+" only", "reached")
 			}
 		})
 	}
 }
 
-// reach waits until a URL of the pod returns a status.
-func (n podNetwork) reach(t *testing.T, scheme string, port int32, path string, status int, log func() string) {
+// waitForStatus waits until a URL of the pod returns a status.
+func (n podNetwork) waitForStatus(t *testing.T, scheme string, port int32, path string, status int, log func() string) {
 	t.Helper()
 	insecure := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // kubelets do not verify certificates either
@@ -114,68 +114,68 @@ func (n podNetwork) reach(t *testing.T, scheme string, port int32, path string, 
 		text, err := io.ReadAll(response.Body)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.StatusCode).To(Equal(status), "%s", text)
-	}, startExpiry, poll).Should(Succeed(), func() string { return url + "\n" + log() })
+	}, startExpiry, pollInterval).Should(Succeed(), func() string { return url + "\n" + log() })
 }
 
-// probe waits until all probes of a container succeed.
-func (n podNetwork) probe(t *testing.T, c *corev1.Container, log func() string) {
+// waitForProbes waits until all probes of a container succeed.
+func (n podNetwork) waitForProbes(t *testing.T, c *corev1.Container, log func() string) {
 	t.Helper()
 	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet == nil {
 			continue
 		}
-		get := probe.HTTPGet
-		port := get.Port.IntVal
-		if at := slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == get.Port.StrVal }); get.Port.StrVal != "" {
-			port = c.Ports[at].ContainerPort
+		action := probe.HTTPGet
+		port := action.Port.IntVal
+		if index := slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == action.Port.StrVal }); action.Port.StrVal != "" {
+			port = c.Ports[index].ContainerPort
 		}
-		n.reach(t, cmp.Or(strings.ToLower(string(get.Scheme)), "http"), port, get.Path, http.StatusOK, log)
+		n.waitForStatus(t, cmp.Or(strings.ToLower(string(action.Scheme)), "http"), port, action.Path, http.StatusOK, log)
 	}
 }
 
-func (n podNetwork) startsRegistry(t *testing.T) { n.registry(t, "alone", nil) }
+func (n podNetwork) startRegistry(t *testing.T) { n.registry(t, "plain", nil) }
 
-func (n podNetwork) startsProxy(t *testing.T) { n.registry(t, "proxied", &v1beta1.ProxyConfig{}) }
+func (n podNetwork) startProxy(t *testing.T) { n.registry(t, "proxied", &v1beta1.ProxyConfig{}) }
 
-// registry starts the containers of a registry with the rendered addresses and ports. Its proxy connects to it at a loopback address.
+// registry starts the containers of a registry with the rendered addresses and ports. Its proxy connects to the server at a loopback address.
 func (n podNetwork) registry(t *testing.T, name string, proxy *v1beta1.ProxyConfig) {
 	t.Helper()
 	must(t, database.Create(t.Context(), name))
-	spec, content := onPostgres(name)
+	spec, content := postgresRegistry(name)
 	spec.KubeRBACProxy = proxy
 	r := renderRegistry(t, "registries", spec)
 	maps.Copy(r.content, content)
 	r.content["Secret/"+registryName+"-kube-rbac-proxy"] = map[string]string{
-		corev1.TLSCertKey: read(t, authority.Certificate), corev1.TLSPrivateKeyKey: read(t, authority.Key),
+		corev1.TLSCertKey: readFile(t, authority.Certificate), corev1.TLSPrivateKeyKey: readFile(t, authority.Key),
 	}
 	p := newRegistryPod(t, r.pod(), r.content)
-	p.moved = []replacement{movedVolumes}
+	p.replacements = []replacement{volumeReplacement}
 	for i := range p.spec.Containers {
 		c := &p.spec.Containers[i]
 		if c.Name == rbacproxy.ContainerName {
-			// Probes pass the proxy without a review.
-			c.Args = append(c.Args, "--kubeconfig="+write(t, p.dir, "kubeconfig", noCluster))
+			// The proxy does not review probes.
+			c.Args = append(c.Args, "--kubeconfig="+writeFile(t, p.dir, "kubeconfig", unusedKubeconfig))
 		}
 		process := p.start(c)
 		if c.Name == rbacproxy.ContainerName || proxy == nil {
-			n.probe(t, c, process.read)
+			n.waitForProbes(t, c, process.read)
 		}
 	}
-	n.probe(t, &p.spec.Containers[0], func() string { return read(t, filepath.Join(p.dir, p.spec.Containers[0].Name+".log")) })
+	n.waitForProbes(t, &p.spec.Containers[0], func() string { return readFile(t, filepath.Join(p.dir, p.spec.Containers[0].Name+".log")) })
 }
 
-// noCluster is the kubeconfig of a program that sends no request to the API server.
-const noCluster = `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+// unusedKubeconfig is the kubeconfig of a program that sends no request to the API server.
+const unusedKubeconfig = `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: "https://localhost:1"}}], users: [{name: a, user: {token: none}}]}`
 
-func read(t *testing.T, file string) string {
+func readFile(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	must(t, err)
 	return string(content)
 }
 
-func write(t *testing.T, dir, name, text string) (path string) {
+func writeFile(t *testing.T, dir, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, name)
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -183,28 +183,28 @@ func write(t *testing.T, dir, name, text string) (path string) {
 	return path
 }
 
-// startsEtcd starts the etcd of config/etcd: first the container that enables authentication, then the server.
-func (n podNetwork) startsEtcd(t *testing.T) {
+// startEtcd starts the etcd of config/etcd: first the container that enables authentication, then the server.
+func (n podNetwork) startEtcd(t *testing.T) {
 	objects, err := operator.Kustomize("config/etcd")
 	must(t, err)
 	var d appsv1.Deployment
 	rendered{t, objects}.read("Deployment", "etcd", &d)
 	dir, pod := t.TempDir(), d.Spec.Template.Spec
 	for name, text := range (rendered{t, objects}).configMap("etcd-scripts") {
-		write(t, dir, "scripts/"+name, text)
+		writeFile(t, dir, "scripts/"+name, text)
 	}
-	write(t, dir, "run/root-password", "secret")
+	writeFile(t, dir, "run/root-password", "secret")
 	path := binaries(t, dir)
 	start := func(c *corev1.Container, log io.Writer) *exec.Cmd {
-		here := strings.NewReplacer("/scripts/", dir+"/scripts/", "/run/etcd", dir+"/run", "/var/lib/etcd", dir+"/data").Replace
+		toLocal := strings.NewReplacer("/scripts/", dir+"/scripts/", "/run/etcd", dir+"/run", "/var/lib/etcd", dir+"/data").Replace
 		var words []string
 		for _, word := range c.Command {
-			words = append(words, here(word))
+			words = append(words, toLocal(word))
 		}
 		command := exec.CommandContext(t.Context(), "env", words...)
 		command.Env = []string{"PATH=" + path + ":/usr/bin:/bin"}
 		for _, entry := range c.Env {
-			command.Env = append(command.Env, entry.Name+"="+here(entry.Value))
+			command.Env = append(command.Env, entry.Name+"="+toLocal(entry.Value))
 		}
 		command.Stdout, command.Stderr = log, log
 		must(t, command.Start())
@@ -216,11 +216,11 @@ func (n podNetwork) startsEtcd(t *testing.T) {
 	defer log.Close()
 	enabler := &pod.InitContainers[slices.IndexFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == "enable-auth" })]
 	if err := start(enabler, log).Wait(); err != nil {
-		t.Fatalf("enabling authentication: %v\n%s", err, read(t, logFile))
+		t.Fatalf("enabling authentication: %v\n%s", err, readFile(t, logFile))
 	}
 	server := start(&pod.Containers[0], log)
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	n.probe(t, &pod.Containers[0], func() string { return read(t, logFile) })
+	n.waitForProbes(t, &pod.Containers[0], func() string { return readFile(t, logFile) })
 }
 
 // binaries returns a folder with etcd and etcdctl.
@@ -237,8 +237,8 @@ func binaries(t *testing.T, dir string) string {
 	return path
 }
 
-// startsManager starts the manager with the arguments of its Deployment, and reads the address at which MLflow shall listen.
-func (n podNetwork) startsManager(t *testing.T) {
+// startManager starts the manager with the arguments of its Deployment, and expects the listen address of MLflow.
+func (n podNetwork) startManager(t *testing.T) {
 	ctx := t.Context()
 	instance, err := cluster.StartAPI(ctx, cluster.Options{Name: "network-" + strings.ToLower(os.Getenv(networkVariable)), Ephemeral: true, Progress: os.Stdout})
 	must(t, err)
@@ -263,15 +263,15 @@ func (n podNetwork) startsManager(t *testing.T) {
 	}
 	process, err := instance.StartProcess("manager", binary, slices.Concat([]string{"run"}, c.Args, []string{fmt.Sprintf("--webhook-port=%d", installed.WebhookPort)}), env)
 	must(t, err)
-	n.probe(t, &c, process.LogTail)
+	n.waitForProbes(t, &c, process.LogTail)
 	port := c.Ports[slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "metrics" })].ContainerPort
-	n.reach(t, "https", port, "/metrics", http.StatusUnauthorized, process.LogTail)
-	n.reach(t, "https", int32(installed.WebhookPort), "/", http.StatusNotFound, process.LogTail)
-	n.listens(t, instance, process)
+	n.waitForStatus(t, "https", port, "/metrics", http.StatusUnauthorized, process.LogTail)
+	n.waitForStatus(t, "https", int32(installed.WebhookPort), "/", http.StatusNotFound, process.LogTail)
+	n.expectListenAddress(t, instance, process)
 }
 
-// listens compares the argument with which a created MLflow listens.
-func (n podNetwork) listens(t *testing.T, instance *cluster.Instance, process *cluster.Process) {
+// expectListenAddress creates an MLflow and expects the argument --host of its server.
+func (n podNetwork) expectListenAddress(t *testing.T, instance *cluster.Instance, process *cluster.Process) {
 	t.Helper()
 	config, err := instance.Config()
 	must(t, err)
@@ -283,11 +283,11 @@ func (n podNetwork) listens(t *testing.T, instance *cluster.Instance, process *c
 		BackendStoreURI: "sqlite:////mlflow/mlflow.db", ServeArtifacts: true, Storage: &corev1.PersistentVolumeClaimSpec{},
 	}}
 	g := NewWithT(t)
-	g.Eventually(func() error { return admin.Create(t.Context(), m) }, startExpiry, poll).Should(Succeed(), process.LogTail)
+	g.Eventually(func() error { return admin.Create(t.Context(), m) }, startExpiry, pollInterval).Should(Succeed(), process.LogTail)
 	g.Eventually(func(g Gomega) {
 		var deployments appsv1.DeploymentList
 		g.Expect(admin.List(t.Context(), &deployments)).To(Succeed())
 		g.Expect(deployments.Items).To(HaveLen(1))
 		g.Expect(deployments.Items[0].Spec.Template.Spec.Containers[0].Args).To(ContainElement("--host=" + n.host))
-	}, startExpiry, poll).Should(Succeed(), process.LogTail)
+	}, startExpiry, pollInterval).Should(Succeed(), process.LogTail)
 }

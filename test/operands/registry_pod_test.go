@@ -29,18 +29,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-// replacement replaces a part of an argument by its value on this machine.
-type replacement struct{ rendered, here, why string }
+// replacement replaces a part of an argument with its value on this machine.
+type replacement struct{ rendered, local, why string }
 
-// movedRegistry maps the paths and ports of a registry's pod to those of this machine.
-var movedRegistry = []replacement{
-	{"--hostname=0.0.0.0", "--hostname=127.0.0.1", "all interfaces: here the local one only"},
-	{"--port=8080", "--port={rest}", "the port of the server: here one that is free"},
-	movedVolumes,
+// registryReplacements replaces the paths and ports of a registry's pod with those of this machine.
+var registryReplacements = []replacement{
+	{"--hostname=0.0.0.0", "--hostname=127.0.0.1", "all interfaces: on this machine only loopback"},
+	{"--port=8080", "--port={rest}", "the port of the server: a free one"},
+	volumeReplacement,
 }
 
-// movedVolumes is necessary even if the process has its own network.
-var movedVolumes = replacement{"=/etc/", "={dir}/etc/", "volumes"}
+// volumeReplacement is also required for processes with their own network.
+var volumeReplacement = replacement{"=/etc/", "={dir}/etc/", "volumes"}
 
 // registryPod runs the server of a registry as a process.
 type registryPod struct {
@@ -48,15 +48,15 @@ type registryPod struct {
 	dir  string
 	rest int
 	spec corev1.PodSpec
-	// content has the data of the Secrets and ConfigMaps that volumes and variables refer to.
+	// content contains the data of the Secrets and ConfigMaps to which volumes and variables refer.
 	content map[string]map[string]string
-	// moved is movedRegistry, or a part of it.
-	moved []replacement
+	// replacements is registryReplacements or a part of it.
+	replacements []replacement
 }
 
 func newRegistryPod(t *testing.T, spec corev1.PodSpec, content map[string]map[string]string) *registryPod {
 	t.Helper()
-	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content, moved: movedRegistry}
+	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content, replacements: registryReplacements}
 	var err error
 	p.rest, err = machine.FreePort()
 	p.must(err)
@@ -78,11 +78,11 @@ func (p *registryPod) must(err error) {
 // mount writes the files of a volume with its mode.
 func (p *registryPod) mount(mount corev1.VolumeMount) {
 	p.t.Helper()
-	at := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-	if at < 0 {
-		p.t.Fatalf("there is no volume %s", mount.Name)
+	index := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+	if index < 0 {
+		p.t.Fatalf("the pod has no volume %s", mount.Name)
 	}
-	volume, source, mode := p.spec.Volumes[at], "", os.FileMode(0o644)
+	volume, source, mode := p.spec.Volumes[index], "", os.FileMode(0o644)
 	switch {
 	case volume.Secret != nil:
 		source, mode = "Secret/"+volume.Secret.SecretName, os.FileMode(*volume.Secret.DefaultMode)
@@ -91,7 +91,7 @@ func (p *registryPod) mount(mount corev1.VolumeMount) {
 	}
 	content, found := p.content[source]
 	if !found {
-		p.t.Fatalf("volume %s is %q, which this test does not have", mount.Name, source)
+		p.t.Fatalf("volume %s refers to %q, which this test does not create", mount.Name, source)
 	}
 	dir := filepath.Join(p.dir, mount.MountPath)
 	p.must(os.MkdirAll(dir, 0o755))
@@ -100,36 +100,36 @@ func (p *registryPod) mount(mount corev1.VolumeMount) {
 	}
 }
 
-// here replaces the paths and ports in the arguments of a container by those of this machine.
-func (p *registryPod) here(text string) string {
+// toLocal replaces the paths and ports in the arguments of a container with those of this machine.
+func (p *registryPod) toLocal(text string) string {
 	var pairs []string
-	for _, place := range p.moved {
-		pairs = append(pairs, place.rendered, p.fill(place.here))
+	for _, replacement := range p.replacements {
+		pairs = append(pairs, replacement.rendered, p.substitute(replacement.local))
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-func (p *registryPod) fill(text string) string {
+func (p *registryPod) substitute(text string) string {
 	return strings.NewReplacer("{dir}", p.dir, "{rest}", strconv.Itoa(p.rest)).Replace(text)
 }
 
-// running is the process of a container.
-type running struct {
+// containerProcess is the process of a container.
+type containerProcess struct {
 	log  string
 	stop func()
 }
 
-// start starts a container like a kubelet, without the given variables.
-func (p *registryPod) start(container *corev1.Container, leftOut ...string) *running {
+// start starts a container as a kubelet does, without the omitted variables.
+func (p *registryPod) start(container *corev1.Container, omitted ...string) *containerProcess {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), buildExpiry)
 	defer cancel()
 	program, words := p.program(ctx, container)
-	env := p.environment(container, leftOut)
+	env := p.environment(container, omitted)
 	for _, word := range container.Args {
-		words = append(slices.Clip(words), p.here(machine.Expand(word, env)))
+		words = append(slices.Clip(words), p.toLocal(machine.Expand(word, env)))
 	}
-	r := &running{log: filepath.Join(p.dir, container.Name+".log")}
+	r := &containerProcess{log: filepath.Join(p.dir, container.Name+".log")}
 	log, err := os.Create(r.log)
 	p.must(err)
 	defer log.Close()
@@ -142,13 +142,13 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	p.must(command.Start())
 	r.stop = sync.OnceFunc(func() {
 		_ = command.Process.Signal(syscall.SIGTERM) // it may have exited
-		ended := make(chan struct{})
-		go func() { _ = command.Wait(); close(ended) }()
+		exited := make(chan struct{})
+		go func() { _ = command.Wait(); close(exited) }()
 		select {
-		case <-ended:
+		case <-exited:
 		case <-time.After(10 * time.Second):
 			_ = command.Process.Kill()
-			<-ended
+			<-exited
 		}
 	})
 	p.t.Cleanup(r.stop)
@@ -173,20 +173,20 @@ func (p *registryPod) program(ctx context.Context, container *corev1.Container) 
 }
 
 // environment returns the variables of a container with expanded references.
-func (p *registryPod) environment(container *corev1.Container, leftOut []string) []corev1.EnvVar {
+func (p *registryPod) environment(container *corev1.Container, omitted []string) []corev1.EnvVar {
 	p.t.Helper()
 	var env []corev1.EnvVar
 	for _, entry := range container.Env {
-		if slices.Contains(leftOut, entry.Name) {
+		if slices.Contains(omitted, entry.Name) {
 			continue
 		}
 		if entry.ValueFrom == nil {
-			entry.Value = p.here(machine.Expand(entry.Value, env))
+			entry.Value = p.toLocal(machine.Expand(entry.Value, env))
 		} else {
 			ref := entry.ValueFrom.SecretKeyRef
 			value, found := p.content["Secret/"+ref.Name][ref.Key]
 			if !found {
-				p.t.Fatalf("%s refers to key %s of Secret %s, which this test does not have", entry.Name, ref.Key, ref.Name)
+				p.t.Fatalf("%s refers to key %s of Secret %s, which this test does not create", entry.Name, ref.Key, ref.Name)
 			}
 			entry.Value = value
 		}
@@ -195,7 +195,7 @@ func (p *registryPod) environment(container *corev1.Container, leftOut []string)
 	return env
 }
 
-func (r *running) read() string {
+func (r *containerProcess) read() string {
 	text, err := os.ReadFile(r.log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err.Error()
@@ -203,8 +203,8 @@ func (r *running) read() string {
 	return string(text)
 }
 
-// ready waits until all probes of a container succeed.
-func (p *registryPod) ready(container *corev1.Container, process *running) {
+// waitReady waits until all probes of a container succeed.
+func (p *registryPod) waitReady(container *corev1.Container, process *containerProcess) {
 	p.t.Helper()
 	for name, probe := range map[string]*corev1.Probe{
 		"startup": container.StartupProbe, "liveness": container.LivenessProbe, "readiness": container.ReadinessProbe,
@@ -212,26 +212,26 @@ func (p *registryPod) ready(container *corev1.Container, process *running) {
 		if probe == nil {
 			continue
 		}
-		url := p.probed(container, probe.HTTPGet)
+		url := p.probeURL(container, probe.HTTPGet)
 		NewWithT(p.t).Eventually(func(g Gomega) {
-			status, text, err := p.ask(http.MethodGet, url, "")
+			status, text, err := p.request(http.MethodGet, url, "")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status).To(Equal(http.StatusOK), text)
-		}, startExpiry, poll).Should(Succeed(), func() string { return name + " " + url + "\n" + process.read() })
+		}, startExpiry, pollInterval).Should(Succeed(), func() string { return name + " " + url + "\n" + process.read() })
 	}
 }
 
-// probed returns the URL of a probe.
-func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAction) string {
+// probeURL returns the URL of a probe.
+func (p *registryPod) probeURL(container *corev1.Container, get *corev1.HTTPGetAction) string {
 	named := slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
 	if get.Port != intstr.FromString("http-api") || !named {
-		p.t.Fatalf("the probe of %s uses %s, which it does not have", container.Name, get.Port.String())
+		p.t.Fatalf("the probe of %s uses port %s, which the container does not have", container.Name, get.Port.String())
 	}
 	return fmt.Sprintf("http://localhost:%d%s", p.rest, get.Path)
 }
 
-// ask sends a request, with a JSON body if any.
-func (p *registryPod) ask(method, url, body string) (status int, reply string, err error) {
+// request sends a request, with a JSON body unless body is empty.
+func (p *registryPod) request(method, url, body string) (status int, responseBody string, err error) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))

@@ -26,19 +26,19 @@ import (
 const (
 	registryName = "team-a"
 	models       = "/api/model_registry/v1alpha3/registered_models"
-	// verifies is the variable that makes the server verify the host name of the database, see TestVerifyFull.
-	verifies = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
+	// verifyVariable is the variable that makes the server verify the host name of the database, see TestVerifyFull.
+	verifyVariable = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
 
-// theRegistry has the rendered objects of a registry, and the data of its Secrets and ConfigMaps.
-type theRegistry struct {
+// renderedRegistry contains the rendered objects of a registry, and the data of its Secrets and ConfigMaps.
+type renderedRegistry struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
 	content map[string]map[string]string
 }
 
-// renderRegistry renders a registry like `manager render` for a plain cluster.
-func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySpec) *theRegistry {
+// renderRegistry renders a registry as `manager render` does for a cluster without optional APIs.
+func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySpec) *renderedRegistry {
 	t.Helper()
 	m := &v1beta1.ModelRegistry{Spec: spec}
 	m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.Kind))
@@ -55,7 +55,7 @@ func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySp
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &theRegistry{t: t, objects: objects, content: map[string]map[string]string{}}
+	r := &renderedRegistry{t: t, objects: objects, content: map[string]map[string]string{}}
 	for _, o := range objects {
 		if o.GetKind() == "ConfigMap" {
 			data, _, err := unstructured.NestedStringMap(o.Object, "data")
@@ -69,7 +69,7 @@ func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySp
 }
 
 // pod returns the pod of the server.
-func (r *theRegistry) pod() corev1.PodSpec {
+func (r *renderedRegistry) pod() corev1.PodSpec {
 	r.t.Helper()
 	var d appsv1.Deployment
 	rendered{r.t, r.objects}.read("Deployment", registryName, &d)
@@ -77,14 +77,14 @@ func (r *theRegistry) pod() corev1.PodSpec {
 }
 
 // run starts the server of a registry.
-func (r *theRegistry) run(leftOut ...string) (*registryPod, *running) {
+func (r *renderedRegistry) run(omitted ...string) (*registryPod, *containerProcess) {
 	r.t.Helper()
 	p := newRegistryPod(r.t, r.pod(), r.content)
-	return p, p.start(&p.spec.Containers[0], leftOut...)
+	return p, p.start(&p.spec.Containers[0], omitted...)
 }
 
-// onPostgres returns a registry with a database in the test's PostgreSQL, which accepts passwords only over TLS.
-func onPostgres(name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
+// postgresRegistry returns a registry with a database in the PostgreSQL of the tests, which accepts passwords only over TLS.
+func postgresRegistry(name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
 	spec := v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{
 		Host: "localhost", Port: new(int32(database.Port)), Username: "mlflow", Database: name, SSLMode: "verify-full",
 		PasswordSecret:              &v1beta1.SecretKeyValue{Name: "login", Key: "password"},
@@ -92,14 +92,14 @@ func onPostgres(name string) (v1beta1.ModelRegistrySpec, map[string]map[string]s
 	}}
 	return spec, map[string]map[string]string{
 		// [S3] The kubelet expands the password in a URL, so the Secret contains it URL-encoded.
-		"Secret/login": {"password": escapes.Replace(machine.Password)}, "ConfigMap/roots": {"ca.crt": string(authority.CA)},
+		"Secret/login": {"password": escaper.Replace(machine.Password)}, "ConfigMap/roots": {"ca.crt": string(authority.CA)},
 	}
 }
 
-var escapes = strings.NewReplacer("%", "%25", " ", "%20", "/", "%2F", "@", "%40")
+var escaper = strings.NewReplacer("%", "%25", " ", "%20", "/", "%2F", "@", "%40")
 
-// onMaria returns a registry with a database in MariaDB.
-func onMaria(m *maria, user, name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
+// mariaDBRegistry returns a registry with a database in MariaDB.
+func mariaDBRegistry(m *mariaServer, user, name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
 	spec := v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{
 		Host: "localhost", Port: new(int32(m.port)), Username: user, Database: name, PasswordSecret: &v1beta1.SecretKeyValue{Name: "login", Key: "password"},
 	}}
@@ -112,20 +112,20 @@ func TestRegistry(t *testing.T) {
 	for name, c := range map[string]func(*testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string){
 		"postgres-verify-full": func(t *testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
 			must(t, database.Create(t.Context(), "registry"))
-			return onPostgres("registry")
+			return postgresRegistry("registry")
 		},
 		"mariadb-with-ca": func(t *testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
-			m, err := mariaDB()
+			m, err := sharedMariaDB()
 			must(t, err)
-			spec, content := onMaria(m, "registry", "secured")
+			spec, content := mariaDBRegistry(m, "registry", "secured")
 			spec.MySQL.SSLRootCertificateConfigMap = &v1beta1.ConfigMapKeyValue{Name: "roots", Key: "ca.crt"}
 			spec.MySQL.VerifyServerCert = new(true)
 			return spec, content
 		},
 		"mariadb-without-tls": func(t *testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
-			m, err := mariaDB()
+			m, err := sharedMariaDB()
 			must(t, err)
-			return onMaria(m, "plain", "opened")
+			return mariaDBRegistry(m, "plain", "opened")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,11 +135,11 @@ func TestRegistry(t *testing.T) {
 			maps.Copy(r.content, content)
 			p, server := r.run()
 			if len(p.spec.Containers) != 1 || *p.spec.AutomountServiceAccountToken {
-				t.Fatalf("%d containers, and a token %t", len(p.spec.Containers), *p.spec.AutomountServiceAccountToken)
+				t.Fatalf("%d containers and a token: %t, want 1 without a token", len(p.spec.Containers), *p.spec.AutomountServiceAccountToken)
 			}
-			p.ready(&p.spec.Containers[0], server)
+			p.waitReady(&p.spec.Containers[0], server)
 			report.add("registry, "+name+", server", "ready")
-			useRegistry(t, name, p, server)
+			checkRegistry(t, name, p, server)
 		})
 	}
 }
@@ -151,12 +151,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// useRegistry stores a model and reads it.
-func useRegistry(t *testing.T, name string, p *registryPod, server *running) {
+// checkRegistry stores a model and reads it.
+func checkRegistry(t *testing.T, name string, p *registryPod, server *containerProcess) {
 	t.Helper()
 	expect := func(want int, method, path, body string) []byte {
 		t.Helper()
-		status, response, err := p.ask(method, fmt.Sprintf("http://localhost:%d%s%s", p.rest, models, path), body)
+		status, response, err := p.request(method, fmt.Sprintf("http://localhost:%d%s%s", p.rest, models, path), body)
 		if err != nil || status != want {
 			t.Fatalf("%s %s: %d %s %v, want %d\n%s", method, path, status, response, err, want, server.read())
 		}
@@ -174,49 +174,49 @@ func useRegistry(t *testing.T, name string, p *registryPod, server *running) {
 	}
 }
 
-// With a file for TLS, the server replaces sslmode=verify-full by a mode that does not verify the host name. The variable
-// enables the verification. The certificate of the database is for localhost only.
+// TestVerifyFull expects that the variable enables the verification of the host name: with a file for TLS, the server replaces
+// sslmode=verify-full. The certificate of the database is only for localhost.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
 	must(t, database.Create(t.Context(), "verified"))
-	spec, content := onPostgres("verified")
+	spec, content := postgresRegistry("verified")
 	spec.Postgres.Host = "127.0.0.1"
-	render := func() *theRegistry {
+	render := func() *renderedRegistry {
 		r := renderRegistry(t, "verify-full", spec)
 		maps.Copy(r.content, content)
 		return r
 	}
-	_, refusing := render().run()
-	NewWithT(t).Eventually(refusing.read, startExpiry, poll).Should(MatchRegexp(`x509: .*127\.0\.0\.1`), "the certificate says nothing of this name")
-	refusing.stop()
-	p, careless := render().run(verifies)
-	p.ready(&p.spec.Containers[0], careless)
-	report.add("registry, PostgreSQL of another name, verify-full", "refused; without the variable of the operator it is taken")
+	_, verifying := render().run()
+	NewWithT(t).Eventually(verifying.read, startExpiry, pollInterval).Should(MatchRegexp(`x509: .*127\.0\.0\.1`), "the certificate is not for this name")
+	verifying.stop()
+	p, server := render().run(verifyVariable)
+	p.waitReady(&p.spec.Containers[0], server)
+	report.add("registry, PostgreSQL with another name, verify-full", "rejected, but accepted without the variable of the operator")
 }
 
-// The server reads --embedmd-database-ssl-ca as one file, but the argument has always been a folder. The test
-// fails once the server can read folders.
+// TestCAFolder expects that the server cannot read a folder of --embedmd-database-ssl-ca, although the operator sets one. A failure means
+// that a new release of the server can read folders.
 func TestCAFolder(t *testing.T) {
 	t.Parallel()
-	spec, content := onMaria(&maria{port: 1}, "registry", "secured")
+	spec, content := mariaDBRegistry(&mariaServer{port: 1}, "registry", "secured")
 	spec.MySQL.SSLRootCertificatesConfigMapName = "roots"
 	r := renderRegistry(t, "folder", spec)
 	maps.Copy(r.content, content)
 	_, server := r.run()
-	NewWithT(t).Eventually(server.read, startExpiry, poll).Should(ContainSubstring("is a directory"))
-	report.add("registry, MariaDB, a folder of authorities", "v0.2.22 does not read it")
+	NewWithT(t).Eventually(server.read, startExpiry, pollInterval).Should(ContainSubstring("is a directory"))
+	report.add("registry, MariaDB, a folder of CA certificates", "v0.2.22 does not read it")
 }
 
-// [S3] The server cannot parse a URL with such a password, and reports it with the message that the operator searches
-// for. The message contains the URL, so the operator must not copy it.
+// TestPasswordInURL expects that the server rejects a URL with an unescaped password, with the message that the operator searches
+// for. [S3] The message contains the URL, so the operator must not copy it.
 func TestPasswordInURL(t *testing.T) {
 	t.Parallel()
-	spec, content := onPostgres("registry")
+	spec, content := postgresRegistry("registry")
 	content["Secret/login"]["password"] = machine.Password
 	r := renderRegistry(t, "password", spec)
 	maps.Copy(r.content, content)
 	_, server := r.run()
-	NewWithT(t).Eventually(server.read, startExpiry, poll).Should(ContainSubstring("failed to parse PostgreSQL URL DSN"))
-	NewWithT(t).Expect(server.read()).To(ContainSubstring("hunter2"), "the server no longer quotes the address")
-	report.add("registry, PostgreSQL, password that is not escaped", "the server cannot read its address")
+	NewWithT(t).Eventually(server.read, startExpiry, pollInterval).Should(ContainSubstring("failed to parse PostgreSQL URL DSN"))
+	NewWithT(t).Expect(server.read()).To(ContainSubstring("hunter2"), "the server no longer quotes the URL")
+	report.add("registry, PostgreSQL, unescaped password", "the server cannot parse the URL")
 }

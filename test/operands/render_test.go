@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// rendered has the objects of an MLflow from `manager render` for a plain cluster, with metrics and only TLS 1.3.
+// rendered contains the objects of an MLflow as `manager render` prints them for a cluster with ServiceMonitors and only TLS 1.3.
 type rendered struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
@@ -49,7 +49,7 @@ func render(t *testing.T, spec mlflowv1.MLflowSpec, changes ...func(*resources.I
 	return rendered{t, objects}
 }
 
-// read decodes an object into a Go type, and refuses unknown fields.
+// read decodes an object into a Go type and fails for unknown fields.
 func (r rendered) read(kind, name string, into any) {
 	r.t.Helper()
 	for _, o := range r.objects {
@@ -60,7 +60,7 @@ func (r rendered) read(kind, name string, into any) {
 			return
 		}
 	}
-	r.t.Fatalf("no %s %s was rendered", kind, name)
+	r.t.Fatalf("%s %s was not rendered", kind, name)
 }
 
 func (r rendered) server() corev1.PodSpec {
@@ -70,7 +70,7 @@ func (r rendered) server() corev1.PodSpec {
 	return d.Spec.Template.Spec
 }
 
-func (r rendered) chore(name string) corev1.PodSpec {
+func (r rendered) cronJobPod(name string) corev1.PodSpec {
 	r.t.Helper()
 	var c batchv1.CronJob
 	r.read("CronJob", name, &c)

@@ -31,12 +31,12 @@ import (
 )
 
 const (
-	// startExpiry bounds the start of a server on a busy machine.
-	startExpiry = 4 * time.Minute
-	poll        = 200 * time.Millisecond
+	// startExpiry limits the start of a server on a busy machine.
+	startExpiry  = 4 * time.Minute
+	pollInterval = 200 * time.Millisecond
 )
 
-// withAllFeatures returns an MLflow with all features: server, garbage collection, trace archival and custom authorities.
+// withAllFeatures returns an MLflow with all features: server, garbage collection, trace archival and custom CA certificates.
 func withAllFeatures(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 	spec.Storage = &corev1.PersistentVolumeClaimSpec{}
 	spec.ServeArtifacts = true
@@ -48,15 +48,15 @@ func withAllFeatures(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflow
 	return spec
 }
 
-// TestServer starts all programs of an MLflow in the order of a cluster: authorities, migration, server, jobs. The suite e2e does so with
-// SQLite on a node.
+// TestServer starts all programs of an MLflow in the order of a cluster: CA bundle, migration, server, jobs. Package e2e does so with SQLite
+// on a node.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	for _, release := range supported() {
+	for _, release := range testedReleases() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
-			p.image = interpreters[release]
+			p.image = mlflowImages[release]
 			testServer(p)
 		})
 	}
@@ -68,21 +68,21 @@ func testServer(p *pod) {
 	p.port = strconv.Itoa(port)
 	name := "whole" + strings.ReplaceAll(p.image.release, ".", "")
 	p.must(database.Create(p.t.Context(), name))
-	// The URI has no TLS options: the environment sets verification with the bundle.
-	s := &served{pod: p, spec: fromSecret(p, database.URI(name), "")}
-	s.spec.Env = append(s.spec.Env, ownSources)
-	s.bundle()
-	s.migrated()
-	s.started()
-	s.responds()
-	s.limitsSources()
-	s.collected()
-	s.archived()
-	s.ended()
+	// The URI has no TLS options: the environment enables verification with the CA bundle.
+	s := &mlflowServer{pod: p, spec: fromSecret(p, database.URI(name), "")}
+	s.spec.Env = append(s.spec.Env, sourceValidation)
+	s.buildBundle()
+	s.runMigration()
+	s.start()
+	s.checkEndpoints()
+	s.checkSources()
+	s.checkGarbageCollection()
+	s.checkTraceArchival()
+	s.stop()
 }
 
-// served is an MLflow that runs on this machine.
-type served struct {
+// mlflowServer is an MLflow that runs on this machine.
+type mlflowServer struct {
 	*pod
 	spec    mlflowv1.MLflowSpec
 	client  http.Client
@@ -90,43 +90,43 @@ type served struct {
 	exited  chan struct{}
 }
 
-func (s *served) reportAnswer(started, answered string) {
-	report.add("MLflow "+s.image.release+", "+started, answered)
+func (s *mlflowServer) reportResponse(program, result string) {
+	report.add("MLflow "+s.image.release+", "+program, result)
 }
 
-// bundle runs the init container.
-func (s *served) bundle() {
+// buildBundle runs the init container, and creates a client that trusts the CA.
+func (s *mlflowServer) buildBundle() {
 	s.t.Helper()
 	containers := render(s.t, withAllFeatures(s.spec, "")).server().InitContainers
 	if len(containers) != 1 {
 		s.t.Fatalf("%d init containers, want one", len(containers))
 	}
-	end := s.run(s.t.Context(), &containers[0])
-	if want := "trusting 1 certificates from 1 sources\n"; end.code != 0 || end.stdout != want {
-		s.t.Fatalf("the bundle: %+v, want %q", end, want)
+	result := s.run(s.t.Context(), &containers[0])
+	if want := "trusting 1 certificates from 1 sources\n"; result.code != 0 || result.stdout != want {
+		s.t.Fatalf("init container: %+v, want %q", result, want)
 	}
-	s.reportAnswer("init container of the CA bundle", strings.TrimSpace(end.stdout))
-	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(authority.CA)
-	s.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
+	s.reportResponse("init container of the CA bundle", strings.TrimSpace(result.stdout))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority.CA)
+	s.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
-// migrated runs the migration over verified TLS to PostgreSQL.
-func (s *served) migrated() {
+// runMigration runs the migration over verified TLS to PostgreSQL.
+func (s *mlflowServer) runMigration() {
 	s.t.Helper()
-	end := s.migrate(withAllFeatures(s.spec, ""), oldest)
-	if end.code != 0 {
-		s.t.Fatalf("the migration: %+v", end)
+	result := s.migrate(withAllFeatures(s.spec, ""), oldest)
+	if result.code != 0 {
+		s.t.Fatalf("migration: %+v", result)
 	}
-	s.reportAnswer("migration over verified TLS", end.oneLine())
+	s.reportResponse("migration over verified TLS", result.oneLine())
 }
 
-// started starts the server, and waits until both probes succeed.
-func (s *served) started() {
+// start starts the server and waits until both probes succeed.
+func (s *mlflowServer) start() {
 	s.t.Helper()
 	all := render(s.t, withAllFeatures(s.spec, ""))
 	for name, text := range all.configMap("mlflow-trace-archival-config") {
-		s.write("config/"+name, s.here(text))
+		s.write("config/"+name, s.toLocal(text))
 	}
 	container := all.server().Containers[0]
 	log, err := os.Create(s.path("server.log"))
@@ -144,22 +144,22 @@ func (s *served) started() {
 		path := probe.HTTPGet.Path
 		NewWithT(s.t).Eventually(func(g Gomega) {
 			g.Expect(s.exited).NotTo(BeClosed())
-			status, _, err := s.ask(http.MethodGet, path, nil)
+			status, _, err := s.request(http.MethodGet, path, nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status).To(Equal(http.StatusOK))
-		}, startExpiry, poll).Should(Succeed(), func() string { return s.read("server.log") })
-		_, body, err := s.ask(http.MethodGet, path, nil)
+		}, startExpiry, pollInterval).Should(Succeed(), func() string { return s.read("server.log") })
+		_, body, err := s.request(http.MethodGet, path, nil)
 		s.must(err)
-		s.reportAnswer("server, "+name+", GET https://…"+path, "200 "+strings.TrimSpace(body))
+		s.reportResponse("server, "+name+", GET https://…"+path, "200 "+strings.TrimSpace(body))
 	}
 	s.t.Log(command)
 	if strings.Contains(s.read("server.log"), "Creating initial MLflow database tables") {
-		s.t.Error("the server created tables, although the migration creates them")
+		s.t.Error("the server created tables, which the migration must create")
 	}
 }
 
-// ask sends a request to the server: a string as it is, other bodies as JSON.
-func (s *served) ask(method, path string, body any) (status int, reply string, err error) {
+// request sends a request to the server. A body that is not a string is encoded as JSON.
+func (s *mlflowServer) request(method, path string, body any) (status int, responseBody string, err error) {
 	content, isText := body.(string)
 	if !isText && body != nil {
 		encoded, err := json.Marshal(body)
@@ -184,10 +184,10 @@ func (s *served) ask(method, path string, body any) (status int, reply string, e
 	return response.StatusCode, string(text), err
 }
 
-// expect sends a request, and fails unless the response has the status.
-func (s *served) expect(want int, method, path string, body any) string {
+// expect sends a request and fails unless the response has the status.
+func (s *mlflowServer) expect(want int, method, path string, body any) string {
 	s.t.Helper()
-	status, response, err := s.ask(method, path, body)
+	status, response, err := s.request(method, path, body)
 	s.must(err)
 	if status != want {
 		s.t.Fatalf("%s %s: %d %s, want %d\n%s", method, path, status, response, want, s.read("server.log"))
@@ -195,8 +195,8 @@ func (s *served) expect(want int, method, path string, body any) string {
 	return response
 }
 
-// answers tests the endpoints that others use: metrics, version and CORS.
-func (s *served) responds() {
+// checkEndpoints tests the endpoints that others use: metrics, version and CORS.
+func (s *mlflowServer) checkEndpoints() {
 	s.t.Helper()
 	var monitor unstructured.Unstructured
 	for _, o := range render(s.t, withAllFeatures(s.spec, "")).objects {
@@ -210,27 +210,27 @@ func (s *served) responds() {
 	s.expect(http.StatusOK, http.MethodGet, "/mlflow/api/2.0/mlflow/experiments/search?max_results=1", nil) // some releases do not count probes
 	metrics := s.expect(http.StatusOK, http.MethodGet, path, nil)
 	if !strings.Contains(metrics, "mlflow_http_request_total") {
-		s.t.Errorf("no counters of MLflow in\n%s", metrics)
+		s.t.Errorf("no metrics of MLflow in\n%s", metrics)
 	}
-	s.reportAnswer("server, scrape, GET https://…"+path, "200, "+strconv.Itoa(strings.Count(metrics, "\n"))+" lines")
+	s.reportResponse("server, scrape, GET https://…"+path, "200, "+strconv.Itoa(strings.Count(metrics, "\n"))+" lines")
 	if version := s.expect(http.StatusOK, http.MethodGet, "/mlflow/version", nil); version != s.image.release {
-		s.t.Errorf("this is MLflow %s, want %s", version, s.image.release)
+		s.t.Errorf("version %s, want %s", version, s.image.release)
 	}
-	older := s.client.Transport.(*http.Transport).TLSClientConfig.Clone()
-	older.MaxVersion = tls.VersionTLS12
-	if connection, err := tls.Dial("tcp", "localhost:"+s.port, older); err == nil {
-		s.t.Errorf("a client of TLS 1.2 is connected by %s", tls.CipherSuiteName(connection.ConnectionState().CipherSuite))
+	legacyTLS := s.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+	legacyTLS.MaxVersion = tls.VersionTLS12
+	if connection, err := tls.Dial("tcp", "localhost:"+s.port, legacyTLS); err == nil {
+		s.t.Errorf("the server accepts TLS 1.2 with %s", tls.CipherSuiteName(connection.ConnectionState().CipherSuite))
 	}
-	for origin, want := range map[string]string{s.address(): s.address(), "https://elsewhere.example.com": ""} {
-		if got := s.readableFrom(origin); got != want {
-			s.t.Errorf("[mlflow-13] a page at %s may read answers of pages at %q, want %q", origin, got, want)
+	for origin, want := range map[string]string{s.address(): s.address(), "https://other.example.com": ""} {
+		if got := s.allowedOrigin(origin); got != want {
+			s.t.Errorf("[mlflow-13] Access-Control-Allow-Origin for a page at %s is %q, want %q", origin, got, want)
 		}
 	}
-	s.reportAnswer("server, GET from a page elsewhere", "no Access-Control-Allow-Origin")
+	s.reportResponse("server, GET from a page of another origin", "no Access-Control-Allow-Origin")
 }
 
-// readableFrom returns the Access-Control-Allow-Origin header for an origin.
-func (s *served) readableFrom(origin string) string {
+// allowedOrigin returns the Access-Control-Allow-Origin header for an origin.
+func (s *mlflowServer) allowedOrigin(origin string) string {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.address()+"/mlflow/health", nil)
 	s.must(err)
@@ -241,8 +241,8 @@ func (s *served) readableFrom(origin string) string {
 	return response.Header.Get("Access-Control-Allow-Origin")
 }
 
-// collected deletes a run with an artifact, and checks that garbage collection deletes both only after the minimum age.
-func (s *served) collected() {
+// checkGarbageCollection deletes a run with an artifact, and expects that garbage collection deletes both only after the minimum age.
+func (s *mlflowServer) checkGarbageCollection() {
 	s.t.Helper()
 	var created struct {
 		Run struct {
@@ -258,7 +258,7 @@ func (s *served) collected() {
 	id := created.Run.Info.ID
 	below, isProxied := strings.CutPrefix(created.Run.Info.Artifacts, "mlflow-artifacts:/")
 	if !isProxied {
-		s.t.Fatalf("artifacts are at %s, want a place that the server keeps", created.Run.Info.Artifacts)
+		s.t.Fatalf("artifacts are at %s, want artifacts that the server proxies", created.Run.Info.Artifacts)
 	}
 	s.expect(http.StatusOK, http.MethodPut, "/mlflow/api/2.0/mlflow-artifacts/artifacts/"+below+"/model.txt", "weights")
 	file := filepath.Join("mlflow", "artifacts", below, "model.txt")
@@ -267,65 +267,65 @@ func (s *served) collected() {
 	}
 	s.expect(http.StatusOK, http.MethodPost, api+"/runs/delete", map[string]any{"run_id": id})
 
-	young := s.collect("30d")
+	recent := s.runGarbageCollection("30d")
 	s.expect(http.StatusOK, http.MethodGet, api+"/runs/get?run_id="+id, nil)
 	if s.read(file) != "weights" {
-		s.t.Error("the artifact of a recently deleted run was removed")
+		s.t.Error("the artifact of a recently deleted run was deleted")
 	}
-	s.reportAnswer("mlflow gc --older-than=30d", fmt.Sprintf("%d, the run deleted now is kept", young.code))
+	s.reportResponse("mlflow gc --older-than=30d", fmt.Sprintf("%d, the recently deleted run is kept", recent.code))
 
-	// The command takes longer to start than the minimum age.
-	old := s.collect("1s")
+	// The start of the command takes longer than the minimum age.
+	expired := s.runGarbageCollection("1s")
 	s.expect(http.StatusNotFound, http.MethodGet, api+"/runs/get?run_id="+id, nil)
 	if s.read(file) != "" {
-		s.t.Errorf("the artifact is still there: %+v", old)
+		s.t.Errorf("the artifact was not deleted: %+v", expired)
 	}
-	if !strings.Contains(old.stdout+old.stderr, id) {
-		s.t.Errorf("run %s is not named in %+v", id, old)
+	if !strings.Contains(expired.stdout+expired.stderr, id) {
+		s.t.Errorf("run %s is not in the output %+v", id, expired)
 	}
-	s.reportAnswer("mlflow gc --older-than=1s", fmt.Sprintf("%d, run and artifact are gone: GET of the run 404", old.code))
+	s.reportResponse("mlflow gc --older-than=1s", fmt.Sprintf("%d, run and artifact are deleted: GET of the run 404", expired.code))
 }
 
-func (s *served) collect(olderThan string) ended {
+func (s *mlflowServer) runGarbageCollection(olderThan string) containerResult {
 	s.t.Helper()
-	return s.chore("mlflow-gc", withAllFeatures(s.spec, olderThan))
+	return s.runCronJob("mlflow-gc", withAllFeatures(s.spec, olderThan))
 }
 
-// chore runs the container of a CronJob, which must succeed without printing the password.
-func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
+// runCronJob runs the container of a CronJob, which must succeed and not print the password.
+func (s *mlflowServer) runCronJob(name string, spec mlflowv1.MLflowSpec) containerResult {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), runExpiry)
 	defer cancel()
-	end := s.run(ctx, &render(s.t, spec).chore(name).Containers[0])
-	if end.code != 0 || strings.Contains(end.stdout+end.stderr, "hunter2") {
-		s.t.Fatalf("%s failed or printed a password: %+v\n%s", name, end, s.read("server.log"))
+	result := s.run(ctx, &render(s.t, spec).cronJobPod(name).Containers[0])
+	if result.code != 0 || strings.Contains(result.stdout+result.stderr, "hunter2") {
+		s.t.Fatalf("%s failed or printed a password: %+v\n%s", name, result, s.read("server.log"))
 	}
-	return end
+	return result
 }
 
-// archived runs the archiver, which must archive the spans of an old trace. [mlflow-97]
-func (s *served) archived() {
+// checkTraceArchival expects that the CronJob archives an old trace. [mlflow-97]
+func (s *mlflowServer) checkTraceArchival() {
 	s.t.Helper()
 	s.seedOldTrace()
-	end := s.chore("mlflow-trace-archival", withAllFeatures(s.spec, ""))
+	result := s.runCronJob("mlflow-trace-archival", withAllFeatures(s.spec, ""))
 	want := "Trace archival scheduler pass archived 1 trace(s) across 1 scope(s)"
-	if !strings.Contains(end.stderr, want) {
-		s.t.Errorf("[mlflow-26] %q is not in %+v", want, end)
+	if !strings.Contains(result.stderr, want) {
+		s.t.Errorf("[mlflow-26] %q is not in %+v", want, result)
 	}
-	s.reportAnswer("trace archival", "0: "+want)
+	s.reportResponse("trace archival", "0: "+want)
 }
 
-// seedOldTrace sends a trace to the server, with one span that ended two hours ago.
-func (s *served) seedOldTrace() {
+// seedOldTrace creates a trace with one span that ended two hours ago.
+func (s *mlflowServer) seedOldTrace() {
 	s.t.Helper()
-	var made struct {
+	var created struct {
 		ID string `json:"experiment_id"`
 	}
-	s.must(json.Unmarshal([]byte(s.expect(http.StatusOK, http.MethodPost, "/mlflow/api/2.0/mlflow/experiments/create", map[string]any{"name": "traced"})), &made))
-	began := time.Now().Add(-2 * time.Hour)
+	s.must(json.Unmarshal([]byte(s.expect(http.StatusOK, http.MethodPost, "/mlflow/api/2.0/mlflow/experiments/create", map[string]any{"name": "traced"})), &created))
+	start := time.Now().Add(-2 * time.Hour)
 	span := map[string]any{
 		"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "answer", "kind": 1,
-		"startTimeUnixNano": strconv.FormatInt(began.UnixNano(), 10), "endTimeUnixNano": strconv.FormatInt(began.Add(time.Second).UnixNano(), 10),
+		"startTimeUnixNano": strconv.FormatInt(start.UnixNano(), 10), "endTimeUnixNano": strconv.FormatInt(start.Add(time.Second).UnixNano(), 10),
 	}
 	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{span}}}}}})
 	s.must(err)
@@ -336,34 +336,34 @@ func (s *served) seedOldTrace() {
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.address()+path, bytes.NewReader(body))
 	s.must(err)
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Mlflow-Experiment-Id", made.ID)
+	request.Header.Set("X-Mlflow-Experiment-Id", created.ID)
 	response, err := s.client.Do(request)
 	s.must(err)
 	defer response.Body.Close()
-	if reply, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("POST "+path+": %d %s (%v)\n%s", response.StatusCode, reply, err, s.read("server.log"))
+	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		s.t.Fatalf("POST "+path+": %d %s (%v)\n%s", response.StatusCode, text, err, s.read("server.log"))
 	}
 }
 
-// ended stops the server like a kubelet.
-func (s *served) ended() {
+// stop stops the server as a kubelet does.
+func (s *mlflowServer) stop() {
 	s.t.Helper()
 	s.must(s.process.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-s.exited:
 	case <-time.After(30 * time.Second):
-		s.t.Errorf("the server is still there 30 s after SIGTERM\n%s", s.read("server.log"))
+		s.t.Errorf("the server still runs 30 s after SIGTERM\n%s", s.read("server.log"))
 	}
 	if bytes.Contains([]byte(s.read("server.log")), []byte("hunter2")) {
 		s.t.Error("the server logged the password")
 	}
-	s.reportAnswer("server, SIGTERM", "ended")
+	s.reportResponse("server, SIGTERM", "exited")
 }
 
-// The public MLflow refuses the entries of leftOut. If it accepts one, remove the entry.
+// TestPublicMLflowRejectsOmittedOptions tests the entries of omittedOptions. If it fails for an entry, delete the entry.
 func TestPublicMLflowRejectsOmittedOptions(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ rendered, complaint string }{
+	for _, c := range []struct{ rendered, want string }{
 		{"--app-name=kubernetes-auth", "Invalid value for '--app-name'"},
 		{"--workspace-store-uri=kubernetes://", "kubernetes"},
 	} {
@@ -382,8 +382,8 @@ func TestPublicMLflowRejectsOmittedOptions(t *testing.T) {
 			command := p.command(ctx, &container)
 			command.Args = append(command.Args, c.rendered)
 			output, err := command.CombinedOutput()
-			if err == nil || ctx.Err() != nil || !strings.Contains(string(output), c.complaint) {
-				t.Errorf("the server started, or did not print the expected complaint (error %v):\n%s", err, output)
+			if err == nil || ctx.Err() != nil || !strings.Contains(string(output), c.want) {
+				t.Errorf("error %v, want an error and %q in the output:\n%s", err, c.want, output)
 			}
 		})
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// ownSources lets the server accept only model versions whose artifacts it stores itself.
-var ownSources = corev1.EnvVar{Name: "MLFLOW_CREATE_MODEL_VERSION_SOURCE_VALIDATION_REGEX", Value: "^((mlflow-artifacts|models|runs):|[^:/]+$)"}
+// sourceValidation makes the server reject model versions whose artifacts it does not store.
+var sourceValidation = corev1.EnvVar{Name: "MLFLOW_CREATE_MODEL_VERSION_SOURCE_VALIDATION_REGEX", Value: "^((mlflow-artifacts|models|runs):|[^:/]+$)"}
 
-// limitsSources creates model versions: the server would read a bucket that a source names with its own credentials.
-func (s *served) limitsSources() {
+// checkSources expects that the server rejects sources in buckets, which it would read with its own credentials.
+func (s *mlflowServer) checkSources() {
 	s.t.Helper()
 	root, err := cluster.RepositoryRoot()
 	s.must(err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
 	s.must(err)
-	if want := "  - name: " + ownSources.Name + "\n    value: \"" + ownSources.Value + "\"\n"; !strings.Contains(string(page), want) {
+	if want := "  - name: " + sourceValidation.Name + "\n    value: \"" + sourceValidation.Value + "\"\n"; !strings.Contains(string(page), want) {
 		s.t.Errorf("docs/security.md does not contain\n%s", want)
 	}
 	const api = "/mlflow/api/2.0/mlflow"
@@ -36,12 +36,12 @@ func (s *served) limitsSources() {
 		"dbfs:/model":                        http.StatusBadRequest,
 		"gs://other/mlflow-artifacts:/model": http.StatusBadRequest,
 		"/mlflow/mlflow.db":                  http.StatusBadRequest,
-		"other":                              http.StatusBadRequest, // a local path, which the server itself refuses
+		"other":                              http.StatusBadRequest, // a local path, which the server rejects without the variable
 	} {
 		s.expect(want, http.MethodPost, api+"/model-versions/create", map[string]any{"name": "limited", "source": source})
 	}
 	for source, want := range map[string]int{"prompt-template": http.StatusOK, "s3://other/workspaces/team-b/model": http.StatusBadRequest} {
 		s.expect(want, http.MethodPost, api+"/model-versions/create", map[string]any{"name": "prompted", "source": source, "tags": prompt})
 	}
-	s.reportAnswer("model version in another bucket, with the variable of docs/security.md", "400")
+	s.reportResponse("model version in another bucket, with the variable of docs/security.md", "400")
 }

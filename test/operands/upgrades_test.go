@@ -9,8 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// TestUpgrades upgrades a database with data through all releases. After a change of the schema, the previous release refuses the database
-// and leaves it unchanged. [mlflow-42]
+// TestUpgrades upgrades a database with data through all releases. After a change of the schema, the previous release must reject the database
+// and not change it. [mlflow-42]
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "upgrades") {
@@ -18,37 +18,37 @@ func TestUpgrades(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
 			spec, names, before := fromSecret(p, s.uri, ""), "Default", resources.ImageReport{}
-			for _, release := range supported() {
-				p.image = interpreters[release]
+			for _, release := range testedReleases() {
+				p.image = mlflowImages[release]
 				got := p.migrate(spec, oldest)
-				if got.code != 0 || got.found.MLflow != release || got.found.Schema == "" || got.found.Database != got.found.Schema {
-					t.Fatalf("by %s: ended with %+v", release, got)
+				if got.code != 0 || got.imageReport.MLflow != release || got.imageReport.Schema == "" || got.imageReport.Database != got.imageReport.Schema {
+					t.Fatalf("by %s: result %+v", release, got)
 				}
 				report.add("migration, "+s.dialect+", from "+before.MLflow+" to "+release, got.oneLine())
 				if stored := p.python("experiment.py", s.uri); stored != names {
-					t.Fatalf("by %s: the database has the experiments %s, want %s", release, stored, names)
+					t.Fatalf("by %s: experiments %s, want %s", release, stored, names)
 				}
 				p.python("experiment.py", s.uri, "of-"+release)
 				names += " of-" + release
-				if before.MLflow != "" && before.Schema != got.found.Schema {
-					p.refuses(t, s, before.MLflow, got.found.Schema)
+				if before.MLflow != "" && before.Schema != got.imageReport.Schema {
+					p.expectRejection(t, s, before.MLflow, got.imageReport.Schema)
 				}
-				before = got.found
+				before = got.imageReport
 			}
 		})
 	}
 }
 
-// refuses runs the migration of an older release on a database of a later revision.
-func (p *pod) refuses(t *testing.T, s store, release, revision string) {
+// expectRejection expects that the migration of an older release rejects a database of a later revision and does not change it.
+func (p *pod) expectRejection(t *testing.T, s store, release, revision string) {
 	t.Helper()
-	p.image = interpreters[release]
+	p.image = mlflowImages[release]
 	content := p.dump(s)
 	got := p.migrate(fromSecret(p, s.uri, ""), oldest)
 	if got.code != 17 || !strings.Contains(got.termination, "at revision "+revision+", which MLflow "+release) {
-		t.Errorf("back by %s: ended with %+v", release, got)
+		t.Errorf("back by %s: result %+v", release, got)
 	}
 	if p.dump(s) != content {
-		t.Errorf("%s has changed the database of its successor", release)
+		t.Errorf("%s changed the database of a later release", release)
 	}
 }

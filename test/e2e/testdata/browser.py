@@ -1,5 +1,5 @@
-# Opens the page argv[1] in a browser that sends the token argv[2] with every request and trusts the authority of standard input.
-# When the page shows all further arguments, it prints as JSON what the page shows and a picture of it.
+# Opens the page argv[1] in a browser that sends the token argv[2] with every request and trusts the CA certificate of standard input.
+# Waits until the page contains all further arguments, and prints its text and a screenshot as JSON.
 import json
 import os
 import subprocess
@@ -14,7 +14,7 @@ os.makedirs(database.removeprefix("sql:"))
 subprocess.run(["certutil", "-d", database, "-N", "--empty-password"], check=True)
 subprocess.run(["certutil", "-d", database, "-A", "-a", "-n", "authority", "-t", "C,,"], check=True, input=sys.stdin.buffer.read())
 
-# It takes commands on descriptor 3 and answers on 4. A pod has no rights to make a sandbox inside its own.
+# Chromium reads commands from descriptor 3 and writes responses to 4. A container has no permission to create the sandbox.
 browser = subprocess.Popen(
     ["sh", "-c", 'exec chromium "$@" 3<&0 4>&1 </dev/null >/dev/null 2>"$HOME/log"', "sh", "--headless=new", "--remote-debugging-pipe",
      "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
@@ -30,16 +30,16 @@ def call(method, session=None, **params):
     browser.stdin.write(json.dumps(message).encode() + b"\0")
     browser.stdin.flush()
     while True:
-        answer = json.loads(receive())
-        if answer.get("id") == number:
-            return answer
+        response = json.loads(receive())
+        if response.get("id") == number:
+            return response
 
 
 def receive():
     message = bytearray()
     while (byte := browser.stdout.read(1)) != b"\0":
         if not byte:
-            sys.exit("the browser has ended:\n" + open(os.path.join(home, "log")).read())
+            sys.exit("the browser exited:\n" + open(os.path.join(home, "log")).read())
         message += byte
     return message
 
@@ -49,21 +49,21 @@ page = call("Target.attachToTarget", targetId=target, flatten=True)["result"]["s
 call("Network.enable", page)
 call("Network.setExtraHTTPHeaders", page, headers={"Authorization": "Bearer " + token})
 
-# A page does not ask again for a part that a busy server did not send in time: it is loaded again, as its readers do.
-deadline, patience, shown = time.monotonic() + 300, 60, ""
+# A page does not retry requests that a busy server did not serve in time, so the loop reloads it.
+deadline, interval, shown = time.monotonic() + 300, 60, ""
 problem, loaded = call("Page.navigate", page, url=url)["result"].get("errorText"), time.monotonic()
 if problem:
     sys.exit(problem)
 while not all(text in shown for text in texts):
     if time.monotonic() > deadline:
         sys.exit("the page shows only:\n" + shown[-2000:])
-    if time.monotonic() > loaded + patience:
+    if time.monotonic() > loaded + interval:
         call("Page.reload", page)
         loaded = time.monotonic()
     time.sleep(0.2)
-    # A page that is being replaced has no body yet.
-    answer = call("Runtime.evaluate", page, expression="document.body?.innerText ?? ''", returnByValue=True)
-    shown = answer.get("result", {}).get("result", {}).get("value", "")
+    # The page has no body during a reload.
+    response = call("Runtime.evaluate", page, expression="document.body?.innerText ?? ''", returnByValue=True)
+    shown = response.get("result", {}).get("result", {}).get("value", "")
 picture = call("Page.captureScreenshot", page, format="png")["result"]["data"]
 print(json.dumps({"text": shown, "picture": picture}))
 browser.kill()

@@ -1,4 +1,4 @@
-# Prints what mlflow_write.py wrote: of the run argv[1], and of the model that is named after it.
+# Prints the data that mlflow_write.py wrote for the run argv[1] and its model.
 import sys
 
 import mlflow

@@ -1,4 +1,4 @@
-# Makes an experiment and in it, as a client of OpenTelemetry does, a trace of one span that ended two hours ago.
+# Creates an experiment, and sends a trace to it through OTLP with one span that ended two hours ago.
 import os
 import time
 
@@ -16,8 +16,8 @@ with open("/var/run/secrets/kubernetes.io/serviceaccount/token") as token:
         "Authorization": "Bearer " + token.read(), "X-MLFLOW-WORKSPACE": os.environ["MLFLOW_WORKSPACE"],
         "X-Mlflow-Experiment-Id": experiment,
     }
-answer = requests.post(
+response = requests.post(
     os.environ["MLFLOW_TRACKING_URI"].removesuffix("/mlflow") + "/v1/traces", headers=headers, verify=os.environ["MLFLOW_TRACKING_SERVER_CERT_PATH"],
     json={"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}, timeout=30,
 )
-print(answer.status_code, answer.text if answer.status_code != 200 else "")
+print(response.status_code, response.text if response.status_code != 200 else "")

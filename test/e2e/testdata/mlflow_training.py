@@ -1,4 +1,4 @@
-# Logs a run with the curves of a training, and prints the IDs of its experiment and of the run.
+# Logs a run with metrics for each step of a training, and prints the IDs of the experiment and the run.
 import math
 
 import mlflow

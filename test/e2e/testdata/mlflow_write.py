@@ -1,4 +1,4 @@
-# Logs a run with an artifact, registers a model of it and prints the ID of the run. Its workspace is that of the environment.
+# Logs a run with an artifact in the workspace of the environment, registers the artifact as a model, and prints the ID of the run.
 import mlflow
 
 mlflow.set_experiment("trial")

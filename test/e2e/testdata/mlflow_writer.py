@@ -1,5 +1,5 @@
-# Creates experiments until there is a file /tmp/stop, and prints the names of those that were acknowledged. A request that it has
-# begun before is never ended, so that a server that waits for its clients does not stop.
+# Creates experiments until the file /tmp/stop exists, and prints the names of acknowledged ones. It first sends an incomplete request:
+# a server that waits for open connections then does not stop.
 import itertools
 import json
 import os
@@ -25,9 +25,9 @@ for number in itertools.count():
         break
     name = f"experiment-{number}"
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, json.dumps({"name": name}).encode(), headers), timeout=5, context=trusted) as answer:
-            if answer.status == 200:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps({"name": name}).encode(), headers), timeout=5, context=trusted) as response:
+            if response.status == 200:
                 print(name)
     except Exception:
         pass # not acknowledged
-    time.sleep(0.05) # the server needs the processors too
+    time.sleep(0.05) # leaves CPU time for the server

@@ -1,5 +1,5 @@
-# Sends the Service of the namespace the request argv[3] over argv[1], grpc or http, for the model argv[2], and prints the answer as clients of
-# the protocol show it.
+# Sends the request argv[3] for the model argv[2] to the Service of the namespace over the protocol argv[1], grpc or http, and prints the
+# response as JSON.
 import json
 import sys
 import urllib.request
@@ -16,8 +16,8 @@ if protocol == "grpc":
         request_serializer=messages.ModelInferRequest.SerializeToString,
         response_deserializer=messages.ModelInferResponse.FromString,
     )
-    answer = json_format.MessageToDict(call(json_format.Parse(body, messages.ModelInferRequest()), timeout=30))
+    response = json_format.MessageToDict(call(json_format.Parse(body, messages.ModelInferRequest()), timeout=30))
 else:
     request = urllib.request.Request(f"http://modelmesh-serving:8008/v2/models/{model}/infer", body.encode())
-    answer = json.load(urllib.request.urlopen(request, timeout=30))
-print(json.dumps(answer))
+    response = json.load(urllib.request.urlopen(request, timeout=30))
+print(json.dumps(response))

@@ -1,5 +1,5 @@
-# Asks the Service of the namespace which digits ten pictures show, over argv[1], grpc or http, by the model argv[2], and prints the
-# id of the model that answered and the digits, which are 0 to 9.
+# Sends images of the digits 0 to 9 for the model argv[2] to the Service of the namespace over the protocol argv[1], grpc or http. Prints
+# the ID of the model in the response and the predicted digits.
 import json
 import sys
 import urllib.request
@@ -13,8 +13,8 @@ if protocol == "grpc":
     import grpc
     import rest_proxy
 
-    answer = rest_proxy.infer(grpc.insecure_channel("modelmesh-serving:8033"), model, body)
+    response = rest_proxy.infer(grpc.insecure_channel("modelmesh-serving:8033"), model, body)
 else:
     request = urllib.request.Request(f"http://modelmesh-serving:8008/v2/models/{model}/infer", json.dumps(body).encode())
-    answer = json.load(urllib.request.urlopen(request, timeout=30))
-print(answer["model_name"], *answer["outputs"][0]["data"])
+    response = json.load(urllib.request.urlopen(request, timeout=30))
+print(response["model_name"], *response["outputs"][0]["data"])

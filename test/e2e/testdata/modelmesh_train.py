@@ -1,4 +1,4 @@
-# Trains a model that recognises digits, in the volume of the pod.
+# Trains a model that recognizes digits, and stores it in the volume of the pod.
 import joblib
 from sklearn import datasets, svm
 

@@ -1,5 +1,5 @@
-# What a distributed training begins with: the master waits for all workers, which find it by what the training operator tells
-# them, and prints who came.
+# Rendezvous of a distributed training: workers connect to the master with the variables that the training operator sets. The master waits
+# for all workers and prints their ranks.
 import os
 import socket
 import time
@@ -15,4 +15,4 @@ else:
                 master.sendall(f"{rank}\n".encode())
                 break
         except OSError:
-            time.sleep(0.2) # the master starts a moment later
+            time.sleep(0.2) # the master may start later

@@ -1,4 +1,4 @@
-# Sends a request and prints the status and the body of the answer. Arguments: method, URL, token, body.
+# Sends a request and prints the status code and the body of the response. Arguments: method, URL, token, body.
 import ssl
 import sys
 import urllib.error
@@ -11,8 +11,8 @@ if token:
 context = ssl.create_default_context(cafile="/data/tls.crt") if url.startswith("https:") else None
 request = urllib.request.Request(url, body.encode() or None, headers, method=method)
 try:
-    answer = urllib.request.urlopen(request, timeout=5, context=context)
-except urllib.error.HTTPError as refused:
-    answer = refused
-print(answer.status)
-print(answer.read().decode())
+    response = urllib.request.urlopen(request, timeout=5, context=context)
+except urllib.error.HTTPError as error:
+    response = error
+print(response.status)
+print(response.read().decode())

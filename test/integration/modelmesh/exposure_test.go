@@ -17,69 +17,65 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// startExposedManager runs a manager with a setting in place of the shared one.
-func startExposedManager(ctx context.Context, name string, more ...string) *framework.Manager {
+// startExposedManager starts a manager with the given environment variables, in place of the shared one.
+func startExposedManager(ctx context.Context, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
-	other := env.StartManager(ctx, framework.ManagerOptions{
-		Name: name, Env: more,
+	return env.StartManager(ctx, framework.ManagerOptions{
+		Name: name, Env: variables,
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
-	return other
 }
 
-// model returns an InferenceService in ModelMesh mode.
-func model(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
+// createInferenceService creates an InferenceService in ModelMesh mode.
+func createInferenceService(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
 	GinkgoHelper()
-	m := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name)}
-	m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
-	m.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: "onnx"}}
-	m.Spec.Predictor.Model.Storage = &v1beta1.ModelStorage{Path: new("models/" + name)}
-	Expect(env.Admin.Create(ctx, m)).To(Succeed())
-	return m
+	service := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name)}
+	service.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
+	service.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: "onnx"}}
+	service.Spec.Predictor.Model.Storage = &v1beta1.ModelStorage{Path: new("models/" + name)}
+	Expect(env.Admin.Create(ctx, service)).To(Succeed())
+	return service
 }
 
 var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
-	It("follows the setting and the runtime, and objects of the previous setting are deleted", func(ctx SpecContext) {
+	It("is created for the exposure that is configured, and deleted when another one is configured", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		r := runtimeOf(ctx, ns, "r", "onnx", annotated(modelmesh.AnnotationRoute, "true"))
-		digits := model(ctx, ns, "digits")
+		runtime := createRuntime(ctx, ns, "r", "onnx", withAnnotations(modelmesh.AnnotationRoute, "true"))
+		digits := createInferenceService(ctx, ns, "digits")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		ingress, route := &networkingv1.Ingress{ObjectMeta: objectMeta(ns, "digits")}, framework.Unstructured(capability.HTTPRoute, ns, "digits")
 		env.ExpectAbsent(ctx, ingress, route)
 		manager.StopTemporarily(ctx)
 
-		By("exposing by an Ingress")
-		other := startExposedManager(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		By("exposing through an Ingress")
+		exposed := startExposedManager(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		env.WaitExists(ctx, ingress)
 		Expect(ingress.Spec.Rules).To(HaveLen(1))
 		Expect(ingress.Spec.Rules[0].Host).To(Equal("digits-" + ns + ".apps.example.org"))
 		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Path).To(Equal("/v2/models/digits"))
 		Expect(ingress.OwnerReferences).To(ContainElement(HaveField("UID", digits.UID)))
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
-		other.Stop(ctx)
+		env.WaitIdle(exposed.User, quiet, specTimeout)
+		env.ExpectIdle(exposed.User, quiet)
+		exposed.Stop(ctx)
 
-		By("exposing by a Gateway, which verifies the proxy")
-		env.SetAnnotation(ctx, r, modelmesh.AnnotationAuth, "true")
+		By("exposing through a Gateway that verifies the certificate of the proxy")
+		env.SetAnnotation(ctx, runtime, modelmesh.AnnotationAuth, "true")
 		settings := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
-		other = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		policy, authority := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
-		issued := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}
-		env.WaitExists(ctx, route, policy, authority, issued)
+		exposed = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		policy, caConfigMap := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
+		certificate := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}
+		env.WaitExists(ctx, route, policy, caConfigMap, certificate)
 		env.WaitDeleted(ctx, ingress)
-		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(issued.Data["ca.crt"])))
+		Expect(caConfigMap.Data).To(HaveKeyWithValue("ca.crt", string(certificate.Data["ca.crt"])))
 		rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
 		Expect(rules).To(ConsistOf(HaveKeyWithValue("backendRefs", ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(authproxy.Port))))))
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
-		other.Stop(ctx)
+		env.WaitIdle(exposed.User, quiet, specTimeout)
+		env.ExpectIdle(exposed.User, quiet)
+		exposed.Stop(ctx)
 
 		By("returning to the default exposure")
 		Expect(env.Admin.Delete(ctx, settings)).To(Succeed())
 		manager.Restart(ctx)
-		for _, gone := range []*unstructured.Unstructured{route, policy} {
-			env.WaitDeleted(ctx, gone)
-		}
-		env.WaitDeleted(ctx, authority)
+		env.WaitDeleted(ctx, route, policy, caConfigMap)
 	}, NodeTimeout(2*specTimeout))
 })

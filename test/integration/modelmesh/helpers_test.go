@@ -26,19 +26,19 @@ func etcdSecret(namespace, endpoints string) *corev1.Secret {
 
 type change func(*v1alpha1.ServingRuntime)
 
-// spec returns a runtime for a format, whose pods fit on no node.
-func spec(format string) v1alpha1.ServingRuntimeSpec {
+// newRuntimeSpec returns the spec of a runtime for a model format. Its node selector matches no node.
+func newRuntimeSpec(format string) v1alpha1.ServingRuntimeSpec {
 	return v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"), ProtocolVersions: []string{"grpc-v2"},
 		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: format, Version: new("1"), AutoSelect: new(true)}},
 		Containers:            []corev1.Container{{Name: "server", Image: "registry.example.com/server:1"}},
-		NodeSelector:          map[string]string{"example.com/none": "such"},
+		NodeSelector:          map[string]string{"example.com/none": "true"},
 	}
 }
 
-func runtimeOf(ctx context.Context, namespace, name, format string, changes ...change) *v1alpha1.ServingRuntime {
+func createRuntime(ctx context.Context, namespace, name, format string, changes ...change) *v1alpha1.ServingRuntime {
 	GinkgoHelper()
-	r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec(format)}
+	r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: newRuntimeSpec(format)}
 	for _, c := range changes {
 		c(r)
 	}
@@ -46,15 +46,15 @@ func runtimeOf(ctx context.Context, namespace, name, format string, changes ...c
 	return r
 }
 
-// runtimeNamed returns a reference to an existing runtime.
+// runtimeNamed returns a runtime with only a namespace and a name.
 func runtimeNamed(namespace, name string) *v1alpha1.ServingRuntime {
 	return &v1alpha1.ServingRuntime{ObjectMeta: objectMeta(namespace, name)}
 }
 
-// clusterRuntime creates a ClusterServingRuntime until the end of the spec.
-func clusterRuntime(ctx context.Context, name, format string) *v1alpha1.ClusterServingRuntime {
+// createClusterRuntime creates a ClusterServingRuntime and deletes it after the spec.
+func createClusterRuntime(ctx context.Context, name, format string) *v1alpha1.ClusterServingRuntime {
 	GinkgoHelper()
-	r := &v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec(format)}
+	r := &v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: newRuntimeSpec(format)}
 	Expect(env.Admin.Create(ctx, r)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, r))).To(Succeed())
@@ -63,8 +63,8 @@ func clusterRuntime(ctx context.Context, name, format string) *v1alpha1.ClusterS
 	return r
 }
 
-// annotated adds annotations to a runtime.
-func annotated(pairs ...string) change {
+// withAnnotations sets the annotations of a runtime to the given pairs of keys and values.
+func withAnnotations(pairs ...string) change {
 	return func(r *v1alpha1.ServingRuntime) {
 		r.Annotations = map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -73,7 +73,7 @@ func annotated(pairs ...string) change {
 	}
 }
 
-func predictor(ctx context.Context, namespace, name, format string) *v1alpha1.Predictor {
+func createPredictor(ctx context.Context, namespace, name, format string) *v1alpha1.Predictor {
 	GinkgoHelper()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	p.Spec.ModelType.Name = format
@@ -85,15 +85,15 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func deployment(namespace, runtime string) *appsv1.Deployment {
+func deploymentOf(namespace, runtime string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: objectMeta(namespace, "modelmesh-serving-"+runtime)}
 }
 
-func autoscaler(namespace, runtime string) *autoscalingv2.HorizontalPodAutoscaler {
+func autoscalerOf(namespace, runtime string) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: objectMeta(namespace, "modelmesh-serving-"+runtime)}
 }
 
-func service(namespace string) *corev1.Service {
+func serviceOf(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: objectMeta(namespace, "modelmesh-serving")}
 }
 
@@ -109,7 +109,7 @@ func monitor(namespace string) *unstructured.Unstructured {
 	return framework.Unstructured(capability.ServiceMonitor, namespace, "modelmesh-metrics-monitor")
 }
 
-// waitForReplicas waits until the Deployment of a runtime has a number of replicas.
+// waitForReplicas waits until the replicas in the spec of a Deployment are the given ones.
 func waitForReplicas(ctx context.Context, d *appsv1.Deployment, replicas int32) {
 	GinkgoHelper()
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Replicas).To(HaveValue(Equal(replicas))) })

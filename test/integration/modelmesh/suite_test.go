@@ -16,7 +16,7 @@ import (
 const (
 	specTimeout = 4 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = time.Second
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"
@@ -38,7 +38,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env.DisableWebhooks(ctx)
 	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
 	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(waitTimeout).
-		Should(Succeed(), "discovery follows a moment after the definition")
+		Should(Succeed(), "the API is served shortly after its CRD is created")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})

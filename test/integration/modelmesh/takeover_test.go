@@ -17,18 +17,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// recordings are the objects of the replaced operator on a cluster.
+// recordings is the directory with the objects that the legacy controller created in a cluster.
 const recordings = "../../../controllers/modelmesh/resources/testdata/recordings/"
 
-// createLegacyObjects creates the objects of a recording like the replaced operator: by updates with its field manager and, on Deployments, an annotation
-// with a copy of the written object.
-func createLegacyObjects(ctx context.Context, ns, file, from string) {
+// createLegacyObjects creates the objects of a recording with the field manager of the legacy controller. Deployments have its annotation with a
+// copy of the object.
+func createLegacyObjects(ctx context.Context, ns, file, recordedNamespace string) {
 	GinkgoHelper()
 	owners := map[string]types.UID{}
 	namespace := framework.NamespaceNamed(ns)
 	env.Get(ctx, namespace)
 	owners[ns] = namespace.UID
-	for _, o := range framework.Recording(recordings+file, from, ns) {
+	for _, o := range framework.Recording(recordings+file, recordedNamespace, ns) {
 		if o.GetKind() == "ServiceMonitor" {
 			continue
 		}
@@ -66,33 +66,33 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		createLegacyObjects(ctx, ns, "custom-runtime-unix-sockets.yaml", "audio")
-		predictor(ctx, ns, "speech", "own-format")
-		d := deployment(ns, "own-server")
+		createPredictor(ctx, ns, "speech", "own-format")
+		deployment := deploymentOf(ns, "own-server")
 		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","env":[{"name":"MM_PAYLOAD_PROCESSORS","value":"http://trustyai/consumer"}]}]}}}}`
-		env.Get(ctx, d)
-		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("trustyai"))).To(Succeed())
-		before := d.DeepCopy()
+		env.Get(ctx, deployment)
+		Expect(env.Admin.Patch(ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("trustyai"))).To(Succeed())
+		original := deployment.DeepCopy()
 
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		for _, o := range []client.Object{d, service(ns), constraints(ns), etcdCopy(ns)} {
+		for _, o := range []client.Object{deployment, serviceOf(ns), constraints(ns), etcdCopy(ns)} {
 			env.WaitFor(ctx, o, func(g Gomega) {
 				g.Expect(o.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelmesh"), o.GetName())
 			})
 		}
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.Get(ctx, d)
-		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
-		Expect(d.UID).To(Equal(before.UID))
-		Expect(d.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
-		Expect(d.Annotations).NotTo(HaveKey("manifestival"))
-		Expect(d.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
+		env.Get(ctx, deployment)
+		Expect(deployment.Spec.Template).To(Equal(original.Spec.Template), "the take-over must not replace pods")
+		Expect(deployment.UID).To(Equal(original.UID))
+		Expect(deployment.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(deployment.Annotations).NotTo(HaveKey("manifestival"))
+		Expect(deployment.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
 		copied := etcdCopy(ns)
 		env.Get(ctx, copied)
 		Expect(string(copied.Data["etcd_connection"])).To(ContainSubstring("mm_ns/" + ns))
-		s := service(ns)
-		env.Get(ctx, s)
-		Expect(s.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
+		legacyService := serviceOf(ns)
+		env.Get(ctx, legacyService)
+		Expect(legacyService.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
@@ -106,70 +106,70 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		By("changing the runtime")
 		r := runtimeNamed(ns, "own-server")
 		env.Patch(ctx, r, map[string]any{"spec": map[string]any{"labels": map[string]any{"more": "labels"}}})
-		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
+		env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.Get(ctx, d)
-		Expect(d.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
-		Expect(framework.Variable(framework.Container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
-		for _, c := range d.Spec.Template.Spec.Containers {
+		env.Get(ctx, deployment)
+		Expect(deployment.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(framework.Variable(framework.Container(deployment, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
+		for _, c := range deployment.Spec.Template.Spec.Containers {
 			Expect(c.SecurityContext).NotTo(BeNil(), c.Name)
 			Expect(c.SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()), c.Name)
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("applies the current pod template at once if pods are restarted anyway [M40]", func(ctx SpecContext) {
+	It("applies the current pod template immediately if the pods are replaced anyway [M40]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		createLegacyObjects(ctx, ns, "builtin-triton-scaled-to-zero.yaml", "vision")
-		d := deployment(ns, "triton-a")
+		deployment := deploymentOf(ns, "triton-a")
 		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","image":"registry.example.com/mm:older"}]}}}}`
-		env.Get(ctx, d)
-		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("manager"))).To(Succeed())
+		env.Get(ctx, deployment)
+		Expect(env.Admin.Patch(ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("manager"))).To(Succeed())
 		manager.Restart(ctx)
-		env.WaitFor(ctx, d, func(g Gomega) {
-			g.Expect(framework.Container(d, "mm").Image).NotTo(Equal("registry.example.com/mm:older"))
+		env.WaitFor(ctx, deployment, func(g Gomega) {
+			g.Expect(framework.Container(deployment, "mm").Image).NotTo(Equal("registry.example.com/mm:older"))
 		})
-		Expect(d.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
-		Expect(framework.Container(d, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
+		Expect(deployment.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(framework.Container(deployment, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("Settings of the administrator", Serial, func() {
 	It("take effect without a restart, and an invalid setting changes nothing [M20] [M36]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		r := runtimeOf(ctx, ns, "r", "onnx")
-		predictor(ctx, ns, "m", "onnx")
-		d := deployment(ns, "r")
-		waitForReplicas(ctx, d, 2)
-		m := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "podsPerRuntime: 4\n")
-		waitForReplicas(ctx, d, 4)
+		runtime := createRuntime(ctx, ns, "r", "onnx")
+		createPredictor(ctx, ns, "m", "onnx")
+		deployment := deploymentOf(ns, "r")
+		waitForReplicas(ctx, deployment, 2)
+		settings := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "podsPerRuntime: 4\n")
+		waitForReplicas(ctx, deployment, 4)
 		env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "podsPerRuntime: none\n")
-		env.Get(ctx, m)
-		env.WaitForEvent(ctx, m, "ConfigurationRefused", "podsPerRuntime")
+		env.Get(ctx, settings)
+		env.WaitForEvent(ctx, settings, "ConfigurationRefused", "podsPerRuntime")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		waitForReplicas(ctx, d, 4)
+		waitForReplicas(ctx, deployment, 4)
 
 		By("renaming the Service")
 		env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "inferenceServiceName: other\nruntimePodLabels: {Team.Example: A}\n")
 		renamed := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "other-r")}
 		env.WaitExists(ctx, renamed, &corev1.Service{ObjectMeta: objectMeta(ns, "other")})
 		Expect(renamed.Spec.Template.Labels).To(HaveKeyWithValue("Team.Example", "A"))
-		env.WaitDeleted(ctx, d, service(ns))
+		env.WaitDeleted(ctx, deployment, serviceOf(ns))
 
 		By("enabling TLS before its Secret exists [modelmesh-90]")
 		env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "tls: {secretName: mesh-tls}\n")
-		env.WaitForEvent(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
+		env.WaitForEvent(ctx, runtime, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: objectMeta(ns, "mesh-tls"), StringData: map[string]string{"tls.crt": "x", "tls.key": "y"}})).To(Succeed())
-		d = deployment(ns, "r")
-		env.WaitExists(ctx, d)
-		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("Name", "tls-certs")))
-		Expect(framework.Variable(framework.Container(d, "mm"), "MM_TLS_KEY_CERT_PATH")).To(Equal("/opt/kserve/mmesh/tls/tls.crt"))
+		deployment = deploymentOf(ns, "r")
+		env.WaitExists(ctx, deployment)
+		Expect(deployment.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("Name", "tls-certs")))
+		Expect(framework.Variable(framework.Container(deployment, "mm"), "MM_TLS_KEY_CERT_PATH")).To(Equal("/opt/kserve/mmesh/tls/tls.crt"))
 
-		By("none")
-		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.WaitFor(ctx, d, func(g Gomega) {
-			g.Expect(d.Spec.Template.Spec.Volumes).NotTo(ContainElement(HaveField("Name", "tls-certs")))
-			g.Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(2))))
+		By("deleting the settings")
+		Expect(env.Admin.Delete(ctx, settings)).To(Succeed())
+		env.WaitFor(ctx, deployment, func(g Gomega) {
+			g.Expect(deployment.Spec.Template.Spec.Volumes).NotTo(ContainElement(HaveField("Name", "tls-certs")))
+			g.Expect(deployment.Spec.Replicas).To(HaveValue(Equal(int32(2))))
 		})
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)

@@ -8,90 +8,90 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// prefix is the start of a denial from the API server; clients know the name of the webhook.
-const prefix = `admission webhook "servingruntime.modelmesh-webhook-server.default" denied the request: `
+// denialPrefix is the start of the API server's error for a denied request. Clients may compare the name of the webhook.
+const denialPrefix = `admission webhook "servingruntime.modelmesh-webhook-server.default" denied the request: `
 
 var _ = Describe("Runtimes at admission", func() {
 	DescribeTable("are validated by the rules of autoscaling", func(ctx SpecContext, annotations, spec, message string) {
 		namespace := env.Namespace(ctx, "rules")
 		for _, kind := range []string{namespaced, clusterWide} {
-			err := env.Admin.Create(ctx, runtimeOf(kind, namespace, annotations, spec), client.DryRunAll)
+			err := env.Admin.Create(ctx, newRuntime(kind, namespace, annotations, spec), client.DryRunAll)
 			if message == "" {
 				Expect(err).NotTo(HaveOccurred(), kind)
 				continue
 			}
-			Expect(err).To(MatchError(prefix+message), kind)
+			Expect(err).To(MatchError(denialPrefix+message), kind)
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", kind, err)
 		}
 	},
-		Entry("[modelmesh-1] accepted with all annotations", hpa, multi, ""),
-		Entry("[modelmesh-2] rejected with an unknown class", "serving.kserve.io/autoscalerClass: test", multi, "[test] is not a supported autoscaler class type.\n"),
-		Entry("rejected with the class external", "serving.kserve.io/autoscalerClass: external", multi, "unknown autoscaler class [external]"),
-		Entry("[modelmesh-3] rejected with a target below 0", hpa+", serving.kserve.io/targetUtilizationPercentage: '-1'", multi,
+		Entry("[modelmesh-1] accepted with all annotations", hpaAnnotations, multiModelSpec, ""),
+		Entry("[modelmesh-2] rejected with an unknown class", "serving.kserve.io/autoscalerClass: test", multiModelSpec, "[test] is not a supported autoscaler class type.\n"),
+		Entry("rejected with the class external", "serving.kserve.io/autoscalerClass: external", multiModelSpec, "unknown autoscaler class [external]"),
+		Entry("[modelmesh-3] rejected with a target below 0", hpaAnnotations+", serving.kserve.io/targetUtilizationPercentage: '-1'", multiModelSpec,
 			"The target utilization percentage should be a [1-100] integer."),
-		Entry("[modelmesh-3] rejected with a target above 100", hpa+", serving.kserve.io/targetUtilizationPercentage: '101'", multi,
+		Entry("[modelmesh-3] rejected with a target above 100", hpaAnnotations+", serving.kserve.io/targetUtilizationPercentage: '101'", multiModelSpec,
 			"The target utilization percentage should be a [1-100] integer."),
-		Entry("[modelmesh-4] rejected with min-scale 0", hpa+", serving.kserve.io/min-scale: '0'", multi, "The min replicas should be more than 0"),
-		Entry("[modelmesh-5] rejected with min-scale above max-scale", hpa+", serving.kserve.io/min-scale: '4'", multi,
+		Entry("[modelmesh-4] rejected with min-scale 0", hpaAnnotations+", serving.kserve.io/min-scale: '0'", multiModelSpec, "The min replicas should be more than 0"),
+		Entry("[modelmesh-5] rejected with min-scale above max-scale", hpaAnnotations+", serving.kserve.io/min-scale: '4'", multiModelSpec,
 			"The max replicas should be same or bigger than min replicas."),
-		Entry("[modelmesh-6] rejected with spec.replicas", hpa, multi+", replicas: 1", "Autoscaler is enabled and also replicas variable set. You can not set both."),
-		Entry("[modelmesh-7] accepted with memory", hpa+", serving.kserve.io/metrics: memory", multi, ""),
-		Entry("[modelmesh-7] rejected with an unknown metric", hpa+", serving.kserve.io/metrics: conccurrency", multi, "[conccurrency] is not a supported metric.\n"),
-		Entry("[modelmesh-8] accepted without a class", "", multi, ""),
-		Entry("[modelmesh-8] accepted with the class none [M18]", "serving.kserve.io/autoscalerClass: none", multi+", replicas: 5", ""),
-		Entry("accepted with a class of KServe on a single-model runtime", "serving.kserve.io/autoscalerClass: keda", single, ""),
+		Entry("[modelmesh-6] rejected with spec.replicas", hpaAnnotations, multiModelSpec+", replicas: 1", "Autoscaler is enabled and also replicas variable set. You can not set both."),
+		Entry("[modelmesh-7] accepted with memory", hpaAnnotations+", serving.kserve.io/metrics: memory", multiModelSpec, ""),
+		Entry("[modelmesh-7] rejected with an unknown metric", hpaAnnotations+", serving.kserve.io/metrics: conccurrency", multiModelSpec, "[conccurrency] is not a supported metric.\n"),
+		Entry("[modelmesh-8] accepted without a class", "", multiModelSpec, ""),
+		Entry("[modelmesh-8] accepted with the class none [M18]", "serving.kserve.io/autoscalerClass: none", multiModelSpec+", replicas: 5", ""),
+		Entry("accepted with a class of KServe on a single-model runtime", "serving.kserve.io/autoscalerClass: keda", singleModelSpec, ""),
 	)
 
-	It("cannot contain a number that breaks lists of runtimes for clients [M6]", func(ctx SpecContext) {
+	It("are rejected with replicas that break the runtime lists of clients [M6]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "numbers")
 		for _, kind := range []string{namespaced, clusterWide} {
-			for _, spec := range []string{multi, single} {
-				err := env.Admin.Create(ctx, runtimeOf(kind, namespace, "", spec+", replicas: 70000"), client.DryRunAll)
+			for _, spec := range []string{multiModelSpec, singleModelSpec} {
+				err := env.Admin.Create(ctx, newRuntime(kind, namespace, "", spec+", replicas: 70000"), client.DryRunAll)
 				Expect(err).To(MatchError(ContainSubstring("spec.replicas: Invalid value: 70000: must be a number from 0 to 65535")))
-				err = env.Admin.Create(ctx, runtimeOf(kind, namespace, "", spec+", replicas: -1"), client.DryRunAll)
+				err = env.Admin.Create(ctx, newRuntime(kind, namespace, "", spec+", replicas: -1"), client.DryRunAll)
 				Expect(err).To(MatchError(ContainSubstring("spec.replicas: Invalid value: -1: must be a number from 0 to 65535")))
-				Expect(env.Admin.Create(ctx, runtimeOf(kind, namespace, "", spec+", replicas: 65535"), client.DryRunAll)).To(Succeed())
+				Expect(env.Admin.Create(ctx, newRuntime(kind, namespace, "", spec+", replicas: 65535"), client.DryRunAll)).To(Succeed())
 			}
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("of KServe can be changed while the manager is down, and all runtimes can be deleted", func(ctx SpecContext) {
+	It("can be deleted while the manager is down, and created if they are for KServe only", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "manager-down")
-		deleted := runtimeOf(namespaced, namespace, "", multi)
-		deleted.SetFinalizers([]string{"example.com/kept"})
-		Expect(env.Admin.Create(ctx, deleted)).To(Succeed())
-		Expect(env.Admin.Delete(ctx, deleted)).To(Succeed())
+		terminating := newRuntime(namespaced, namespace, "", multiModelSpec)
+		terminating.SetFinalizers([]string{"example.com/kept"})
+		Expect(env.Admin.Create(ctx, terminating)).To(Succeed())
+		Expect(env.Admin.Delete(ctx, terminating)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
 		manager.StopTemporarily(ctx)
-		err := env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", multi), client.DryRunAll)
+		err := env.Admin.Create(ctx, newRuntime(namespaced, namespace, "", multiModelSpec), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring(`failed calling webhook "servingruntime.modelmesh-webhook-server.default"`)))
-		Expect(env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", single))).To(Succeed())
-		Expect(env.Admin.Create(ctx, runtimeOf(clusterWide, "", "", single+", multiModel: false"), client.DryRunAll)).To(Succeed())
-		Expect(change(ctx, env.Admin, deleted, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
-		env.WaitDeleted(ctx, deleted)
+		Expect(env.Admin.Create(ctx, newRuntime(namespaced, namespace, "", singleModelSpec))).To(Succeed())
+		Expect(env.Admin.Create(ctx, newRuntime(clusterWide, "", "", singleModelSpec+", multiModel: false"), client.DryRunAll)).To(Succeed())
+		Expect(updateRuntime(ctx, env.Admin, terminating, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
+		env.WaitDeleted(ctx, terminating)
 	}, NodeTimeout(specTimeout))
 
-	It("that are stored with violations can be changed without new violations", func(ctx SpecContext) {
+	It("can be changed despite stored violations, but not with new violations", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "stored")
 		user, warnings := env.WithWarnings()
-		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
+		stored := newRuntime(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multiModelSpec+", replicas: 70000")
 		whileDisabled(ctx, func() {
 			Expect(user.Create(ctx, stored)).To(Succeed())
 			Expect(warnings.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is disabled")))
 		})
 
 		warnings.Texts = nil
-		Expect(change(ctx, user, stored, annotate("example.com/note", "x"))).To(Succeed())
+		Expect(updateRuntime(ctx, user, stored, setAnnotation("example.com/note", "x"))).To(Succeed())
 		Expect(warnings.Texts).To(ConsistOf(
 			ContainSubstring("spec.replicas: Invalid value: 70000"), ContainSubstring("[keda] is not a supported autoscaler class type.")))
-		Expect(change(ctx, user, stored, annotate("serving.kserve.io/autoscalerClass", "test"))).
-			To(MatchError(prefix + "[test] is not a supported autoscaler class type.\n"))
-		Expect(change(ctx, user, stored, func(o *unstructured.Unstructured) {
+		Expect(updateRuntime(ctx, user, stored, setAnnotation("serving.kserve.io/autoscalerClass", "test"))).
+			To(MatchError(denialPrefix + "[test] is not a supported autoscaler class type.\n"))
+		Expect(updateRuntime(ctx, user, stored, func(o *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedField(o.Object, int64(-1), "spec", "replicas")).To(Succeed())
 		})).To(MatchError(ContainSubstring("spec.replicas: Invalid value: -1")))
 		warnings.Texts = nil
-		Expect(change(ctx, user, stored, func(o *unstructured.Unstructured) {
-			annotate("serving.kserve.io/autoscalerClass", "")(o)
+		Expect(updateRuntime(ctx, user, stored, func(o *unstructured.Unstructured) {
+			setAnnotation("serving.kserve.io/autoscalerClass", "")(o)
 			unstructured.RemoveNestedField(o.Object, "spec", "replicas")
 		})).To(Succeed())
 		Expect(warnings.Texts).To(BeEmpty())
@@ -99,9 +99,9 @@ var _ = Describe("Runtimes at admission", func() {
 })
 
 var _ = Describe("Warnings about runtimes", func() {
-	DescribeTable("name the fields because of which no pods are created", func(ctx SpecContext, spec, text string) {
+	DescribeTable("name the fields that prevent the creation of pods", func(ctx SpecContext, spec, text string) {
 		user, warnings := env.WithWarnings()
-		Expect(user.Create(ctx, runtimeOf(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
+		Expect(user.Create(ctx, newRuntime(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
 		if text == "" {
 			Expect(warnings.Texts).To(BeEmpty())
 			return

@@ -17,47 +17,46 @@ const (
 	namespaced  = "ServingRuntime"
 	clusterWide = "ClusterServingRuntime"
 
-	// hpa has valid annotations for a HorizontalPodAutoscaler.
-	hpa = "serving.kserve.io/autoscalerClass: hpa, serving.kserve.io/metrics: cpu, serving.kserve.io/targetUtilizationPercentage: '75', " +
+	// hpaAnnotations are valid annotations for a HorizontalPodAutoscaler.
+	hpaAnnotations = "serving.kserve.io/autoscalerClass: hpa, serving.kserve.io/metrics: cpu, serving.kserve.io/targetUtilizationPercentage: '75', " +
 		"serving.kserve.io/min-scale: '2', serving.kserve.io/max-scale: '3'"
-	// multi is the spec of a valid multi-model runtime.
-	multi = "multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: i}]"
-	// single is the spec of a KServe runtime that ModelMesh cannot run.
-	single = "containers: [{name: kserve-container, image: i, readinessProbe: {tcpSocket: {port: 8080}}, ports: [{containerPort: 8080}]}]"
+	// multiModelSpec is the spec of a valid multi-model runtime.
+	multiModelSpec = "multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: i}]"
+	// singleModelSpec is the spec of a KServe runtime that ModelMesh cannot run.
+	singleModelSpec = "containers: [{name: kserve-container, image: i, readinessProbe: {tcpSocket: {port: 8080}}, ports: [{containerPort: 8080}]}]"
 )
 
-func options(name, components string) framework.ManagerOptions {
+func managerOptions(name, components string) framework.ManagerOptions {
 	return framework.ManagerOptions{
 		Name: name, WebhookPort: env.Installed.WebhookPort,
 		Args: []string{"--components=" + components, "--leader-elect=true"},
 	}
 }
 
-// names counts the runtimes to make their names unique, because ClusterServingRuntimes are cluster-scoped.
-var names int
+// runtimeCount makes the names of runtimes unique, because ClusterServingRuntimes are cluster-scoped.
+var runtimeCount int
 
-// runtimeOf returns a runtime with a new name. Annotations and spec are the members of a YAML flow mapping; ClusterServingRuntimes ignore
-// the namespace.
-func runtimeOf(kind, namespace, annotations, spec string) *unstructured.Unstructured {
+// newRuntime returns a runtime with a unique name. Annotations and spec are members of YAML flow mappings. A ClusterServingRuntime gets no
+// namespace.
+func newRuntime(kind, namespace, annotations, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
-	names++
+	runtimeCount++
 	o := &unstructured.Unstructured{}
 	text := "{apiVersion: serving.kserve.io/v1alpha1, kind: %s, metadata: {name: runtime-%d, annotations: {%s}}, spec: {%s}}"
-	Expect(yaml.Unmarshal(fmt.Appendf(nil, text, kind, names, annotations, spec), &o.Object)).To(Succeed())
+	Expect(yaml.Unmarshal(fmt.Appendf(nil, text, kind, runtimeCount, annotations, spec), &o.Object)).To(Succeed())
 	if kind == namespaced {
 		o.SetNamespace(namespace)
 	}
 	return o
 }
 
-// change updates a stored object.
-func change(ctx context.Context, who client.Client, o *unstructured.Unstructured, do func(*unstructured.Unstructured)) error {
+func updateRuntime(ctx context.Context, user client.Client, o *unstructured.Unstructured, mutate func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
-	return env.Update(ctx, who, o, func() { do(o) })
+	return env.Update(ctx, user, o, func() { mutate(o) })
 }
 
-// annotate sets an annotation; "" removes it.
-func annotate(key, value string) func(*unstructured.Unstructured) {
+// setAnnotation returns a mutation that sets an annotation, or removes it if the value is empty.
+func setAnnotation(key, value string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) {
 		annotations := o.GetAnnotations()
 		if annotations == nil {
@@ -73,17 +72,17 @@ func annotate(key, value string) func(*unstructured.Unstructured) {
 // waitForWebhooks waits until the webhook responds, with or without an error.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	env.WaitForWebhooks(ctx, runtimeOf(clusterWide, "", "", multi))
+	env.WaitForWebhooks(ctx, newRuntime(clusterWide, "", "", multiModelSpec))
 }
 
-// whileDisabled calls do while the component is disabled.
-func whileDisabled(ctx context.Context, do func()) {
+// whileDisabled calls a function while the component is disabled.
+func whileDisabled(ctx context.Context, call func()) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
 	manager.StopTemporarily(ctx)
-	other := env.StartManager(ctx, options("manager-without", "raycluster"))
+	other := env.StartManager(ctx, managerOptions("manager-without-modelmesh", "raycluster"))
 	waitForWebhooks(ctx)
-	do()
+	call()
 	other.Stop(ctx)
 	manager.Restart(ctx)
 	waitForWebhooks(ctx)

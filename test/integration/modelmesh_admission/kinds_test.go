@@ -18,29 +18,29 @@ import (
 )
 
 var _ = Describe("Predictors", func() {
-	It("have a status from the start, and keep their spec unchanged", func(ctx SpecContext) {
+	It("get a status when they are created, and keep their spec unchanged", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "predictors")
-		p := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
+		predictor := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
 			ModelType: v1alpha1.ModelType{Name: "sklearn", Version: new("")},
 			Storage:   &v1alpha1.Storage{Path: new(""), Parameters: map[string]string{}},
 		}}
-		p.Namespace, p.Name = namespace, "digits"
-		given := p.Spec.DeepCopy()
-		Expect(env.Admin.Create(ctx, p)).To(Succeed())
-		Expect(p.Spec).To(Equal(*given))
-		Expect(p.Status).To(Equal(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Pending}))
-		p.Status = v1alpha1.PredictorStatus{
+		predictor.Namespace, predictor.Name = namespace, "digits"
+		spec := predictor.Spec.DeepCopy()
+		Expect(env.Admin.Create(ctx, predictor)).To(Succeed())
+		Expect(predictor.Spec).To(Equal(*spec))
+		Expect(predictor.Status).To(Equal(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Pending}))
+		predictor.Status = v1alpha1.PredictorStatus{
 			TransitionStatus: v1alpha1.InProgress, ActiveModelState: v1alpha1.Loaded, TargetModelState: v1alpha1.Loading, Available: true, TotalCopies: 2,
 			LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, ModelID: "digits__ksp-0123456789"},
 		}
-		want := p.Status.DeepCopy()
-		Expect(env.Admin.Status().Update(ctx, p)).To(Succeed())
-		env.Get(ctx, p)
-		Expect(p.Status).To(Equal(*want))
-		Expect(p.Spec).To(Equal(*given))
+		want := predictor.Status.DeepCopy()
+		Expect(env.Admin.Status().Update(ctx, predictor)).To(Succeed())
+		env.Get(ctx, predictor)
+		Expect(predictor.Status).To(Equal(*want))
+		Expect(predictor.Spec).To(Equal(*spec))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("are checked by their schema", func(ctx SpecContext, text, message string) {
+	DescribeTable("are validated by the schema of their CRD", func(ctx SpecContext, text, message string) {
 		o := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte("{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: p, namespace: default}"+text+"}"), &o.Object)).To(Succeed())
 		err := env.Admin.Create(ctx, o, client.DryRunAll)
@@ -59,13 +59,13 @@ var _ = Describe("Predictors", func() {
 		Entry("an empty runtime name", ", spec: {modelType: {name: a}, runtime: {name: ''}}", ""),
 		Entry("an S3 bucket without a secretKey", ", spec: {modelType: {name: a}, storage: {s3: {bucket: b}}}", "spec.storage.s3.secretKey: Required value"),
 		Entry("a claim without a name", ", spec: {modelType: {name: a}, storage: {persistentVolumeClaim: {}}}", "claimName: Required value"),
-		Entry("every form of storage at once, which the status reports", ", spec: {modelType: {name: a}, path: p, storage: {path: p, s3: {secretKey: k}, persistentVolumeClaim: {claimName: c}}}", ""),
+		Entry("contradictory forms of storage, which the status reports", ", spec: {modelType: {name: a}, path: p, storage: {path: p, s3: {secretKey: k}, persistentVolumeClaim: {claimName: c}}}", ""),
 		Entry("an unknown protocol", ", spec: {modelType: {name: a}, protocolVersion: v99}", ""),
 	)
 })
 
 var _ = Describe("The manifests of ModelMesh", func() {
-	DescribeTable("is accepted without a warning", func(ctx SpecContext, read func(SpecContext) ([]*unstructured.Unstructured, error), count int) {
+	DescribeTable("are accepted without a warning", func(ctx SpecContext, read manifestReader, count int) {
 		namespace := env.Namespace(ctx, "shipped")
 		objects, err := read(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -80,25 +80,25 @@ var _ = Describe("The manifests of ModelMesh", func() {
 			Expect(warnings.Texts).To(BeEmpty(), "%s %s", o.GetKind(), o.GetName())
 		}
 	},
-		Entry("samples of the legacy controller", file("testdata/original.yaml"), 10),
-		Entry("a Predictor", sample("predictor"), 1),
-		Entry("a Predictor for one runtime", sample("predictor_pinned"), 1),
-		Entry("a Predictor on a claim [M42]", sample("predictor_claim"), 1),
-		Entry("a Predictor of each format", sample("predictors"), 8),
-		Entry("an InferenceService", sample("inferenceservice"), 1),
-		Entry("an InferenceService with a framework field", sample("inferenceservice_framework"), 1),
-		Entry("an InferenceService of each format", sample("inferenceservices"), 8),
-		Entry("a runtime with the ModelMesh protocol", sample("runtime_custom"), 1),
-		Entry("a runtime without a puller", sample("runtime_pullerless"), 1),
-		Entry("ClusterServingRuntimes", built("config/runtimes"), 4),
-		Entry("current ClusterServingRuntimes", built("config/current-runtimes"), 3),
-		Entry("ServingRuntimes", built("config/namespace-runtimes"), 4),
-		Entry("the runtimes of the Open Data Hub", built("config/odh-runtimes"), 4),
+		Entry("samples of the legacy controller", fromFile("testdata/legacy_samples.yaml"), 10),
+		Entry("a Predictor", fromSample("predictor"), 1),
+		Entry("a Predictor for one runtime", fromSample("predictor_pinned"), 1),
+		Entry("a Predictor on a claim [M42]", fromSample("predictor_claim"), 1),
+		Entry("a Predictor of each format", fromSample("predictors"), 8),
+		Entry("an InferenceService", fromSample("inferenceservice"), 1),
+		Entry("an InferenceService with a framework field", fromSample("inferenceservice_framework"), 1),
+		Entry("an InferenceService of each format", fromSample("inferenceservices"), 8),
+		Entry("a runtime with the ModelMesh protocol", fromSample("runtime_custom"), 1),
+		Entry("a runtime without a puller", fromSample("runtime_pullerless"), 1),
+		Entry("ClusterServingRuntimes", fromKustomize("config/runtimes"), 4),
+		Entry("current ClusterServingRuntimes", fromKustomize("config/current-runtimes"), 3),
+		Entry("ServingRuntimes", fromKustomize("config/namespace-runtimes"), 4),
+		Entry("the runtimes of the Open Data Hub", fromKustomize("config/odh-runtimes"), 4),
 	)
 })
 
 var _ = Describe("CRDs of KServe", func() {
-	It("that exist already are recognised as stored by the API server, and not changed", func(ctx SpecContext) {
+	It("are not written again if the API server stores them already", func(ctx SpecContext) {
 		crds, err := kserve.Definitions(ctx, false)
 		Expect(err).NotTo(HaveOccurred())
 		api, err := apiextensions.NewForConfig(env.Config)
@@ -111,14 +111,16 @@ var _ = Describe("CRDs of KServe", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-type reading func(SpecContext) ([]*unstructured.Unstructured, error)
+type manifestReader func(SpecContext) ([]*unstructured.Unstructured, error)
 
-func file(path string) reading {
+func fromFile(path string) manifestReader {
 	return func(SpecContext) ([]*unstructured.Unstructured, error) { return framework.ReadObjects(path) }
 }
 
-func sample(name string) reading { return file("../../../config/samples/modelmesh_" + name + ".yaml") }
+func fromSample(name string) manifestReader {
+	return fromFile("../../../config/samples/modelmesh_" + name + ".yaml")
+}
 
-func built(dir string) reading {
+func fromKustomize(dir string) manifestReader {
 	return func(ctx SpecContext) ([]*unstructured.Unstructured, error) { return operator.Kustomize(dir) }
 }

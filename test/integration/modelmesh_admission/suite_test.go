@@ -28,6 +28,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-admission", cluster.Bare, framework.WithSets(cluster.KServe), framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
 	env.HoldLease(ctx)
-	manager = env.StartManager(ctx, options("manager", "modelmesh"))
+	manager = env.StartManager(ctx, managerOptions("manager", "modelmesh"))
 	waitForWebhooks(ctx)
 }, NodeTimeout(framework.StartTimeout))

@@ -19,16 +19,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// allGates block loads: a model whose path starts with the name of a gate loads after the gate is opened.
-type allGates struct {
+// loadGates delays loads: a model whose path starts with the name of a closed gate is loaded only after the gate is opened.
+type loadGates struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{}
 }
 
-func newGates() *allGates { return &allGates{gates: map[string]chan struct{}{}} }
+func newGates() *loadGates { return &loadGates{gates: map[string]chan struct{}{}} }
 
-// close creates a gate, and returns a function that opens it; the end of the spec opens it too.
-func (g *allGates) close(name string) (open func()) {
+// close creates a closed gate and returns a function that opens it. The gate is opened after the spec at the latest.
+func (g *loadGates) close(name string) (open func()) {
 	gate := make(chan struct{})
 	g.mu.Lock()
 	g.gates[name] = gate
@@ -38,8 +38,8 @@ func (g *allGates) close(name string) (open func()) {
 	return open
 }
 
-// load is the loader of the fake.
-func (g *allGates) load(ctx context.Context, l modelmesh.Load) error {
+// load implements the loader of the fake ModelMesh.
+func (g *loadGates) load(ctx context.Context, l modelmesh.Load) error {
 	name, _, _ := strings.Cut(l.Path, "/")
 	g.mu.Lock()
 	gate := g.gates[name]
@@ -54,18 +54,18 @@ func (g *allGates) load(ctx context.Context, l modelmesh.Load) error {
 	return modelmesh.ByPath(ctx, l)
 }
 
-// namespace creates a namespace that serves models.
-func namespace(ctx SpecContext, prefix string) string {
+// createNamespace creates a namespace that is enabled for ModelMesh.
+func createNamespace(ctx SpecContext, prefix string) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, prefix)
 	env.SetLabel(ctx, framework.NamespaceNamed(name), "modelmesh-enabled", "true")
 	return name
 }
 
-// runtime returns a multi-model runtime for formats, each as name or name:version.
-func runtime(name string, formats ...string) *v1alpha1.ServingRuntime {
+// newRuntime returns a multi-model runtime for formats, each as name or name:version.
+func newRuntime(name string, formats ...string) *v1alpha1.ServingRuntime {
 	r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	read(&r.Spec, `
+	unmarshal(&r.Spec, `
 multiModel: true
 grpcEndpoint: "port:8085"
 grpcDataEndpoint: "port:8001"
@@ -82,13 +82,12 @@ containers: [{name: server, image: registry.example.com/server:1, resources: {li
 	return r
 }
 
-// read decodes YAML.
-func read(into any, text string) {
+func unmarshal(into any, text string) {
 	GinkgoHelper()
 	Expect(yaml.Unmarshal([]byte(text), into)).To(Succeed())
 }
 
-// create creates an object in a namespace until the end of the spec.
+// create creates an object in a namespace and deletes it after the spec.
 func create(ctx SpecContext, namespace string, object client.Object) {
 	GinkgoHelper()
 	object.SetNamespace(namespace)
@@ -96,32 +95,32 @@ func create(ctx SpecContext, namespace string, object client.Object) {
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed()) })
 }
 
-// predictor creates a Predictor in the namespace with runtimes.
-func predictor(ctx SpecContext, name, spec string) *v1alpha1.Predictor {
+// createPredictor creates a Predictor in the shared namespace with runtimes.
+func createPredictor(ctx SpecContext, name, spec string) *v1alpha1.Predictor {
 	GinkgoHelper()
-	return predictorIn(ctx, served, name, spec)
+	return createPredictorIn(ctx, served, name, spec)
 }
 
-func predictorIn(ctx SpecContext, namespace, name, spec string) *v1alpha1.Predictor {
+func createPredictorIn(ctx SpecContext, namespace, name, spec string) *v1alpha1.Predictor {
 	GinkgoHelper()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	read(&p.Spec, spec)
+	unmarshal(&p.Spec, spec)
 	create(ctx, namespace, p)
 	return p
 }
 
-// service creates an InferenceService in ModelMesh mode.
-func service(ctx SpecContext, namespace, name, predictor string) *v1beta1.InferenceService {
+// createInferenceService creates an InferenceService in ModelMesh mode.
+func createInferenceService(ctx SpecContext, namespace, name, predictor string) *v1beta1.InferenceService {
 	GinkgoHelper()
 	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh},
 	}}
-	read(&s.Spec.Predictor, predictor)
+	unmarshal(&s.Spec.Predictor, predictor)
 	create(ctx, namespace, s)
 	return s
 }
 
-// state has the fields of a status that the documented behaviours use.
+// state holds the fields of a status that are documented in docs/behaviours.
 type state struct {
 	available      bool
 	active, target v1alpha1.ModelState
@@ -133,9 +132,9 @@ func stateOf(s v1alpha1.PredictorStatus) state {
 }
 
 var (
-	fresh  = state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.UpToDate}
-	ready  = state{true, v1alpha1.Loaded, v1alpha1.NoState, v1alpha1.UpToDate}
-	broken = state{false, v1alpha1.FailedToLoad, v1alpha1.NoState, v1alpha1.UpToDate}
+	initialState = state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.UpToDate}
+	readyState   = state{true, v1alpha1.Loaded, v1alpha1.NoState, v1alpha1.UpToDate}
+	failedState  = state{false, v1alpha1.FailedToLoad, v1alpha1.NoState, v1alpha1.UpToDate}
 )
 
 // waitForState waits until a Predictor has a state.
@@ -157,21 +156,21 @@ func waitForFailure(ctx SpecContext, p *v1alpha1.Predictor, reason v1alpha1.Fail
 // vmodels returns the names of the vmodels of a namespace in etcd.
 func vmodels(ctx SpecContext, namespace string) []string {
 	GinkgoHelper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
+	etcdClient, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = c.Close() }() // a read-only client
-	response, err := c.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	defer func() { _ = etcdClient.Close() }() // a read-only client
+	response, err := etcdClient.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	Expect(err).NotTo(HaveOccurred())
 	names := []string{}
 	for _, kv := range response.Kvs {
-		if place, name, found := strings.Cut(string(kv.Key), "/vmodels/"); found && strings.Contains(place, "/mm_ns/"+namespace+"/") {
+		if keyPrefix, name, found := strings.Cut(string(kv.Key), "/vmodels/"); found && strings.Contains(keyPrefix, "/mm_ns/"+namespace+"/") {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// calls returns the number of calls to the routing layer of a namespace.
+// calls returns the number of calls that the routing layer of a namespace received.
 func calls(namespace string) int {
 	sum := 0
 	for _, n := range network.Calls(namespace) {

@@ -28,8 +28,8 @@ func deploymentNames(ctx SpecContext, g Gomega, namespace string) []string {
 	return names
 }
 
-var _ = Describe("Next to the controller of KServe", Serial, Label("nightly"), func() {
-	It("the deployment mode of an InferenceService selects who serves it", func(ctx SpecContext) {
+var _ = Describe("InferenceServices next to the controller of KServe", Serial, Label("nightly"), func() {
+	It("are served by the controller that their deployment mode selects", func(ctx SpecContext) {
 		process, err := peers.StartKServe(ctx, env.Instance, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
@@ -37,37 +37,37 @@ var _ = Describe("Next to the controller of KServe", Serial, Label("nightly"), f
 			Expect(process.Stop(ctx)).To(Succeed())
 		})
 		kserve := operator.User(types.NamespacedName{Namespace: "kserve", Name: "kserve-controller-manager"})
-		ns := namespace(ctx, "kserve")
-		create(ctx, ns, runtime("many", "sklearn:1"))
+		ns := createNamespace(ctx, "kserve")
+		create(ctx, ns, newRuntime("many", "sklearn:1"))
 		single := &v1alpha1.ServingRuntime{}
 		single.Name = "one"
-		read(&single.Spec, `{containers: [{name: kserve-container, image: 'registry.example.com/one:1'}], supportedModelFormats: [{name: custom, version: "1", autoSelect: true}]}`)
+		unmarshal(&single.Spec, `{containers: [{name: kserve-container, image: 'registry.example.com/one:1'}], supportedModelFormats: [{name: custom, version: "1", autoSelect: true}]}`)
 		create(ctx, ns, single)
-		meshed := service(ctx, ns, "meshed", `{model: {modelFormat: {name: sklearn}, storageUri: 's3://bucket/meshed'}}`)
+		meshed := createInferenceService(ctx, ns, "meshed", `{model: {modelFormat: {name: sklearn}, storageUri: 's3://bucket/meshed'}}`)
 		raw := framework.Manifest(`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: raw, namespace: %s,
 			annotations: {serving.kserve.io/deploymentMode: Standard}}, spec: {predictor: {model: {runtime: one, modelFormat: {name: custom}}}}}`, ns)
 		create(ctx, ns, raw)
 
 		By("serving both")
-		becomesReady(ctx, meshed)
+		waitReady(ctx, meshed)
 		env.WaitFor(ctx, raw, func(g Gomega) {
-			ready, _, _ := unstructured.NestedSlice(raw.Object, "status", "conditions")
-			g.Expect(ready).To(ContainElement(And(HaveKeyWithValue("type", "PredictorReady"), HaveKeyWithValue("status", "True"))))
+			conditions, _, _ := unstructured.NestedSlice(raw.Object, "status", "conditions")
+			g.Expect(conditions).To(ContainElement(And(HaveKeyWithValue("type", "PredictorReady"), HaveKeyWithValue("status", "True"))))
 		})
 		Eventually(func(g Gomega) {
 			g.Expect(deploymentNames(ctx, g, ns)).To(Equal([]string{"modelmesh-serving-many", "raw-predictor"}))
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.WaitNoRequests(ctx, env.RequestsIn(kserve, ns), quiet, waitTimeout)
 
-		By("reading who wrote what")
+		By("checking which controller wrote which object")
 		written := env.Since(0).Where(func(e framework.Entry) bool { return e.Namespace == ns && e.Resource == "inferenceservices" }).Writes()
 		Expect(written.ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Name == "raw" })).To(BeEmpty())
 		Expect(written.ByUser(kserve).Where(func(e framework.Entry) bool { return e.Name == "meshed" && e.Subresource != "status" })).To(BeEmpty())
 		Expect(meshed.Finalizers).To(BeEmpty())
 		Expect(raw.GetFinalizers()).To(ConsistOf("inferenceservice.finalizers"))
 
-		By("restarting the manager: nobody corrects the status of the other")
+		By("restarting the manager, which keeps the status")
 		env.Get(ctx, meshed)
 		version := meshed.ResourceVersion
 		manager.Restart(ctx)
@@ -76,5 +76,5 @@ var _ = Describe("Next to the controller of KServe", Serial, Label("nightly"), f
 		Expect(meshed.ResourceVersion).To(Equal(version))
 		env.Delete(ctx, meshed, raw)
 		env.WaitDeleted(ctx, meshed, raw)
-	}, NodeTimeout(framework.StartTimeout)) // which builds KServe, if nobody did
+	}, NodeTimeout(framework.StartTimeout)) // includes building KServe
 })

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	specTimeout = 4 * time.Minute
-	waitTimeout = 90 * time.Second
-	poll        = 100 * time.Millisecond
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	specTimeout  = 4 * time.Minute
+	waitTimeout  = 90 * time.Second
+	pollInterval = 100 * time.Millisecond
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = time.Second
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"
 )
 
 // All specs share one control plane with the APIs of KServe, one manager with exactly the shipped permissions, and one fake of the routing
-// layers, behind pods that fake nodes make ready. Most share one namespace with runtimes, and each has its own models. Specs that stop the
+// layers, whose pods run on fake nodes. Most share one namespace with runtimes, and each has its own models. Specs that stop the
 // manager are serial.
 var (
 	env     *framework.Env
@@ -36,7 +36,7 @@ var (
 	network *modelmesh.Network
 	etcd    *modelmesh.Etcd
 	gates   = newGates()
-	// served is the namespace with runtimes.
+	// served is the shared namespace with runtimes.
 	served string
 )
 
@@ -57,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Data:       map[string]string{"config.yaml": "podsPerRuntime: 1\nscaleToZero: {enabled: false}\nrestProxy: {enabled: true}\n"},
 	})).To(Succeed())
 	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(waitTimeout).
-		Should(Succeed(), "discovery follows a moment after the definition")
+		Should(Succeed(), "the API is served shortly after its CRD is created")
 	network, err = modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Loader: gates.load, Log: logr.Discard()})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(network.Stop(ctx)).To(Succeed()) })
@@ -65,13 +65,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Env:  network.Env(),
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
-	served = namespace(ctx, "served")
+	served = createNamespace(ctx, "served")
 	for _, r := range []*v1alpha1.ServingRuntime{
-		runtime("mlserver", "sklearn:0", "xgboost:1", "lightgbm:3", "fil"),
-		runtime("triton", "tensorflow:1", "keras:2", "onnx:1", "pytorch:1"),
-		runtime("ovms", "openvino_ir:opset1"),
+		newRuntime("mlserver", "sklearn:0", "xgboost:1", "lightgbm:3", "fil"),
+		newRuntime("triton", "tensorflow:1", "keras:2", "onnx:1", "pytorch:1"),
+		newRuntime("ovms", "openvino_ir:opset1"),
 	} {
 		create(ctx, served, r)
 	}
-	env.WaitIdle(manager.User, quiet, waitTimeout) // a load ends with its pod, and the first pods are replaced once
+	env.WaitIdle(manager.User, quiet, waitTimeout) // the first pods are replaced once, which would interrupt loads
 }, NodeTimeout(framework.StartTimeout))

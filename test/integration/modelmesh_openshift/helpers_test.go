@@ -26,107 +26,107 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func settings(text string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: objectMeta(own, "model-serving-config"), Data: map[string]string{"config.yaml": text}}
+func settingsConfigMap(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: objectMeta(operatorNamespace, "model-serving-config"), Data: map[string]string{"config.yaml": text}}
 }
 
-// ovms creates a runtime like the dashboard, whose pods fit on no node. The pairs are annotations.
-func ovms(ctx context.Context, namespace string, pairs ...string) *v1alpha1.ServingRuntime {
+// createRuntime creates a runtime as the dashboard does. Its node selector matches no node. The pairs are keys and values of annotations.
+func createRuntime(ctx context.Context, namespace string, pairs ...string) *v1alpha1.ServingRuntime {
 	GinkgoHelper()
-	r := &v1alpha1.ServingRuntime{ObjectMeta: objectMeta(namespace, "ovms"), Spec: v1alpha1.ServingRuntimeSpec{
+	runtime := &v1alpha1.ServingRuntime{ObjectMeta: objectMeta(namespace, "ovms"), Spec: v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"), ProtocolVersions: []string{"grpc-v1"},
 		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", Version: new("1"), AutoSelect: new(true)}},
 		BuiltInAdapter:        &v1alpha1.BuiltInAdapter{ServerType: "ovms", RuntimeManagementPort: 8888},
 		Containers:            []corev1.Container{{Name: "ovms", Image: "registry.example.com/ovms:1"}},
-		NodeSelector:          map[string]string{"example.com/none": "such"},
+		NodeSelector:          map[string]string{"example.com/none": "true"},
 	}}
-	r.Annotations = map[string]string{}
+	runtime.Annotations = map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
-		r.Annotations[pairs[i]] = pairs[i+1]
+		runtime.Annotations[pairs[i]] = pairs[i+1]
 	}
-	Expect(env.Admin.Create(ctx, r)).To(Succeed())
-	return r
+	Expect(env.Admin.Create(ctx, runtime)).To(Succeed())
+	return runtime
 }
 
-// runtimeNamed returns a reference to an existing runtime.
+// runtimeNamed returns a runtime with only a namespace and a name.
 func runtimeNamed(namespace, name string) *v1alpha1.ServingRuntime {
 	return &v1alpha1.ServingRuntime{ObjectMeta: objectMeta(namespace, name)}
 }
 
-// annotate sets annotations of an object; nil removes one.
-func annotate(ctx context.Context, o client.Object, annotations map[string]any) {
+// patchAnnotations sets annotations of an object; a nil value removes an annotation.
+func patchAnnotations(ctx context.Context, o client.Object, annotations map[string]any) {
 	GinkgoHelper()
 	env.Patch(ctx, o, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
-// inference creates an InferenceService in ModelMesh mode.
-func inference(ctx context.Context, namespace, name string, finalizers ...string) *v1beta1.InferenceService {
+// createInferenceService creates an InferenceService in ModelMesh mode.
+func createInferenceService(ctx context.Context, namespace, name string, finalizers ...string) *v1beta1.InferenceService {
 	GinkgoHelper()
-	s := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name), Spec: v1beta1.InferenceServiceSpec{Predictor: v1beta1.PredictorSpec{
+	service := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name), Spec: v1beta1.InferenceServiceSpec{Predictor: v1beta1.PredictorSpec{
 		Model: &v1beta1.ModelSpec{
 			ModelFormat:        v1beta1.ModelFormat{Name: "onnx", Version: new("1")},
 			PredictorExtension: v1beta1.PredictorExtension{Storage: &v1beta1.ModelStorage{Key: new("aws"), Path: new("onnx/" + name)}},
 		},
 	}}}
-	s.Annotations, s.Finalizers = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}, finalizers
-	Expect(env.Admin.Create(ctx, s)).To(Succeed())
-	return s
+	service.Annotations, service.Finalizers = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}, finalizers
+	Expect(env.Admin.Create(ctx, service)).To(Succeed())
+	return service
 }
 
-// connection creates a data connection like the dashboard.
-func connection(ctx context.Context, namespace, name, endpoint string) *corev1.Secret {
+// createConnection creates a data connection as the dashboard does.
+func createConnection(ctx context.Context, namespace, name, endpoint string) *corev1.Secret {
 	GinkgoHelper()
-	s := &corev1.Secret{ObjectMeta: objectMeta(namespace, name), StringData: map[string]string{
+	secret := &corev1.Secret{ObjectMeta: objectMeta(namespace, name), StringData: map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_S3_ENDPOINT": endpoint, "AWS_S3_BUCKET": "models", "AWS_DEFAULT_REGION": "here",
 	}}
-	s.Labels = map[string]string{openshift.LabelManaged: "true", openshift.LabelDashboard: "true"}
-	s.Annotations = map[string]string{openshift.AnnotationConnection: "s3"}
-	Expect(env.Admin.Create(ctx, s)).To(Succeed())
-	return s
+	secret.Labels = map[string]string{openshift.LabelManaged: "true", openshift.LabelDashboard: "true"}
+	secret.Annotations = map[string]string{openshift.AnnotationConnection: "s3"}
+	Expect(env.Admin.Create(ctx, secret)).To(Succeed())
+	return secret
 }
 
-func deployment(namespace string) *appsv1.Deployment {
+func deploymentOf(namespace string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: objectMeta(namespace, "modelmesh-serving-ovms")}
 }
 
-func service(namespace string) *corev1.Service {
+func serviceOf(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: objectMeta(namespace, "modelmesh-serving")}
 }
 
-func route(namespace, name string) *unstructured.Unstructured {
+func routeOf(namespace, name string) *unstructured.Unstructured {
 	return framework.Unstructured(capability.Route, namespace, name)
 }
 
-func serviceAccount(namespace string) *corev1.ServiceAccount {
+func serviceAccountOf(namespace string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: objectMeta(namespace, authproxy.DefaultServiceAccount)}
 }
 
-func delegator(namespace string) *rbacv1.ClusterRoleBinding {
+func authDelegatorBinding(namespace string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: objectMeta("", namespace+"-modelmesh-serving-sa-auth-delegator")}
 }
 
-func cookie(namespace string) *corev1.Secret {
+func cookieSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: objectMeta(namespace, authproxy.CookieSecret)}
 }
 
-func storage(namespace string) *corev1.Secret {
+func storageSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: objectMeta(namespace, "storage-config")}
 }
 
-func prometheus(namespace string) *rbacv1.RoleBinding {
+func prometheusBinding(namespace string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: objectMeta(namespace, "prometheus-ns-access")}
 }
 
-func policy(namespace string) *networkingv1.NetworkPolicy {
+func networkPolicy(namespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(namespace, "modelmesh-runtimes")}
 }
 
 // namespaceObjects returns the objects for the models of a namespace, except Routes and storage entries.
 func namespaceObjects(namespace string) []client.Object {
-	return []client.Object{serviceAccount(namespace), delegator(namespace), cookie(namespace), prometheus(namespace), policy(namespace)}
+	return []client.Object{serviceAccountOf(namespace), authDelegatorBinding(namespace), cookieSecret(namespace), prometheusBinding(namespace), networkPolicy(namespace)}
 }
 
-// waitManaged waits until objects have the labels of the operator.
+// waitManaged waits until objects have the component label of the operator.
 func waitManaged(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -136,15 +136,15 @@ func waitManaged(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// spec returns a field of a Route's spec.
-func spec(r *unstructured.Unstructured, path ...string) any {
+// routeSpecField returns a field of a Route's spec.
+func routeSpecField(r *unstructured.Unstructured, path ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(r.Object, append([]string{"spec"}, path...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return value
 }
 
-// entries returns the storage entries of a namespace.
-func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
+// storageEntries returns the storage entries of a namespace.
+func storageEntries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for name, text := range s.Data {
 		members := map[string]string{}
@@ -154,26 +154,26 @@ func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	return out
 }
 
-// requests returns the writes and live reads of the manager in a namespace since a position in the log.
-func requests(start framework.AuditPosition, namespace string) framework.Entries {
+// requestsFor returns the writes and live reads of the manager in a namespace since a position in the audit log.
+func requestsFor(start framework.AuditPosition, namespace string) framework.Entries {
 	return framework.UnexpectedWhenIdle(env.Since(start), manager.User).Where(func(e framework.Entry) bool {
-		return e.Namespace == namespace || e.Name == delegator(namespace).Name
+		return e.Namespace == namespace || e.Name == authDelegatorBinding(namespace).Name
 	})
 }
 
-// waitSettled waits until nothing is sent for a namespace.
-func waitSettled(ctx context.Context, namespace string) {
+// waitNoRequestsFor waits until the manager sends no more requests for a namespace.
+func waitNoRequestsFor(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.WaitNoRequests(ctx, func(start framework.AuditPosition) framework.Entries { return requests(start, namespace) }, quiet, waitTimeout)
+	env.WaitNoRequests(ctx, func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, quiet, waitTimeout)
 }
 
 // expectNoRequestsFor checks that the manager sends no requests for a namespace.
 func expectNoRequestsFor(namespace string) {
 	GinkgoHelper()
-	env.ExpectNoRequests(func(start framework.AuditPosition) framework.Entries { return requests(start, namespace) }, quiet)
+	env.ExpectNoRequests(func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, quiet)
 }
 
-// expectNotForbidden checks that no request in a namespace was refused since a position in the log.
+// expectNotForbidden checks that no request of the manager in a namespace was forbidden since a position in the audit log.
 func expectNotForbidden(start framework.AuditPosition, namespace string) {
 	GinkgoHelper()
 	Expect(env.Since(start).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {

@@ -17,10 +17,12 @@ import (
 const (
 	specTimeout = 4 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = time.Second
-	// own is the namespace of the manager, monitoring that of the platform's Prometheus.
-	own, monitoring = "opendatahub", "platform-monitoring"
+	// operatorNamespace is the namespace of the manager.
+	operatorNamespace = "opendatahub"
+	// monitoringNamespace is the namespace of the Prometheus of the platform.
+	monitoringNamespace = "platform-monitoring"
 )
 
 // All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped permissions; each has its own
@@ -37,14 +39,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-openshift", cluster.OpenShift, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
 	env.DisableWebhooks(ctx)
-	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
-	Expect(env.Admin.Create(ctx, settings("scaleToZero: {gracePeriodSeconds: 1}"))).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
+	Expect(env.Admin.Create(ctx, settingsConfigMap("scaleToZero: {gracePeriodSeconds: 1}"))).To(Succeed())
 	for _, list := range []client.ObjectList{&v1alpha1.ServingRuntimeList{}, &v1beta1.InferenceServiceList{}, &v1alpha1.PredictorList{}} {
 		Eventually(func() error { return env.Admin.List(ctx, list) }).WithContext(ctx).WithTimeout(waitTimeout).
-			Should(Succeed(), "discovery follows a moment after the definition")
+			Should(Succeed(), "the API is served shortly after its CRD is created")
 	}
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
-		Env:  []string{"MONITORING_NAMESPACE=" + monitoring},
+		Env:  []string{"MONITORING_NAMESPACE=" + monitoringNamespace},
 	})
 }, NodeTimeout(framework.StartTimeout))

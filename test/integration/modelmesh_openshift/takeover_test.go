@@ -24,10 +24,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// recording has the objects of the replaced operator on a cluster other than OpenShift.
+// recording is the file with the objects that the legacy controller created in a cluster other than OpenShift.
 const recording = "../../../controllers/modelmesh/resources/testdata/recordings/builtin-triton-scaled-to-zero.yaml"
 
-// sidecar is the container that the Open Data Hub build of the replaced operator added to each pod; NAMESPACE is a placeholder.
+// sidecar is the container that the Open Data Hub build of the legacy controller added to each pod; NAMESPACE is a placeholder.
 const sidecar = `
 name: oauth-proxy
 image: registry.example.com/oauth-proxy@sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415
@@ -65,31 +65,31 @@ volumeMounts:
 - {name: proxy-tls, mountPath: /etc/tls/private}
 `
 
-// guarded adds the changes of the Open Data Hub build to a recorded Deployment.
-func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment {
+// withSidecar returns a recorded Deployment with the changes of the Open Data Hub build.
+func withSidecar(o *unstructured.Unstructured, namespace string) *appsv1.Deployment {
 	GinkgoHelper()
-	var d appsv1.Deployment
+	var deployment appsv1.Deployment
 	text, err := json.Marshal(o.Object)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(json.Unmarshal(text, &d)).To(Succeed())
-	var c corev1.Container
-	Expect(yaml.UnmarshalStrict([]byte(sidecar), &c)).To(Succeed())
-	for i, arg := range c.Args {
-		c.Args[i] = strings.ReplaceAll(arg, "NAMESPACE", namespace)
+	Expect(json.Unmarshal(text, &deployment)).To(Succeed())
+	var container corev1.Container
+	Expect(yaml.UnmarshalStrict([]byte(sidecar), &container)).To(Succeed())
+	for i, arg := range container.Args {
+		container.Args[i] = strings.ReplaceAll(arg, "NAMESPACE", namespace)
 	}
-	pod := &d.Spec.Template.Spec
-	pod.Containers = slices.Insert(pod.Containers, 1, c)
+	pod := &deployment.Spec.Template.Spec
+	pod.Containers = slices.Insert(pod.Containers, 1, container)
 	pod.Volumes = slices.Insert(pod.Volumes, 0, corev1.Volume{Name: "proxy-tls", VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: "model-serving-proxy-tls"},
 	}})
 	pod.ServiceAccountName = "modelmesh-serving-sa"
-	d.Spec.Replicas = new(int32(2))
-	return &d
+	deployment.Spec.Replicas = new(int32(2))
+	return &deployment
 }
 
-// createLegacyObjects creates the objects of the replaced operator in a namespace with its field manager: of the Open Data Hub build with the sidecar, or
-// of the build without it.
-func createLegacyObjects(ctx context.Context, ns string, withGuard bool) {
+// createLegacyObjects creates the objects of the legacy controller in a namespace: of its Open Data Hub build, which adds the sidecar, or of its
+// upstream build.
+func createLegacyObjects(ctx context.Context, ns string, hasSidecar bool) {
 	GinkgoHelper()
 	namespace := framework.NamespaceNamed(ns)
 	env.Get(ctx, namespace)
@@ -103,29 +103,29 @@ func createLegacyObjects(ctx context.Context, ns string, withGuard bool) {
 		var stored client.Object = o
 		switch o.GetKind() {
 		case "ServiceMonitor", "ConfigMap", "Secret":
-			continue // recorded only for the reader
+			continue // recorded for reference only
 		case "Service":
 			Expect(unstructured.SetNestedField(o.Object, "None", "spec", "clusterIP")).To(Succeed())
 			unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
 		case "Deployment":
-			if withGuard {
-				stored = guarded(o, ns)
+			if hasSidecar {
+				stored = withSidecar(o, ns)
 			}
 		}
-		createByLegacy(ctx, stored)
+		createAsLegacy(ctx, stored)
 		owners[stored.GetName()] = stored.GetUID()
 	}
 }
 
-// createByLegacy creates objects with the field manager of both builds of the replaced operator.
-func createByLegacy(ctx context.Context, objects ...client.Object) {
+// createAsLegacy creates objects with the field manager of both builds of the legacy controller.
+func createAsLegacy(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
 		Expect(env.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed(), "%T %s", o, o.GetName())
 	}
 }
 
-// waitRevision waits until the Deployment of plant has a revision.
+// waitRevision waits until the Deployment of the recorded runtime has a revision, which each rollout increments.
 func waitRevision(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-triton-a")}
@@ -135,16 +135,16 @@ func waitRevision(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	return d
 }
 
-// firstWrite returns the first write of the manager to an object since a position in the log.
+// firstWrite returns the first write of the manager to an object since a position in the audit log.
 func firstWrite(start framework.AuditPosition, ns, resource, name string) framework.Entry {
 	GinkgoHelper()
-	writes := requests(start, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
+	writes := requestsFor(start, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
 	Expect(writes).NotTo(BeEmpty(), "%s %s", resource, name)
 	return writes[0]
 }
 
-// waitMeshUnreachable waits until the status of a model reports that its mesh, which has no running pod, does not respond. This is the last write,
-// some seconds after the first call.
+// waitMeshUnreachable waits until the status of a model reports that its mesh, which has no running pod, does not respond. The manager writes
+// this some seconds after the first call, and nothing afterwards.
 func waitMeshUnreachable(ctx context.Context, model *v1beta1.InferenceService) {
 	GinkgoHelper()
 	env.WaitFor(ctx, model, func(g Gomega) {
@@ -155,47 +155,47 @@ func waitMeshUnreachable(ctx context.Context, model *v1beta1.InferenceService) {
 }
 
 var _ = Describe("A take-over from Open Data Hub", Serial, func() {
-	It("rolls each guarded pod once, for a random key, and no other [M7] [O2] [O4] [O7]", func(ctx SpecContext) {
+	It("replaces pods with a sidecar once, for a random cookie key, and no other pods [M7] [O2] [O4] [O7]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
-		guards, open := []string{env.Namespace(ctx, "project", "modelmesh-enabled", "true"), env.Namespace(ctx, "project", "modelmesh-enabled", "true")}, env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		models, before := map[string]*v1beta1.InferenceService{}, map[string]*appsv1.Deployment{}
-		for _, ns := range append(guards, open) {
-			createLegacyObjects(ctx, ns, ns != open)
-			models[ns] = inference(ctx, ns, "digits")
-			before[ns] = waitRevision(ctx, ns, "1")
+		sidecarNamespaces, plainNamespace := []string{env.Namespace(ctx, "project", "modelmesh-enabled", "true"), env.Namespace(ctx, "project", "modelmesh-enabled", "true")}, env.Namespace(ctx, "project", "modelmesh-enabled", "true")
+		models, originals := map[string]*v1beta1.InferenceService{}, map[string]*appsv1.Deployment{}
+		for _, ns := range append(sidecarNamespaces, plainNamespace) {
+			createLegacyObjects(ctx, ns, ns != plainNamespace)
+			models[ns] = createInferenceService(ctx, ns, "digits")
+			originals[ns] = waitRevision(ctx, ns, "1")
 		}
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		keys := map[string]bool{}
-		for _, ns := range guards {
-			d := waitRevision(ctx, ns, "2")
-			waitManaged(ctx, d, service(ns))
+		for _, ns := range sidecarNamespaces {
+			deployment := waitRevision(ctx, ns, "2")
+			waitManaged(ctx, deployment, serviceOf(ns))
 			env.WaitExists(ctx, namespaceObjects(ns)...)
-			c := cookie(ns)
-			env.Get(ctx, c)
-			Expect(c.Data["cookie_secret"]).To(HaveLen(44))
-			keys[string(c.Data["cookie_secret"])] = true
-			proxy := framework.Container(d, "oauth-proxy")
+			cookie := cookieSecret(ns)
+			env.Get(ctx, cookie)
+			Expect(cookie.Data["cookie_secret"]).To(HaveLen(44))
+			keys[string(cookie.Data["cookie_secret"])] = true
+			proxy := framework.Container(deployment, "oauth-proxy")
 			Expect(proxy).NotTo(BeNil())
 			Expect(proxy.Args).NotTo(ContainElement(ContainSubstring("cookie-secret"))) // [A-13]
-			Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", c.Name)))
-			r := runtimeNamed(ns, "triton-a")
-			env.Get(ctx, r)
-			env.WaitForEvent(ctx, r, runtimes.ReasonReplaced, "a public cookie key; the new key is in Secret "+c.Name)
-			s := service(ns)
-			env.Get(ctx, s)
-			Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
-			Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
-			Expect(firstWrite(start, ns, "secrets", c.Name).At).To(BeTemporally("<", firstWrite(start, ns, "deployments", d.Name).At), "the key comes first")
+			Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", cookie.Name)))
+			runtime := runtimeNamed(ns, "triton-a")
+			env.Get(ctx, runtime)
+			env.WaitForEvent(ctx, runtime, runtimes.ReasonReplaced, "a public cookie key; the new key is in Secret "+cookie.Name)
+			service := serviceOf(ns)
+			env.Get(ctx, service)
+			Expect(service.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
+			Expect(service.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
+			Expect(firstWrite(start, ns, "secrets", cookie.Name).At).To(BeTemporally("<", firstWrite(start, ns, "deployments", deployment.Name).At), "the key must be written before the Deployment")
 		}
-		Expect(keys).To(HaveLen(len(guards)), "each namespace has its own key")
-		kept := waitRevision(ctx, open, "1")
-		waitManaged(ctx, kept)
-		Expect(kept.Spec.Template).To(Equal(before[open].Spec.Template), "pods without a guard roll")
-		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(keys).To(HaveLen(len(sidecarNamespaces)), "each namespace has its own key")
+		unchanged := waitRevision(ctx, plainNamespace, "1")
+		waitManaged(ctx, unchanged)
+		Expect(unchanged.Spec.Template).To(Equal(originals[plainNamespace].Spec.Template), "pods without a sidecar must not be replaced")
+		Expect(unchanged.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
 		for ns, model := range models {
 			waitMeshUnreachable(ctx, model)
-			waitSettled(ctx, ns)
+			waitNoRequestsFor(ctx, ns)
 			expectNotForbidden(start, ns)
 			expectNoRequestsFor(ns)
 		}
@@ -204,25 +204,25 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		start = env.AuditPosition()
 		manager.Restart(ctx)
 		for ns := range models {
-			Eventually(func() framework.Entries { return requests(start, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
-				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", service(ns).Name))), "the namespace is reconciled")
-			waitSettled(ctx, ns)
-			Expect(requests(start, ns).Writes()).To(BeEmpty())
+			Eventually(func() framework.Entries { return requestsFor(start, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
+				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", serviceOf(ns).Name))), "the namespace is reconciled")
+			waitNoRequestsFor(ctx, ns)
+			Expect(requestsFor(start, ns).Writes()).To(BeEmpty())
 		}
-		for _, ns := range guards {
+		for _, ns := range sidecarNamespaces {
 			waitRevision(ctx, ns, "2")
 		}
-		waitRevision(ctx, open, "1")
+		waitRevision(ctx, plainNamespace, "1")
 	}, NodeTimeout(specTimeout))
 
-	It("adopts the objects of the companion without recreating them", func(ctx SpecContext) {
+	It("adopts the objects of odh-model-controller without recreating them", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
-		connection(ctx, ns, "aws", "http://minio:9000")
-		model := inference(ctx, ns, "digits", openshift.Finalizer)
-		published, unpublished := route(ns, "digits"), route(ns, "letters")
-		letters := inference(ctx, ns, "letters")
+		createRuntime(ctx, ns, modelmesh.AnnotationRoute, "true")
+		createConnection(ctx, ns, "aws", "http://minio:9000")
+		model := createInferenceService(ctx, ns, "digits", openshift.Finalizer)
+		published, unpublished := routeOf(ns, "digits"), routeOf(ns, "letters")
+		letters := createInferenceService(ctx, ns, "letters")
 		for r, owner := range map[*unstructured.Unstructured]*v1beta1.InferenceService{published: model, unpublished: letters} {
 			r.SetLabels(map[string]string{openshift.LabelInferenceService: owner.Name})
 			r.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind("InferenceService"))})
@@ -230,16 +230,16 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			Expect(unstructured.SetNestedField(r.Object, "Service", "spec", "to", "kind")).To(Succeed())
 			Expect(unstructured.SetNestedField(r.Object, "modelmesh-serving", "spec", "to", "name")).To(Succeed())
 		}
-		account, binding, entries := serviceAccount(ns), delegator(ns), storage(ns)
+		account, binding, entries := serviceAccountOf(ns), authDelegatorBinding(ns), storageSecret(ns)
 		account.Labels = map[string]string{"app": "model-mesh"}
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
 		binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}
 		entries.Labels, entries.StringData = map[string]string{openshift.LabelManaged: "true"}, map[string]string{"old": "{}"}
 		all := []client.Object{account, binding, entries, published, unpublished}
-		createByLegacy(ctx, all...)
-		made := map[client.Object]types.UID{}
+		createAsLegacy(ctx, all...)
+		uids := map[client.Object]types.UID{}
 		for _, o := range all {
-			made[o] = o.GetUID()
+			uids[o] = o.GetUID()
 		}
 		By("unpublishing a model")
 		env.Patch(ctx, letters, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"runtime": "elsewhere"}}}})
@@ -248,10 +248,10 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		env.WaitDeleted(ctx, unpublished)
 		waitManaged(ctx, account, binding, entries, published)
 		for _, o := range all[:4] {
-			Expect(o.GetUID()).To(Equal(made[o]), "%T %s is a new one", o, o.GetName())
+			Expect(o.GetUID()).To(Equal(uids[o]), "%T %s was recreated", o, o.GetName())
 		}
-		Expect(spec(published, "host")).To(Equal("digits.apps.example.com"))
-		Expect(spec(published, "path")).To(Equal("/v2/models/digits"))
+		Expect(routeSpecField(published, "host")).To(Equal("digits.apps.example.com"))
+		Expect(routeSpecField(published, "path")).To(Equal("/v2/models/digits"))
 		env.WaitFor(ctx, entries, func(g Gomega) {
 			g.Expect(entries.Data).To(HaveLen(1))
 			g.Expect(entries.Data).To(HaveKey("aws"))

@@ -25,19 +25,21 @@ const (
 	quiet       = time.Second
 )
 
-// One control plane that serves no optional API at first, and one manager whose permissions on the children of runtimes are limited to its
+// The control plane serves no optional API at first. The permissions of the manager on the child objects of runtimes are limited to its
 // namespace.
 var (
 	env     *framework.Env
 	manager *framework.Manager
 )
 
-func TestModelMeshPlain(t *testing.T) { framework.Run(t, "ModelMesh in one namespace, before KServe") }
+func TestModelMeshPlain(t *testing.T) {
+	framework.Run(t, "ModelMesh in one namespace, installed before KServe")
+}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-plain", cluster.Bare, framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("test/integration/modelmesh_plain/testdata/one-namespace"))
 	env.DisableWebhooks(ctx)
-	labels := map[string]string{"of": "the-manager"}
+	labels := map[string]string{"app": "controller"}
 	Expect(env.Admin.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "controller"}, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
@@ -50,38 +52,38 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(framework.StartTimeout))
 
 var _ = Describe("The namespace of the manager", func() {
-	It("is served as the only component, with only its permissions, once KServe is installed", func(ctx SpecContext) {
+	It("is served with only the permissions in that namespace when KServe is installed later", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		at := func(name string) metav1.ObjectMeta {
+		objectMeta := func(name string) metav1.ObjectMeta {
 			return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}
 		}
-		service := &corev1.Service{ObjectMeta: at("modelmesh-serving")}
+		service := &corev1.Service{ObjectMeta: objectMeta("modelmesh-serving")}
 		env.WaitExists(ctx, service)
 		Expect(metav1.GetControllerOf(service)).To(HaveField("Name", "controller"))
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 
 		By("installing KServe")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
-		otherNamespace := env.Namespace(ctx, "elsewhere")
+		otherNamespace := env.Namespace(ctx, "other")
 		env.SetLabel(ctx, framework.NamespaceNamed(otherNamespace), "modelmesh-enabled", "true")
 		spec := v1alpha1.ServingRuntimeSpec{
-			MultiModel: new(true), GRPCEndpoint: new("port:8085"), NodeSelector: map[string]string{"example.com/none": "such"},
+			MultiModel: new(true), GRPCEndpoint: new("port:8085"), NodeSelector: map[string]string{"example.com/none": "true"},
 			SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", AutoSelect: new(true)}},
 			Containers:            []corev1.Container{{Name: "server", Image: "registry.example.com/server:1"}},
 		}
 		for _, object := range []client.Object{
-			&v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: "of-the-cluster"}, Spec: spec},
+			&v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: "cluster-wide"}, Spec: spec},
 			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: "r"}, Spec: spec},
 			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "r", Annotations: map[string]string{
 				"serving.kserve.io/autoscalerClass": "hpa"}}, Spec: spec},
 		} {
 			Eventually(func() error { return env.Admin.Create(ctx, object) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		}
-		model := &v1alpha1.Predictor{ObjectMeta: at("m")}
+		model := &v1alpha1.Predictor{ObjectMeta: objectMeta("m")}
 		model.Spec.ModelType.Name = "onnx"
 		Expect(env.Admin.Create(ctx, model)).To(Succeed())
-		served, scaled := &appsv1.Deployment{ObjectMeta: at("modelmesh-serving-r")}, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: at("modelmesh-serving-r")}
-		env.WaitExists(ctx, served, scaled, &corev1.ConfigMap{ObjectMeta: at("tc-config")})
+		deployment, autoscaler := &appsv1.Deployment{ObjectMeta: objectMeta("modelmesh-serving-r")}, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: objectMeta("modelmesh-serving-r")}
+		env.WaitExists(ctx, deployment, autoscaler, &corev1.ConfigMap{ObjectMeta: objectMeta("tc-config")})
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())

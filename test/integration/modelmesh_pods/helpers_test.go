@@ -26,7 +26,7 @@ import (
 
 const recordingsDir = "../../../controllers/modelmesh/resources/testdata/recordings"
 
-// recordings returns the names of the files with objects of the legacy operator.
+// recordings returns the names of the files with objects of the legacy controller.
 func recordings() []string {
 	files, err := filepath.Glob(filepath.Join(recordingsDir, "*.yaml"))
 	if err != nil || len(files) < 6 {
@@ -39,7 +39,7 @@ func recordings() []string {
 	return names
 }
 
-// recording holds the objects of the legacy operator for a runtime, moved to a namespace of the cluster.
+// recording holds a runtime and the Deployment that the legacy controller created for it, both in the namespace of the spec.
 type recording struct {
 	runtime    *unstructured.Unstructured
 	deployment *unstructured.Unstructured
@@ -64,11 +64,11 @@ func loadRecording(name, namespace string) recording {
 	}
 	r.runtime.SetNamespace(namespace)
 	r.deployment.SetNamespace(namespace)
-	view := &v1alpha1.ServingRuntime{}
-	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.runtime.Object, view)).To(Succeed())
+	servingRuntime := &v1alpha1.ServingRuntime{}
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.runtime.Object, servingRuntime)).To(Succeed())
 	r.in = resources.RuntimeInputs{
 		NamespaceInputs: resources.NamespaceInputs{Namespace: namespace, Settings: settings},
-		Form:            resources.Legacy, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec,
+		Form:            resources.Legacy, Name: servingRuntime.Name, Annotations: servingRuntime.Annotations, Spec: &servingRuntime.Spec,
 	}
 	live := &appsv1.Deployment{}
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.deployment.Object, live)).To(Succeed())
@@ -84,20 +84,20 @@ func loadRecording(name, namespace string) recording {
 	return r
 }
 
-// createLegacyRuntime creates the runtime of a recording and its Deployment as the replaced operator left them, and returns the owner.
+// createLegacyRuntime creates the runtime of a recording and its Deployment as the legacy controller did, and returns the runtime.
 func createLegacyRuntime(ctx context.Context, r recording) client.Object {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, r.runtime)).To(Succeed())
-	before, err := json.Marshal(r.deployment.Object)
+	lastApplied, err := json.Marshal(r.deployment.Object)
 	Expect(err).NotTo(HaveOccurred())
 	env.CreateRecording(ctx, []*unstructured.Unstructured{r.deployment}, framework.RecordingOptions{
-		Owner: r.runtime, Manager: modelmesh.LegacyManagers()[0], Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: string(before)},
+		Owner: r.runtime, Manager: modelmesh.LegacyManagers()[0], Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: string(lastApplied)},
 	})
 	return r.runtime
 }
 
-// deploymentOf returns the live Deployment of a runtime.
-func deploymentOf(ctx context.Context, in resources.RuntimeInputs) *appsv1.Deployment {
+// getDeployment returns the Deployment of a runtime.
+func getDeployment(ctx context.Context, in resources.RuntimeInputs) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{}
 	key := types.NamespacedName{Namespace: in.Namespace, Name: resources.DeploymentName(in.Settings.ServiceName, in.Name)}
@@ -105,8 +105,8 @@ func deploymentOf(ctx context.Context, in resources.RuntimeInputs) *appsv1.Deplo
 	return d
 }
 
-// applier returns a new applier, which has no state, as after a restart.
-func applier() *apply.Applier {
+// newApplier returns an applier without state, as after a restart of the manager.
+func newApplier() *apply.Applier {
 	return apply.New(apply.Options{
 		Client: env.Admin, Live: env.Admin, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 		LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
@@ -121,11 +121,11 @@ func applyDeployment(ctx context.Context, owner client.Object, in resources.Runt
 	GinkgoHelper()
 	built, err := resources.BuildDeployment(in)
 	Expect(err).NotTo(HaveOccurred())
-	return applier().Apply(ctx, owner, apply.Desired{{Config: built.Config, AdoptIf: adoptAny}})
+	return newApplier().Apply(ctx, owner, apply.Desired{{Config: built.Config, AdoptIf: adoptAny}})
 }
 
-// restrictedNamespace creates a namespace that enforces the restricted level of Pod Security.
-func restrictedNamespace(ctx context.Context) string {
+// createRestrictedNamespace creates a namespace that enforces the restricted level of Pod Security.
+func createRestrictedNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "restricted")
 	env.Patch(ctx, framework.NamespaceNamed(name), map[string]any{
@@ -141,13 +141,13 @@ func dryRunPod(ctx context.Context, in resources.RuntimeInputs) error {
 	Expect(err).NotTo(HaveOccurred())
 	text, err := json.Marshal(built.Config)
 	Expect(err).NotTo(HaveOccurred())
-	d := &appsv1.Deployment{}
-	Expect(json.Unmarshal(text, d)).To(Succeed())
+	deployment := &appsv1.Deployment{}
+	Expect(json.Unmarshal(text, deployment)).To(Succeed())
 	account := &corev1.ServiceAccount{}
 	Eventually(func() error {
 		return env.Admin.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: "default"}, account)
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
+	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
 	pod.Namespace, pod.GenerateName = in.Namespace, "try-"
 	return env.Admin.Create(ctx, pod, client.DryRunAll)
 }

@@ -22,26 +22,25 @@ import (
 
 var _ = Describe("Pods of runtimes", func() {
 	for _, base := range bases {
-		// Lists that are merged by a key have no duplicates, and all names and numbers are valid.
 		It("with "+base.name+" are accepted by the API server in both forms with every variant, and are not changed by a second apply [M41]", func(ctx SpecContext) {
 			for _, change := range changes {
 				for _, form := range []resources.Form{resources.Current, resources.Legacy} {
 					By(change.name)
 					in := inputs(env.Namespace(ctx, "pods"), base, change)
 					in.Form = form
-					owner := namespaceOf(ctx, in.Namespace)
+					owner := getNamespace(ctx, in.Namespace)
 					Expect(applyDeployment(ctx, owner, in)).To(Succeed())
-					first := deploymentOf(ctx, in)
+					first := getDeployment(ctx, in)
 					Expect(applyDeployment(ctx, owner, in)).To(Succeed())
-					second := deploymentOf(ctx, in)
+					second := getDeployment(ctx, in)
 					Expect(second.Generation).To(Equal(first.Generation))
 					Expect(second.Spec).To(Equal(first.Spec))
 				}
 			}
 		}, SpecTimeout(specTimeout))
 
-		It("with "+base.name+" are admitted by restricted Pod Security, and those of the legacy operator are not [M40]", func(ctx SpecContext) {
-			namespace := restrictedNamespace(ctx)
+		It("with "+base.name+" are admitted by restricted Pod Security, but those of the legacy controller are not [M40]", func(ctx SpecContext) {
+			namespace := createRestrictedNamespace(ctx)
 			for _, change := range changes {
 				By(change.name)
 				in := inputs(namespace, base, change)
@@ -55,7 +54,7 @@ var _ = Describe("Pods of runtimes", func() {
 	}
 
 	It("are rejected by restricted Pod Security if the author makes them run as root", func(ctx SpecContext) {
-		in := inputs(restrictedNamespace(ctx), bases[0], changes[0])
+		in := inputs(createRestrictedNamespace(ctx), bases[0], changes[0])
 		in.Restricted = true
 		in.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(false)}
 		Expect(dryRunPod(ctx, in)).To(MatchError(ContainSubstring("runAsNonRoot")))
@@ -67,15 +66,15 @@ var _ = Describe("Deployments of the legacy controller", func() {
 		It("are taken over without a rollout: "+name, func(ctx SpecContext) {
 			r := loadRecording(name, env.Namespace(ctx, "takeover"))
 			owner := createLegacyRuntime(ctx, r)
-			original := deploymentOf(ctx, r.in)
+			original := getDeployment(ctx, r.in)
 			takeOver(ctx, owner, r.in)
-			adopted := deploymentOf(ctx, r.in)
+			adopted := getDeployment(ctx, r.in)
 			Expect(adopted.Spec).To(Equal(original.Spec))
 			Expect(adopted.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
-			By("rolling the pods when the template gets the current form")
+			By("applying the current form, which replaces the pods")
 			r.in.Form = resources.Current
 			takeOver(ctx, owner, r.in)
-			Expect(deploymentOf(ctx, r.in).Spec.Template).NotTo(Equal(original.Spec.Template))
+			Expect(getDeployment(ctx, r.in).Spec.Template).NotTo(Equal(original.Spec.Template))
 		}, SpecTimeout(specTimeout))
 	}
 
@@ -88,7 +87,7 @@ var _ = Describe("Deployments of the legacy controller", func() {
 		for _, form := range []resources.Form{resources.Legacy, resources.Current} {
 			r.in.Form = form
 			takeOver(ctx, owner, r.in)
-			Expect(variablesOf(ctx, r.in)).To(And(HaveKeyWithValue("MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer"),
+			Expect(getVariables(ctx, r.in)).To(And(HaveKeyWithValue("MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer"),
 				HaveKeyWithValue("ANOTHER", "1"), HaveKeyWithValue("MM_KVSTORE_PREFIX", "mm")))
 		}
 	}, SpecTimeout(specTimeout))
@@ -97,7 +96,7 @@ var _ = Describe("Deployments of the legacy controller", func() {
 var _ = Describe("Objects of a namespace", func() {
 	It("are accepted by the API server, and not written after a restart", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "front")
-		owner := namespaceOf(ctx, namespace)
+		owner := getNamespace(ctx, namespace)
 		in := inputs(namespace, bases[2], changes[1])
 		in.Annotations = map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMaxScale: "3"}
 		scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
@@ -108,12 +107,12 @@ var _ = Describe("Objects of a namespace", func() {
 		var desired apply.Desired
 		desired.Add(resources.BuildService(namespaceInputs), resources.BuildServiceMonitor(namespaceInputs), constraints,
 			resources.BuildEtcdSecret("model-serving-etcd", namespace, data), resources.BuildAutoscaler(in, nil, scale))
-		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
-		applied := versions(ctx, desired)
-		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
-		Expect(versions(ctx, desired)).To(Equal(applied))
+		Expect(newApplier().Apply(ctx, owner, desired)).To(Succeed())
+		applied := getVersions(ctx, desired)
+		Expect(newApplier().Apply(ctx, owner, desired)).To(Succeed())
+		Expect(getVersions(ctx, desired)).To(Equal(applied))
 
-		By("checking the autoscaler of the legacy operator")
+		By("checking the autoscaler, which equals that of the legacy controller")
 		h := &autoscalingv2.HorizontalPodAutoscaler{}
 		Expect(env.Admin.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "modelmesh-serving-own"}, h)).To(Succeed())
 		Expect(h.Spec.Behavior.ScaleUp.Policies).To(HaveLen(2))
@@ -122,17 +121,17 @@ var _ = Describe("Objects of a namespace", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// namespaceOf returns the owner of objects that are shared by a namespace.
-func namespaceOf(ctx SpecContext, name string) client.Object {
+// getNamespace returns a namespace, which owns the objects that its runtimes share.
+func getNamespace(ctx SpecContext, name string) client.Object {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{}
 	Expect(env.Admin.Get(ctx, types.NamespacedName{Name: name}, namespace)).To(Succeed())
 	return namespace
 }
 
-// versions returns the resourceVersions of objects by kind. The status of HorizontalPodAutoscalers changes concurrently, so their applied
+// getVersions returns the resourceVersions of objects by kind. The status of HorizontalPodAutoscalers changes concurrently, so their applied
 // fields are returned instead.
-func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKind]string {
+func getVersions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKind]string {
 	GinkgoHelper()
 	all := map[schema.GroupVersionKind]string{}
 	for _, object := range desired {
@@ -148,30 +147,30 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 	return all
 }
 
-// takeOver applies the Deployment of a runtime, and retries on conflicts with writers of its status.
+// takeOver applies the Deployment of a runtime, and retries on conflicts with the Deployment controller.
 func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) {
 	GinkgoHelper()
-	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// addVariable adds a variable to the container of ModelMesh by an update of the whole object, as other operators do.
+// addVariable adds a variable to the container of ModelMesh by an update of the whole object, as other controllers do.
 func addVariable(ctx SpecContext, in resources.RuntimeInputs, name, value string) {
 	GinkgoHelper()
 	Eventually(func() error {
-		d := deploymentOf(ctx, in)
+		d := getDeployment(ctx, in)
 		for i := range d.Spec.Template.Spec.Containers {
 			if c := &d.Spec.Template.Spec.Containers[i]; c.Name == "mm" {
 				c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
 			}
 		}
 		return env.Admin.Update(ctx, d, client.FieldOwner("trustyai"))
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-func variablesOf(ctx SpecContext, in resources.RuntimeInputs) map[string]string {
+func getVariables(ctx SpecContext, in resources.RuntimeInputs) map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
-	for _, c := range deploymentOf(ctx, in).Spec.Template.Spec.Containers {
+	for _, c := range getDeployment(ctx, in).Spec.Template.Spec.Containers {
 		for _, v := range c.Env {
 			if c.Name == "mm" {
 				all[v.Name] = v.Value

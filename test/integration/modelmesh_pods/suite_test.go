@@ -13,8 +13,8 @@ import (
 const (
 	specTimeout = 3 * time.Minute
 	// waitTimeout is how long a new namespace may take to get its ServiceAccount.
-	waitTimeout = 90 * time.Second
-	poll        = 100 * time.Millisecond
+	waitTimeout  = 90 * time.Second
+	pollInterval = 100 * time.Millisecond
 )
 
 // The specs send the rendered objects of runtimes to an API server without a manager, to check validation, defaulting and Pod Security.

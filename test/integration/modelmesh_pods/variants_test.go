@@ -13,7 +13,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// variant is a change of a runtime or of its settings.
+// variant is a named change of the inputs for a runtime.
 type variant struct {
 	name   string
 	change func(*resources.RuntimeInputs)
@@ -45,15 +45,15 @@ var changes = []variant{
 	{"neither metrics nor REST", func(in *resources.RuntimeInputs) {
 		in.Settings.Metrics.Enabled, in.Settings.RESTProxy.Enabled = false, false
 	}},
-	{"kube-rbac-proxy", proxied(capability.Set{})},
-	{"the OAuth proxy", proxied(capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup))},
-	{"doubles", func(in *resources.RuntimeInputs) {
+	{"kube-rbac-proxy", withProxy(capability.Set{})},
+	{"the OAuth proxy", withProxy(capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup))},
+	{"duplicates", func(in *resources.RuntimeInputs) {
 		c := &in.Spec.Containers[0]
 		c.Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}, {Name: "A", Value: "2"}}
 		c.Ports = []corev1.ContainerPort{{ContainerPort: 7000}, {Name: "b", ContainerPort: 7000}, {Name: "c", ContainerPort: 7000, Protocol: "UDP"}}
 		in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{{Name: "MM_LABELS", Value: "x"}, {Name: "MM_LOCATION", Value: "rack"}}
 	}},
-	{"much of its own", func(in *resources.RuntimeInputs) {
+	{"most fields of the spec", func(in *resources.RuntimeInputs) {
 		c := &in.Spec.Containers[0]
 		in.Spec.Volumes = []corev1.Volume{{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}, {Name: modelmesh.ModelsVolume, MountPath: "/models"}}
@@ -74,7 +74,7 @@ var changes = []variant{
 	}},
 }
 
-func proxied(served capability.Set) func(*resources.RuntimeInputs) {
+func withProxy(served capability.Set) func(*resources.RuntimeInputs) {
 	return func(in *resources.RuntimeInputs) {
 		in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 		in.Proxy = authproxy.Decide(in.Settings, in.Namespace, served)

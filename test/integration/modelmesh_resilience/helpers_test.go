@@ -15,19 +15,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// loader returns results by path, and can block loads.
+// loader loads models like [modelmesh.ByPath], and can block loads.
 type loader struct {
 	mu   sync.Mutex
-	held chan struct{}
+	gate chan struct{} // closed when loads may continue; nil if they are not blocked
 }
 
 func (l *loader) load(ctx context.Context, description modelmesh.Load) error {
 	l.mu.Lock()
-	held := l.held
+	gate := l.gate
 	l.mu.Unlock()
-	if held != nil {
+	if gate != nil {
 		select {
-		case <-held:
+		case <-gate:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -39,13 +39,13 @@ func (l *loader) load(ctx context.Context, description modelmesh.Load) error {
 func (l *loader) blockLoads() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held := make(chan struct{})
-	l.held = held
+	gate := make(chan struct{})
+	l.gate = gate
 	release = sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.held = nil
-		close(held)
+		l.gate = nil
+		close(gate)
 	})
 	DeferCleanup(release)
 	return release
@@ -78,8 +78,8 @@ func predictor(namespace, name, path string) *v1alpha1.Predictor {
 	}
 }
 
-// state returns the status of a Predictor in one line.
-func state(ctx context.Context, namespace, name string) func() (string, error) {
+// getState returns a function that returns the status of a Predictor in one line.
+func getState(ctx context.Context, namespace, name string) func() (string, error) {
 	return func() (string, error) {
 		var p v1alpha1.Predictor
 		if err := env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p); err != nil {
@@ -99,7 +99,7 @@ func describe(p *v1alpha1.Predictor) string {
 }
 
 const (
-	loaded  = "available=true Loaded/ UpToDate"
-	failing = "available=false FailedToLoad/ UpToDate ModelLoadFailed"
-	blocked = "available=true Loaded/FailedToLoad BlockedByFailedLoad ModelLoadFailed"
+	loadedState  = "available=true Loaded/ UpToDate"
+	failedState  = "available=false FailedToLoad/ UpToDate ModelLoadFailed"
+	blockedState = "available=true Loaded/FailedToLoad BlockedByFailedLoad ModelLoadFailed"
 )

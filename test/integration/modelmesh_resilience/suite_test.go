@@ -23,19 +23,19 @@ const (
 	etcdSecret  = "model-serving-etcd"
 )
 
-// All specs share one control plane, one etcd of the routing layers and one manager with exactly the shipped rights. Specs that stop
+// All specs share one control plane, one etcd of the routing layers and one manager with exactly the shipped permissions. Specs that stop
 // processes are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager
 	etcd    *modelmesh.Etcd
 	network *modelmesh.Network
-	// proxyAddress is the same after restarts of the network, because the manager is configured with it.
+	// proxyAddress does not change when the network restarts, because the manager is configured with it.
 	proxyAddress string
 	loads        = &loader{}
 )
 
-func TestResilience(t *testing.T) { framework.Run(t, "Models while programs end") }
+func TestResilience(t *testing.T) { framework.Run(t, "Models during outages") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-resilience", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
@@ -65,7 +65,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 }, NodeTimeout(framework.StartTimeout))
 
-// Restart the processes that a failed spec left stopped.
+// Restart the processes that a failed spec stopped and did not restart.
 var _ = BeforeEach(func(ctx SpecContext) {
 	if !etcd.Running() {
 		Expect(etcd.Restart(ctx)).To(Succeed())
@@ -81,9 +81,9 @@ var _ = BeforeEach(func(ctx SpecContext) {
 // stopRoutingLayers stops the routing layers of all namespaces.
 func stopRoutingLayers(ctx SpecContext) {
 	GinkgoHelper()
-	ended := network
+	layers := network
 	network = nil
-	Expect(ended.Stop(ctx)).To(Succeed())
+	Expect(layers.Stop(ctx)).To(Succeed())
 }
 
 // startRoutingLayers starts the routing layers of all namespaces, at the previous address if any.

@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// awake keeps the pods of runtimes without models.
-const awake = "scaleToZero: {enabled: false}\n"
+// noScaleToZero is the setting that keeps the pods of runtimes without models.
+const noScaleToZero = "scaleToZero: {enabled: false}\n"
 
-// createServingNamespace creates a namespace that serves models, with a runtime.
+// createServingNamespace creates a namespace that is enabled for ModelMesh and has a runtime.
 func createServingNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "settings")
@@ -35,30 +35,30 @@ func createServingNamespace(ctx context.Context) string {
 	return name
 }
 
-// configure writes the settings of administrators, or of one namespace.
+// configure writes the settings of a namespace. The settings in the namespace of the operator apply to all namespaces.
 func configure(ctx context.Context, namespace, text string) *corev1.ConfigMap {
 	GinkgoHelper()
 	return env.SetConfigMap(ctx, namespace, meshsettings.ConfigMapName, meshsettings.ConfigMapKey, text)
 }
 
-func deployment(namespace string) *appsv1.Deployment {
+func deploymentOf(namespace string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: meshsettings.DefaultServiceName + "-demo"}}
 }
 
-func service(namespace string) *corev1.Service {
+func serviceOf(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: meshsettings.DefaultServiceName}}
 }
 
-// waitForReplicas waits until the runtime of a namespace has a number of replicas, and returns its Deployment.
+// waitForReplicas waits until the Deployment of the runtime in a namespace has the given replicas, and returns it.
 func waitForReplicas(ctx context.Context, namespace string, replicas int32) *appsv1.Deployment {
 	GinkgoHelper()
-	d := deployment(namespace)
-	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Replicas).To(HaveValue(Equal(replicas))) })
-	return d
+	deployment := deploymentOf(namespace)
+	env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Spec.Replicas).To(HaveValue(Equal(replicas))) })
+	return deployment
 }
 
-// notes returns the notes of the Events of an object.
-func notes(ctx context.Context, o client.Object) (all []string, err error) {
+// getEvents returns the type, the reason and the note of each Event about an object.
+func getEvents(ctx context.Context, o client.Object) (all []string, err error) {
 	list := &eventsv1.EventList{}
 	if err := env.Admin.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
 		return nil, err
@@ -71,12 +71,12 @@ func notes(ctx context.Context, o client.Object) (all []string, err error) {
 	return all, nil
 }
 
-// expectEvent waits for an Event of a ConfigMap whose note contains a part.
-func expectEvent(ctx context.Context, m *corev1.ConfigMap, reason, part string) {
+// waitForWarning waits for a Warning about a ConfigMap whose note contains a text.
+func waitForWarning(ctx context.Context, configMap *corev1.ConfigMap, reason, text string) {
 	GinkgoHelper()
-	env.Get(ctx, m)
-	Eventually(notes).WithContext(ctx).WithArguments(ctx, m).WithTimeout(waitTimeout).
-		Should(ContainElement(SatisfyAll(HavePrefix("Warning "+reason), ContainSubstring(part))))
+	env.Get(ctx, configMap)
+	Eventually(getEvents).WithContext(ctx).WithArguments(ctx, configMap).WithTimeout(waitTimeout).
+		Should(ContainElement(SatisfyAll(HavePrefix("Warning "+reason), ContainSubstring(text))))
 }
 
 // expectUnchanged checks that UID, generation and labels of an object are unchanged.

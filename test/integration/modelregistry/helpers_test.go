@@ -25,103 +25,105 @@ var (
 	bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// registry returns a registry with an existing PostgreSQL database, after the changes.
-func registry(namespace, name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
-	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	m.Spec.Postgres = &v1beta1.PostgresConfig{
+// newRegistry returns a registry with an existing PostgreSQL database, and applies the changes to it.
+func newRegistry(namespace, name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
+	registry := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	registry.Spec.Postgres = &v1beta1.PostgresConfig{
 		Host: "db", Username: "u", Database: "d", PasswordSecret: &v1beta1.SecretKeyValue{Name: "db", Key: "password"},
 	}
 	for _, change := range changes {
-		change(m)
+		change(registry)
 	}
-	return m
+	return registry
 }
 
 // withGeneratedDatabase replaces the existing database with a generated one.
-func withGeneratedDatabase(m *v1beta1.ModelRegistry) {
-	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
+func withGeneratedDatabase(registry *v1beta1.ModelRegistry) {
+	registry.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
 }
 
-func password(namespace, value string) *corev1.Secret {
+func passwordSecret(namespace, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, StringData: map[string]string{"password": value, "other": "1"}}
 }
 
-// certificate returns the Secret that the certificate authority of the platform would write.
-func certificate(m *v1beta1.ModelRegistry) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-kube-rbac-proxy"},
+// proxyCertificate returns the Secret that the service CA of OpenShift would create.
+func proxyCertificate(registry *v1beta1.ModelRegistry) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registry.Namespace, Name: registry.Name + "-kube-rbac-proxy"},
 		StringData: map[string]string{"tls.crt": "c", "tls.key": "k"}}
 }
 
-// create creates objects, and deletes the registries among them at the end of the spec: only their finalizers delete objects of cluster
-// scope.
+// create creates objects, and deletes the registries among them after the spec, because only their finalizers delete cluster-scoped
+// objects.
 func create(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
 		Expect(env.Admin.Create(ctx, object)).To(Succeed())
-		if m, ok := object.(*v1beta1.ModelRegistry); ok {
-			DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, m) }, NodeTimeout(specTimeout))
+		if registry, ok := object.(*v1beta1.ModelRegistry); ok {
+			DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, registry) }, NodeTimeout(specTimeout))
 		}
 	}
 }
 
-// createReady creates a registry with the foreign objects that it needs, and waits until it is available.
-func createReady(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+// createReady creates a registry and the objects that it references, and waits until the registry is available.
+func createReady(ctx context.Context, registry *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
-	if m.Spec.Postgres != nil && m.Spec.Postgres.PasswordSecret != nil {
-		create(ctx, password(m.Namespace, "first"))
+	if registry.Spec.Postgres != nil && registry.Spec.Postgres.PasswordSecret != nil {
+		create(ctx, passwordSecret(registry.Namespace, "first"))
 	}
-	create(ctx, certificate(m), m)
-	return waitAvailable(ctx, m)
+	create(ctx, proxyCertificate(registry), registry)
+	return waitAvailable(ctx, registry)
 }
 
 // waitAvailable waits until a registry is available. It sets the status of the Route, because no router runs.
-func waitAvailable(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+func waitAvailable(ctx context.Context, registry *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
-	env.WaitFor(ctx, child(m, &appsv1.Deployment{}, ""), nil)
-	if m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.ServiceRoute != v1beta1.RouteDisabled {
-		admitRoute(ctx, m)
+	env.WaitFor(ctx, child(registry, &appsv1.Deployment{}, ""), nil)
+	if registry.Spec.KubeRBACProxy == nil || registry.Spec.KubeRBACProxy.ServiceRoute != v1beta1.RouteDisabled {
+		admitRoute(ctx, registry)
 	}
-	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
-	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "CreatedDeployment")
-	return m
+	env.WaitForCondition(ctx, registry, "Available", metav1.ConditionTrue, "DeploymentAvailable")
+	env.WaitForCondition(ctx, registry, "Progressing", metav1.ConditionFalse, "CreatedDeployment")
+	return registry
 }
 
-// admitRoute writes the status of a registry's Route, like a router.
-func admitRoute(ctx context.Context, m *v1beta1.ModelRegistry) {
+// admitRoute sets the status of a registry's Route, as a router does.
+func admitRoute(ctx context.Context, registry *v1beta1.ModelRegistry) {
 	GinkgoHelper()
-	route := framework.Unstructured(routeKind, m.Namespace, m.Name+"-https")
+	route := framework.Unstructured(routeKind, registry.Namespace, registry.Name+"-https")
 	env.WaitFor(ctx, route, nil)
 	env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
 		"host": "h", "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
 	}}}}, "status")
 }
 
-// child returns an object with the name of the registry and a suffix.
-func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T {
-	object.SetNamespace(m.Namespace)
-	object.SetName(m.Name + suffix)
+// child sets the name of an object to that of the registry with a suffix, and returns the object.
+func child[T client.Object](registry *v1beta1.ModelRegistry, object T, suffix string) T {
+	object.SetNamespace(registry.Namespace)
+	object.SetName(registry.Name + suffix)
 	return object
 }
 
-// ingress returns the configuration with the domain of the cluster.
-func ingress() *unstructured.Unstructured { return framework.Unstructured(ingressKind, "", "cluster") }
-
-func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
+// clusterIngress returns the Ingress configuration of the cluster, which contains its domain.
+func clusterIngress() *unstructured.Unstructured {
+	return framework.Unstructured(ingressKind, "", "cluster")
 }
 
-func group(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return framework.Unstructured(groupKind, "", m.Name+"-users")
+func authDelegatorBinding(registry *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: registry.Name + "-auth-delegator"}}
+}
+
+func usersGroup(registry *v1beta1.ModelRegistry) *unstructured.Unstructured {
+	return framework.Unstructured(groupKind, "", registry.Name+"-users")
 }
 
 // children returns the namespaced objects of a registry with an existing database, on OpenShift without gateway mode.
-func children(m *v1beta1.ModelRegistry) []client.Object {
+func children(registry *v1beta1.ModelRegistry) []client.Object {
 	return []client.Object{
-		child(m, &corev1.ServiceAccount{}, ""), child(m, &corev1.Service{}, ""), child(m, &appsv1.Deployment{}, ""),
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "registry-user-" + m.Name}},
-		child(m, &rbacv1.RoleBinding{}, "-users"), child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"),
-		child(m, &networkingv1.NetworkPolicy{}, "-https-route"), child(m, &networkingv1.NetworkPolicy{}, "-ingress"),
-		framework.Unstructured(routeKind, m.Namespace, m.Name+"-https"),
+		child(registry, &corev1.ServiceAccount{}, ""), child(registry, &corev1.Service{}, ""), child(registry, &appsv1.Deployment{}, ""),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: registry.Namespace, Name: "registry-user-" + registry.Name}},
+		child(registry, &rbacv1.RoleBinding{}, "-users"), child(registry, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"),
+		child(registry, &networkingv1.NetworkPolicy{}, "-https-route"), child(registry, &networkingv1.NetworkPolicy{}, "-ingress"),
+		framework.Unstructured(routeKind, registry.Namespace, registry.Name+"-https"),
 	}
 }
 

@@ -16,17 +16,17 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = 3 * time.Second
-	// routeNamespace contains the HTTPRoutes.
+	// routeNamespace is the namespace of the HTTPRoutes.
 	routeNamespace = "opendatahub"
 )
 
-// All specs share one control plane with every optional API and one manager with exactly the shipped rights. Each has its own namespace.
+// All specs share one control plane with every optional API and one manager with exactly the shipped permissions. Each has its own namespace.
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// domain of the cluster, which is immutable once set.
+	// domain is the domain of the cluster, which is immutable once set.
 	domain string
 )
 
@@ -35,7 +35,7 @@ func TestModelRegistry(t *testing.T) { framework.Run(t, "Model registries on Ope
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	config := ingress()
+	config := clusterIngress()
 	env.Get(ctx, config)
 	var err error
 	domain, _, err = unstructured.NestedString(config.Object, "spec", "domain")

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	recorded    = "../../../controllers/modelregistry/resources/testdata/recordings/"
-	lastApplied = "banzaicloud.com/last-applied"
-	paused      = "platform.opendatahub.io/paused"
+	recordingsDir         = "../../../controllers/modelregistry/resources/testdata/recordings/"
+	lastAppliedAnnotation = "banzaicloud.com/last-applied"
+	pausedAnnotation      = "platform.opendatahub.io/paused"
 )
 
-// legacyRegistry is a registry as the replaced operator left it.
+// legacyRegistry is a registry with the child objects that the legacy operator created.
 type legacyRegistry struct {
-	registry *v1beta1.ModelRegistry
-	children []*unstructured.Unstructured
-	before   []*unstructured.Unstructured
+	registry  *v1beta1.ModelRegistry
+	children  []*unstructured.Unstructured
+	originals []*unstructured.Unstructured // the children before the take-over
 }
 
-// createLegacyRegistry creates the children and the status that the replaced operator wrote for an existing, paused registry.
+// createLegacyRegistry creates the children and the status of the legacy operator for an existing, paused registry.
 func createLegacyRegistry(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *legacyRegistry {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-	s := &legacyRegistry{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
-	env.CreateRecording(ctx, s.children, framework.RecordingOptions{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
+	s := &legacyRegistry{registry: m, children: framework.Recording(recordingsDir+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
+	env.CreateRecording(ctx, s.children, framework.RecordingOptions{Owner: m, Manager: "manager", Annotations: map[string]string{lastAppliedAnnotation: "UEsDBBQACAAIAA=="}})
 	m.Status.Conditions = append(m.Status.Conditions,
 		framework.Condition("Available", metav1.ConditionTrue, "DeploymentAvailable"),
 		framework.Condition("IstioAvailable", metav1.ConditionTrue, "ResourcesAvailable"))
@@ -43,16 +43,16 @@ func createLegacyRegistry(ctx context.Context, m *v1beta1.ModelRegistry, file, r
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(int32(1))) })
 	admitRoute(ctx, m)
 	for _, c := range s.children {
-		s.before = append(s.before, env.Live(ctx, c))
+		s.originals = append(s.originals, env.Live(ctx, c))
 	}
 	return s
 }
 
-// takeOver resumes the registry, and waits until the manager is idle.
+// takeOver resumes the registry, waits until the manager is idle and returns its requests.
 func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 	GinkgoHelper()
 	start := env.AuditPosition()
-	env.SetAnnotation(ctx, s.registry, paused, nil)
+	env.SetAnnotation(ctx, s.registry, pausedAnnotation, nil)
 	env.WaitFor(ctx, s.registry, func(g Gomega) {
 		g.Expect(framework.FindCondition(s.registry.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
 	})
@@ -69,24 +69,24 @@ func field(object *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// expectKept checks that the fields that clients and data depend on are unchanged.
+// expectKept checks that the fields on which clients and data depend are unchanged, and that no child was deleted.
 func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entries) {
 	GinkgoHelper()
 	for i, c := range s.children {
-		now := env.Live(ctx, c)
+		live := env.Live(ctx, c)
 		name := c.GetKind() + " " + c.GetName()
-		Expect(now.GetUID()).To(Equal(s.before[i].GetUID()), name)
-		Expect(now.GetAnnotations()).NotTo(HaveKey(lastApplied), "[S2] %s still has the last-applied annotation", name)
-		Expect(now.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelregistry"), name)
+		Expect(live.GetUID()).To(Equal(s.originals[i].GetUID()), name)
+		Expect(live.GetAnnotations()).NotTo(HaveKey(lastAppliedAnnotation), "[S2] %s still has the last-applied annotation", name)
+		Expect(live.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelregistry"), name)
 		switch c.GetKind() {
 		case "Service", "Route", "PersistentVolumeClaim":
-			Expect(field(now, "spec")).To(Equal(field(s.before[i], "spec")), name)
+			Expect(field(live, "spec")).To(Equal(field(s.originals[i], "spec")), name)
 		case "Secret":
-			Expect(field(now, "data")).To(Equal(field(s.before[i], "data")), name)
+			Expect(field(live, "data")).To(Equal(field(s.originals[i], "data")), name)
 		case "Deployment":
-			Expect(field(now, "spec", "selector")).To(Equal(field(s.before[i], "spec", "selector")), name)
-			Expect(images(now)).To(Equal(images(s.before[i])), name)
-			Expect(field(now, "spec", "template", "metadata", "annotations")).To(Equal(field(s.before[i], "spec", "template", "metadata", "annotations")),
+			Expect(field(live, "spec", "selector")).To(Equal(field(s.originals[i], "spec", "selector")), name)
+			Expect(containerFields(live)).To(Equal(containerFields(s.originals[i])), name)
+			Expect(field(live, "spec", "template", "metadata", "annotations")).To(Equal(field(s.originals[i], "spec", "template", "metadata", "annotations")),
 				"%s: the annotations of the pod template changed without a rotation", name)
 		}
 	}
@@ -95,8 +95,8 @@ func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entr
 	Expect(framework.FindCondition(s.registry.Status.Conditions, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19] the condition IstioAvailable of the legacy operator was not removed")
 }
 
-// images returns the images and arguments of the containers of a Deployment.
-func images(d *unstructured.Unstructured) []any {
+// containerFields returns the name, image, arguments and variables of each container of a Deployment.
+func containerFields(d *unstructured.Unstructured) []any {
 	containers, _, err := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "containers")
 	Expect(err).NotTo(HaveOccurred())
 	var all []any
@@ -108,10 +108,10 @@ func images(d *unstructured.Unstructured) []any {
 		variables, _ := fields["env"].([]any)
 		args = slices.DeleteFunc(args, func(arg string) bool {
 			dsn, legacy := strings.CutPrefix(arg, "--embedmd-database-dsn=")
-			if legacy { // the URL is in a variable now
+			if legacy { // the URL moved to a variable
 				variables = append(variables, map[string]any{"name": "MR_EMBEDMD_DATABASE_DSN", "value": dsn})
 			}
-			// Behind a proxy the server listens on loopback, and is probed through the proxy.
+			// Behind a proxy the server listens on the loopback address, and the kubelet probes it through the proxy.
 			return legacy || strings.HasPrefix(arg, "--hostname=") || strings.HasPrefix(arg, "--ignore-paths=")
 		})
 		all = append(all, fields["name"], fields["image"], args, variables)
@@ -121,8 +121,8 @@ func images(d *unstructured.Unstructured) []any {
 
 var _ = Describe("A registry of the legacy operator", func() {
 	var namespace string
-	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "old") }, NodeTimeout(specTimeout))
-	pausedMeta := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "legacy") }, NodeTimeout(specTimeout))
+	pausedMeta := metav1.ObjectMeta{Annotations: map[string]string{pausedAnnotation: "true"}}
 
 	It("of v1alpha1 with istio is taken over without a visible change [modelregistry-23]", func(ctx SpecContext) {
 		legacy := &v1alpha1.ModelRegistry{ObjectMeta: *pausedMeta.DeepCopy()}
@@ -146,7 +146,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 		s := createLegacyRegistry(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
 		legacyLabels := map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "app": m.Name}
 		controller := []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
-		cookie := password(namespace, "")
+		cookie := passwordSecret(namespace, "")
 		cookie.Name, cookie.Labels = m.Name+"-oauth-cookie-secret", legacyLabels
 		catalog := registryDeployment(m, m.Name+"-catalog")
 		catalog.Labels, catalog.OwnerReferences = legacyLabels, controller
@@ -154,7 +154,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 		shared.Labels = legacyLabels
 		create(ctx, cookie, catalog, shared)
 		start := env.AuditPosition()
-		env.SetAnnotation(ctx, m, paused, nil)
+		env.SetAnnotation(ctx, m, pausedAnnotation, nil)
 		env.WaitDeleted(ctx, cookie, catalog)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -166,25 +166,25 @@ var _ = Describe("A registry of the legacy operator", func() {
 		Expect(m.Spec.KubeRBACProxy.Domain).To(Equal("old.example.com"))
 	}, NodeTimeout(specTimeout))
 
-	It("gets a new Deployment if the legacy one selects pods by other labels [D9] [D10]", func(ctx SpecContext) {
-		m := registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Annotations = pausedMeta.Annotations })
-		create(ctx, password(namespace, "first"), certificate(m), m)
+	It("gets a new Deployment if that of the legacy operator has another selector [D9] [D10]", func(ctx SpecContext) {
+		m := newRegistry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Annotations = pausedMeta.Annotations })
+		create(ctx, passwordSecret(namespace, "first"), proxyCertificate(m), m)
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-		old := registryDeployment(m, m.Name)
-		old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
-		create(ctx, old)
-		env.SetAnnotation(ctx, m, paused, nil)
-		d := child(m, &appsv1.Deployment{}, "")
-		env.WaitFor(ctx, d, func(g Gomega) {
-			g.Expect(d.UID).NotTo(Equal(old.UID))
-			g.Expect(d.Spec.Selector.MatchLabels).To(HaveKeyWithValue("component", "model-registry"))
+		legacyDeployment := registryDeployment(m, m.Name)
+		legacyDeployment.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
+		create(ctx, legacyDeployment)
+		env.SetAnnotation(ctx, m, pausedAnnotation, nil)
+		deployment := child(m, &appsv1.Deployment{}, "")
+		env.WaitFor(ctx, deployment, func(g Gomega) {
+			g.Expect(deployment.UID).NotTo(Equal(legacyDeployment.UID))
+			g.Expect(deployment.Spec.Selector.MatchLabels).To(HaveKeyWithValue("component", "model-registry"))
 		})
 		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("that was deleted leaves no permissions: its ClusterRoleBinding is deleted [D1]", func(ctx SpecContext) {
-		deleted := registry(namespace, namespace)
-		orphan := delegator(deleted)
+	It("that was deleted leaves no permissions, because its ClusterRoleBinding is deleted [D1]", func(ctx SpecContext) {
+		deleted := newRegistry(namespace, namespace)
+		orphan := authDelegatorBinding(deleted)
 		orphan.Labels = map[string]string{"app": deleted.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
 			"modelregistry.opendatahub.io/namespace": namespace}
 		orphan.RoleRef.APIGroup, orphan.RoleRef.Kind, orphan.RoleRef.Name = "rbac.authorization.k8s.io", "ClusterRole", "system:auth-delegator"
@@ -200,11 +200,11 @@ var _ = Describe("A registry of the legacy operator", func() {
 
 // registryDeployment returns a Deployment with its own selector.
 func registryDeployment(m *v1beta1.ModelRegistry, name string) *appsv1.Deployment {
-	d := child(m, &appsv1.Deployment{}, "")
-	d.Name = name
-	own := map[string]string{"old": name}
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: own}
-	d.Spec.Template.Labels = own
-	d.Spec.Template.Spec.Containers = containers("quay.io/example/old:1")
-	return d
+	deployment := child(m, &appsv1.Deployment{}, "")
+	deployment.Name = name
+	labels := map[string]string{"old": name}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Spec.Template.Labels = labels
+	deployment.Spec.Template.Spec.Containers = containers("quay.io/example/old:1")
+	return deployment
 }

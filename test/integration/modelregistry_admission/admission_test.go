@@ -22,56 +22,56 @@ var _ = Describe("A new registry", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
 	It("gets a proxy on OpenShift, and its defaults [modelregistry-6] [modelregistry-7]", func(ctx SpecContext) {
-		m := createAndCleanUp(ctx, beta(namespace, "{rest: {}, "+external+", mysql: {host: '', username: '', database: ''}}"))
-		Expect(specField(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
-		Expect(specField(m, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
-		Expect(specField(m, "mysql")).To(BeNil())
-		Expect(specField(m, "grpc")).To(BeNil(), "nothing is added that was not requested")
+		registry := createAndCleanUp(ctx, newBetaRegistry(namespace, "{rest: {}, "+externalDatabase+", mysql: {host: '', username: '', database: ''}}"))
+		Expect(specField(registry, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
+		Expect(specField(registry, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
+		Expect(specField(registry, "mysql")).To(BeNil())
+		Expect(specField(registry, "grpc")).To(BeNil(), "defaults add no gRPC server")
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is accepted with", func(ctx SpecContext, spec string, check func(*unstructured.Unstructured)) {
-		check(createAndCleanUp(ctx, beta(namespace, spec)))
+		check(createAndCleanUp(ctx, newBetaRegistry(namespace, spec)))
 	},
-		Entry("an older proxy, which is moved [modelregistry-9] [modelregistry-16]", "{rest: {}, "+external+", oauthProxy: {port: 9443, domain: example.com, image: old}}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(9443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
-			Expect(specField(m, "oauthProxy")).To(BeNil())
+		Entry("an oauthProxy, which is moved to kubeRBACProxy [modelregistry-9] [modelregistry-16]", "{rest: {}, "+externalDatabase+", oauthProxy: {port: 9443, domain: example.com, image: old}}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(9443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
+			Expect(specField(registry, "oauthProxy")).To(BeNil())
 		}),
-		Entry("an empty proxy [modelregistry-16]", "{rest: {}, "+external+", kubeRBACProxy: {}}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "kubeRBACProxy", "serviceRoute")).To(Equal("enabled"))
+		Entry("an empty proxy [modelregistry-16]", "{rest: {}, "+externalDatabase+", kubeRBACProxy: {}}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "kubeRBACProxy", "serviceRoute")).To(Equal("enabled"))
 		}),
-		Entry("a generated database [modelregistry-4]", "{rest: {}, "+generated+"}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "postgres", "generateDeployment")).To(BeTrue())
+		Entry("a generated database [modelregistry-4]", "{rest: {}, "+generatedDatabase+"}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "postgres", "generateDeployment")).To(BeTrue())
 		}),
-		Entry("a default image, which is not stored [modelregistry-11]", "{rest: {image: 'quay.io/opendatahub/model-registry:latest'}, "+external+"}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "rest", "image")).To(BeNil())
+		Entry("a default image, which is not stored [modelregistry-11]", "{rest: {image: 'quay.io/opendatahub/model-registry:latest'}, "+externalDatabase+"}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "rest", "image")).To(BeNil())
 		}),
-		Entry("another tag of the default image, which is stored [D14]", "{rest: {image: 'quay.io/opendatahub/model-registry:v0.3', resources: {requests: {cpu: 1}}}, "+external+"}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "rest", "image")).To(Equal("quay.io/opendatahub/model-registry:v0.3"))
-			Expect(specField(m, "rest", "resources")).NotTo(BeNil())
+		Entry("another tag of the default image, which is stored [D14]", "{rest: {image: 'quay.io/opendatahub/model-registry:v0.3', resources: {requests: {cpu: 1}}}, "+externalDatabase+"}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "rest", "image")).To(Equal("quay.io/opendatahub/model-registry:v0.3"))
+			Expect(specField(registry, "rest", "resources")).NotTo(BeNil())
 		}),
-		Entry("a block of v1alpha1, which is ignored", "{rest: {}, "+external+", istio: {gateway: {domain: example.com}}}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "istio")).To(BeNil())
+		Entry("a field of v1alpha1, which is ignored", "{rest: {}, "+externalDatabase+", istio: {gateway: {domain: example.com}}}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "istio")).To(BeNil())
 		}),
-		Entry("a Secret with the connection", "{rest: {}, postgres: {connectionSecretName: app, sslMode: require}}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "postgres", "connectionSecretName")).To(Equal("app"))
+		Entry("a Secret with the connection", "{rest: {}, postgres: {connectionSecretName: app, sslMode: require}}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "postgres", "connectionSecretName")).To(Equal("app"))
 		}),
 		Entry("all fields of a generated database, which v1alpha1 preserves", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
-			"majorVersion: 16, backup: {schedule: '*/15 3,4 * JAN-MAR 1-5', keep: 3, suspend: true, storage: {size: 1Gi}}}}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
-			older := m.DeepCopy()
-			older.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
-			env.Patch(context.Background(), older, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
-			env.Get(context.Background(), m)
-			Expect(specField(m, "postgres", "backup", "keep")).To(Equal(int64(3)))
-			Expect(specField(m, "postgres", "serverTLS")).To(Equal("Enabled"))
+			"majorVersion: 16, backup: {schedule: '*/15 3,4 * JAN-MAR 1-5', keep: 3, suspend: true, storage: {size: 1Gi}}}}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
+			alphaObject := registry.DeepCopy()
+			alphaObject.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
+			env.Patch(context.Background(), alphaObject, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+			env.Get(context.Background(), registry)
+			Expect(specField(registry, "postgres", "backup", "keep")).To(Equal(int64(3)))
+			Expect(specField(registry, "postgres", "serverTLS")).To(Equal("Enabled"))
 		}),
-		Entry("retention and storage of its database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(m *unstructured.Unstructured) {
-			Expect(specField(m, "postgres", "storage", "size")).To(Equal("10Gi"))
+		Entry("retention and storage of its database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(registry *unstructured.Unstructured) {
+			Expect(specField(registry, "postgres", "storage", "size")).To(Equal("10Gi"))
 		}),
 	)
 
 	DescribeTable("is rejected with", func(ctx SpecContext, spec, text string) {
-		err := env.Admin.Create(ctx, beta(namespace, spec))
+		err := env.Admin.Create(ctx, newBetaRegistry(namespace, spec))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(And(ContainSubstring(text), Not(ContainSubstring("no such key")))))
 	},
@@ -79,10 +79,10 @@ var _ = Describe("A new registry", func() {
 		Entry("a database without a server", "{rest: {}, postgres: {database: d, username: u}}", "spec.mysql: Required value"),
 		Entry("a generated database and a host [modelregistry-4]", "{rest: {}, postgres: {generateDeployment: true, host: h}}", "host"),
 		Entry("a database and no user", "{rest: {}, postgres: {host: h, database: d}}", "Username must be set if database is specified"),
-		Entry("both proxies", "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}", "Cannot use both oauthProxy and kubeRBACProxy"),
-		Entry("a TLS key without a certificate", "{rest: {}, "+external+", kubeRBACProxy: {tlsKeySecret: {name: a, key: b}}}", "tlsCertificateSecret and tlsKeySecret MUST be set together"),
-		Entry("no rest", "{"+external+"}", "spec.rest"),
-		Entry("a wrong port", "{rest: {port: 0}, "+external+"}", "spec.rest.port"),
+		Entry("both proxies", "{rest: {}, "+externalDatabase+", oauthProxy: {}, kubeRBACProxy: {}}", "Cannot use both oauthProxy and kubeRBACProxy"),
+		Entry("a TLS key without a certificate", "{rest: {}, "+externalDatabase+", kubeRBACProxy: {tlsKeySecret: {name: a, key: b}}}", "tlsCertificateSecret and tlsKeySecret MUST be set together"),
+		Entry("no rest", "{"+externalDatabase+"}", "spec.rest"),
+		Entry("a wrong port", "{rest: {port: 0}, "+externalDatabase+"}", "spec.rest.port"),
 		Entry("an unknown retention policy", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy"),
 		Entry("storage of size 0", "{rest: {}, postgres: {generateDeployment: true, storage: {size: 0}}}", "size must be greater than zero"),
 		Entry("a Secret with the connection, and a host", "{rest: {}, postgres: {connectionSecretName: app, host: h}}", "connectionSecretName is used instead of"),
@@ -104,21 +104,21 @@ var _ = Describe("A new registry", func() {
 		Entry("an invalid database name [D31]", "{rest: {}, mysql: {host: db, username: u, database: 'd?tls=false'}}", "spec.mysql.database: Invalid value"),
 	)
 
-	It("is refused without a host of MySQL, new or changed [modelregistry-14]", func(ctx SpecContext) {
-		Expect(env.Admin.Create(ctx, beta(namespace, "{rest: {}, mysql: {}}"))).To(MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
-		m := createAndCleanUp(ctx, beta(namespace, "{rest: {}, mysql: {host: db, username: u, database: d}}"))
-		Expect(update(ctx, m, func(m *unstructured.Unstructured) { set(m, map[string]any{}, "mysql") })).To(
+	It("is rejected without a host of MySQL, when it is created or updated [modelregistry-14]", func(ctx SpecContext) {
+		Expect(env.Admin.Create(ctx, newBetaRegistry(namespace, "{rest: {}, mysql: {}}"))).To(MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
+		registry := createAndCleanUp(ctx, newBetaRegistry(namespace, "{rest: {}, mysql: {host: db, username: u, database: d}}"))
+		Expect(updateObject(ctx, registry, func(registry *unstructured.Unstructured) { setSpecField(registry, map[string]any{}, "mysql") })).To(
 			MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with the name of another registry in the cluster [modelregistry-13] [D30]", func(ctx SpecContext) {
-		first := createAndCleanUp(ctx, beta(namespace, "{rest: {}, "+external+"}"))
+		first := createAndCleanUp(ctx, newBetaRegistry(namespace, "{rest: {}, "+externalDatabase+"}"))
 		otherNamespace := env.Namespace(ctx, "admission")
-		second := beta(otherNamespace, "{rest: {}, "+external+"}")
-		free := second.GetName()
+		second := newBetaRegistry(otherNamespace, "{rest: {}, "+externalDatabase+"}")
+		uniqueName := second.GetName()
 		second.SetName(first.GetName())
 		Expect(env.Admin.Create(ctx, second)).To(MatchError(ContainSubstring("registry named " + first.GetName() + " already exists in namespace " + namespace)))
-		second.SetName(free)
+		second.SetName(uniqueName)
 		createAndCleanUp(ctx, second)
 	}, NodeTimeout(specTimeout))
 
@@ -127,85 +127,85 @@ var _ = Describe("A new registry", func() {
 			"a.b": "the Service of the registry has the same name", "1a": "the Service of the registry has the same name",
 			strings.Repeat("a", 59): "must be at most 58 characters",
 		} {
-			m := beta(namespace, "{rest: {}, "+external+"}")
-			m.SetName(name)
-			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(ContainSubstring("metadata.name: Invalid value"), ContainSubstring(text))))
+			registry := newBetaRegistry(namespace, "{rest: {}, "+externalDatabase+"}")
+			registry.SetName(name)
+			Expect(env.Admin.Create(ctx, registry)).To(MatchError(And(ContainSubstring("metadata.name: Invalid value"), ContainSubstring(text))))
 		}
 	}, NodeTimeout(specTimeout))
 
 	It("gets one warning for each field without effect [D13] [D20]", func(ctx SpecContext) {
 		admin, warnings := env.WithWarnings()
-		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
-		Expect(admin.Create(ctx, m)).To(Succeed())
+		registry := newBetaRegistry(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+externalDatabase+"}")
+		Expect(admin.Create(ctx, registry)).To(Succeed())
 		Expect(warnings.Texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
 		warnings.Texts = nil
-		m.SetAnnotations(map[string]string{"touched": "yes"})
-		Expect(admin.Update(ctx, m)).To(Succeed())
+		registry.SetAnnotations(map[string]string{"touched": "yes"})
+		Expect(admin.Update(ctx, registry)).To(Succeed())
 		Expect(warnings.Texts).To(BeEmpty())
-		deleteWithFinalizers(ctx, m)
+		deleteWithFinalizers(ctx, registry)
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("An existing registry", func() {
-	It("loses the older of two proxies when it is updated [D28], and can keep a name that would now be rejected [D32]", func(ctx SpecContext) {
+	It("loses its oauthProxy at an update if it has both proxies [D28], and can keep a name that new registries cannot have [D32]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
-		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
-		m.SetName("an.old.name-" + m.GetName())
-		withoutValidation(ctx, func() { createAndCleanUp(ctx, m) })
-		Expect(specField(inVersion(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
-		env.SetAnnotation(ctx, m, "touched", "yes")
-		Expect(specField(m, "oauthProxy")).To(BeNil())
-		Expect(specField(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
+		registry := newBetaRegistry(namespace, "{rest: {}, "+externalDatabase+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
+		registry.SetName("an.old.name-" + registry.GetName())
+		withoutValidation(ctx, func() { createAndCleanUp(ctx, registry) })
+		Expect(specField(getInVersion(ctx, registry.GroupVersionKind().GroupVersion(), registry), "oauthProxy")).NotTo(BeNil())
+		env.SetAnnotation(ctx, registry, "touched", "yes")
+		Expect(specField(registry, "oauthProxy")).To(BeNil())
+		Expect(specField(registry, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
 
 	It("can be deleted although it violates the rules and no webhook responds [D3]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
-		m := beta(namespace, "{rest: {}}")
-		m.SetFinalizers([]string{"example.com/held"})
-		withoutValidation(ctx, func() { createAndCleanUp(ctx, m) })
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/held", "example.com/other"}}, "spec": map[string]any{"mysql": map[string]any{"host": "h", "username": "u", "database": "d"}}})
-		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitDeleted(ctx, m)
+		registry := newBetaRegistry(namespace, "{rest: {}}")
+		registry.SetFinalizers([]string{"example.com/held"})
+		withoutValidation(ctx, func() { createAndCleanUp(ctx, registry) })
+		env.Patch(ctx, registry, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/held", "example.com/other"}}, "spec": map[string]any{"mysql": map[string]any{"host": "h", "username": "u", "database": "d"}}})
+		Expect(env.Admin.Delete(ctx, registry)).To(Succeed())
+		env.Patch(ctx, registry, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})
+		env.Patch(ctx, registry, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitDeleted(ctx, registry)
 	}, NodeTimeout(specTimeout))
 })
 
-// withoutValidation calls do while neither the schema nor the webhooks validate registries, as for objects that earlier releases accepted.
-func withoutValidation(ctx SpecContext, do func()) {
+// withoutValidation calls a function while neither the schema nor webhooks validate registries, to store objects that earlier releases accepted.
+func withoutValidation(ctx SpecContext, call func()) {
 	GinkgoHelper()
-	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
-	mutating := existing(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", webhook.MutatingConfiguration)
-	validating := existing(ctx, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", webhook.ValidatingConfiguration)
+	crd := getObject(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
+	mutating := getObject(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", webhook.MutatingConfiguration)
+	validating := getObject(ctx, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", webhook.ValidatingConfiguration)
 	for _, configuration := range []*unstructured.Unstructured{mutating, validating} {
 		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": []any{}})
 	}
-	loose := crd.DeepCopy()
-	removeField(loose.Object["spec"], "x-kubernetes-validations")
-	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(loose, "versions")}})
-	Eventually(verdict(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-	do()
+	unvalidated := crd.DeepCopy()
+	removeField(unvalidated.Object["spec"], "x-kubernetes-validations")
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(unvalidated, "versions")}})
+	Eventually(dryRunCreate(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
+	call()
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(crd, "versions")}})
 	for _, configuration := range []*unstructured.Unstructured{mutating, validating} {
 		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": configuration.Object["webhooks"]})
 	}
-	Eventually(verdict(ctx, "{rest: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
+	Eventually(dryRunCreate(ctx, "{rest: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).
 		Should(MatchError(ContainSubstring("vmodelregistry.opendatahub.io")))
-	Eventually(verdict(ctx, "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
+	Eventually(dryRunCreate(ctx, "{rest: {}, "+externalDatabase+", oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).
 		Should(MatchError(ContainSubstring("Cannot use both")))
 	Eventually(func() any {
-		probe := beta("default", "{rest: {}, "+external+"}")
+		probe := newBetaRegistry("default", "{rest: {}, "+externalDatabase+"}")
 		Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		return specField(probe, "kubeRBACProxy")
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(BeNil())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).ShouldNot(BeNil())
 }
 
-// verdict returns a function that creates a registry in a dry run.
-func verdict(ctx SpecContext, spec string) func() error {
-	return func() error { return env.Admin.Create(ctx, beta("default", spec), client.DryRunAll) }
+// dryRunCreate returns a function that creates a registry with a dry run.
+func dryRunCreate(ctx SpecContext, spec string) func() error {
+	return func() error { return env.Admin.Create(ctx, newBetaRegistry("default", spec), client.DryRunAll) }
 }
 
-func existing(ctx context.Context, apiVersion, kind, name string) *unstructured.Unstructured {
+func getObject(ctx context.Context, apiVersion, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	out := framework.Manifest("{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: " + name + "}}")
 	env.Get(ctx, out)

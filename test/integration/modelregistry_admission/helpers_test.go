@@ -16,33 +16,33 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Databases of registries.
+// Databases in the spec of a registry.
 const (
-	external  = "postgres: {host: db, username: u, database: d}"
-	generated = "postgres: {generateDeployment: true}"
+	externalDatabase  = "postgres: {host: db, username: u, database: d}"
+	generatedDatabase = "postgres: {generateDeployment: true}"
 )
 
-// names makes the names of registries unique in the cluster.
-var names int
+// registryCount makes the names of registries unique in the cluster.
+var registryCount int
 
-// registry returns a ModelRegistry of a version with a new name and a spec in YAML.
-func registry(version schema.GroupVersion, namespace, spec string) *unstructured.Unstructured {
+// newRegistry returns a ModelRegistry of a version with a unique name and a spec in YAML.
+func newRegistry(version schema.GroupVersion, namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
-	names++
-	return framework.Manifest(fmt.Sprintf("{apiVersion: %s, kind: ModelRegistry, metadata: {name: registry-%d, namespace: %s}, spec: %s}", version, names, namespace, spec))
+	registryCount++
+	return framework.Manifest(fmt.Sprintf("{apiVersion: %s, kind: ModelRegistry, metadata: {name: registry-%d, namespace: %s}, spec: %s}", version, registryCount, namespace, spec))
 }
 
-func beta(namespace, spec string) *unstructured.Unstructured {
+func newBetaRegistry(namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
-	return registry(v1beta1.GroupVersion, namespace, spec)
+	return newRegistry(v1beta1.GroupVersion, namespace, spec)
 }
 
-func alpha(namespace, spec string) *unstructured.Unstructured {
+func newAlphaRegistry(namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
-	return registry(v1alpha1.GroupVersion, namespace, spec)
+	return newRegistry(v1alpha1.GroupVersion, namespace, spec)
 }
 
-// createAndCleanUp creates an object, and deletes it at the end of the spec.
+// createAndCleanUp creates an object, and deletes it after the spec.
 func createAndCleanUp(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
@@ -50,8 +50,8 @@ func createAndCleanUp(ctx context.Context, o *unstructured.Unstructured) *unstru
 	return o
 }
 
-// deleteWithFinalizers deletes an object, and removes the finalizer that admission adds: there is no leader to do it, and one that a later
-// spec starts would migrate and finalize the object.
+// deleteWithFinalizers deletes an object, and removes the finalizer that admission adds. No manager is elected that would remove it, and the
+// elected manager of a later spec must not find the object.
 func deleteWithFinalizers(ctx context.Context, o *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o))).To(Succeed())
@@ -59,13 +59,13 @@ func deleteWithFinalizers(ctx context.Context, o *unstructured.Unstructured) {
 	Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, o, patch))).To(Succeed())
 }
 
-// inVersion reads an object in a version.
-func inVersion(ctx context.Context, version schema.GroupVersion, o *unstructured.Unstructured) *unstructured.Unstructured {
+// getInVersion returns an object as a client of a version reads it.
+func getInVersion(ctx context.Context, version schema.GroupVersion, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(version.WithKind(o.GetKind()))
-	Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), out)).To(Succeed())
-	return out
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(version.WithKind(o.GetKind()))
+	Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), live)).To(Succeed())
+	return live
 }
 
 // specField returns a field of spec, or nil.
@@ -76,23 +76,23 @@ func specField(o *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// update reads an object in its version, changes it and updates it.
-func update(ctx context.Context, o *unstructured.Unstructured, change func(*unstructured.Unstructured)) error {
+// updateObject reads an object in its version, mutates it and updates it.
+func updateObject(ctx context.Context, o *unstructured.Unstructured, mutate func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
-	return env.Update(ctx, env.Admin, o, func() { change(o) })
+	return env.Update(ctx, env.Admin, o, func() { mutate(o) })
 }
 
-func set(o *unstructured.Unstructured, value any, path ...string) {
+func setSpecField(o *unstructured.Unstructured, value any, path ...string) {
 	GinkgoHelper()
 	Expect(unstructured.SetNestedField(o.Object, value, append([]string{"spec"}, path...)...)).To(Succeed())
 }
 
-func remove(o *unstructured.Unstructured, path ...string) {
+func removeSpecField(o *unstructured.Unstructured, path ...string) {
 	unstructured.RemoveNestedField(o.Object, append([]string{"spec"}, path...)...)
 }
 
-// start runs a manager that is never elected, on the port of the webhook configurations.
-func start(ctx context.Context, variables ...string) *framework.Manager {
+// startManager starts a manager that is never elected, on the port of the webhook configurations.
+func startManager(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
 		Name: fmt.Sprintf("manager-%d", len(variables)), WebhookPort: env.Installed.WebhookPort,
@@ -100,21 +100,21 @@ func start(ctx context.Context, variables ...string) *framework.Manager {
 	})
 }
 
-// components whose webhooks are under test.
+// components are the components whose webhooks are tested.
 const components = "modelregistry,modelcatalog"
 
-// replaceManager replaces the manager of the suite until the end of the spec.
+// replaceManager starts a manager in place of that of the suite, which is restarted after the spec.
 func replaceManager(ctx context.Context, args []string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
 	manager.StopTemporarily(ctx)
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-instead", WebhookPort: env.Installed.WebhookPort, Args: args, Env: variables,
+		Name: "manager-replacement", WebhookPort: env.Installed.WebhookPort, Args: args, Env: variables,
 	})
 }
 
 // waitForWebhooks waits until the webhooks and the conversion respond, with or without an error.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	env.WaitForWebhooks(ctx, alpha("default", "{rest: {}, grpc: {}, "+external+"}"))
+	env.WaitForWebhooks(ctx, newAlphaRegistry("default", "{rest: {}, grpc: {}, "+externalDatabase+"}"))
 }

@@ -14,9 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-func inNamespace(namespace string) client.DeleteAllOfOption { return client.InNamespace(namespace) }
-
-func catalog(namespace, name string) *unstructured.Unstructured {
+func newCatalog(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return framework.Manifest("{apiVersion: " + aihubv1alpha1.GroupVersion.String() + ", kind: Catalog, metadata: {name: " + name + ", namespace: " + namespace + "}}")
 }
@@ -24,13 +22,13 @@ func catalog(namespace, name string) *unstructured.Unstructured {
 var _ = Describe("A Catalog", func() {
 	It("has a fixed name, and can exist once [modelregistry-72] [modelregistry-73] [D23]", func(ctx SpecContext) {
 		namespace, otherNamespace := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
-		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
-		c := createAndCleanUp(ctx, catalog(namespace, "catalog"))
-		env.SetAnnotation(ctx, c, "touched", "yes")
-		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("which exists in namespace " + namespace)))
-		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
-		env.WaitDeleted(ctx, c)
-		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"), client.DryRunAll)).To(Succeed())
+		Expect(env.Admin.Create(ctx, newCatalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
+		catalog := createAndCleanUp(ctx, newCatalog(namespace, "catalog"))
+		env.SetAnnotation(ctx, catalog, "touched", "yes")
+		Expect(env.Admin.Create(ctx, newCatalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("which exists in namespace " + namespace)))
+		Expect(env.Admin.Delete(ctx, catalog)).To(Succeed())
+		env.WaitDeleted(ctx, catalog)
+		Expect(env.Admin.Create(ctx, newCatalog(otherNamespace, "catalog"), client.DryRunAll)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("has one database", func(ctx SpecContext) {
@@ -47,9 +45,9 @@ var _ = Describe("A Catalog", func() {
 			"{external: {host: h, secretName: s}, serverTLS: Disabled}":               "serverTLS applies only to the database that the operator runs",
 			"{serverTLS: 'true'}":                                                     "spec.database.serverTLS",
 		} {
-			c := catalog("default", "catalog")
-			Expect(unstructured.SetNestedMap(c.Object, framework.Manifest(spec).Object, "spec", "database")).To(Succeed())
-			err := env.Admin.Create(ctx, c, client.DryRunAll)
+			catalog := newCatalog("default", "catalog")
+			Expect(unstructured.SetNestedMap(catalog.Object, framework.Manifest(spec).Object, "spec", "database")).To(Succeed())
+			err := env.Admin.Create(ctx, catalog, client.DryRunAll)
 			if text == "" {
 				Expect(err).NotTo(HaveOccurred(), spec)
 				continue
@@ -59,11 +57,11 @@ var _ = Describe("A Catalog", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("requires a volume with a positive size", func(ctx SpecContext) {
-		for size, ok := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
-			c := catalog("default", "catalog")
-			Expect(unstructured.SetNestedMap(c.Object, framework.Manifest("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())
-			err := env.Admin.Create(ctx, c, client.DryRunAll)
-			if ok {
+		for size, valid := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
+			catalog := newCatalog("default", "catalog")
+			Expect(unstructured.SetNestedMap(catalog.Object, framework.Manifest("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())
+			err := env.Admin.Create(ctx, catalog, client.DryRunAll)
+			if valid {
 				Expect(err).NotTo(HaveOccurred(), size)
 				continue
 			}
@@ -73,7 +71,7 @@ var _ = Describe("A Catalog", func() {
 })
 
 var _ = Describe("An AIHub", func() {
-	DescribeTable("is rejected with [modelregistry-103]", func(ctx SpecContext, name, spec, text string) {
+	DescribeTable("is validated [modelregistry-103]", func(ctx SpecContext, name, spec, text string) {
 		hub := framework.Manifest("{apiVersion: " + platformv1alpha1.GroupVersion.String() + ", kind: AIHub, metadata: {name: " + name + "}" + spec + "}")
 		err := env.Admin.Create(ctx, hub, client.DryRunAll)
 		if text == "" {
@@ -83,7 +81,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(err).To(MatchError(ContainSubstring(text)))
 	},
 		Entry("a valid spec", "default-aihub", ", spec: {applicationNamespace: a, instancesNamespace: b, gateway: {domain: apps.example.com}}", ""),
-		Entry("the older name", "default", ", spec: {applicationNamespace: a, instancesNamespace: b}", "Only the name 'default-aihub' is allowed"),
+		Entry("the legacy name", "default", ", spec: {applicationNamespace: a, instancesNamespace: b}", "Only the name 'default-aihub' is allowed"),
 		Entry("no spec", "default-aihub", "", "spec: Required value"),
 		Entry("no namespace of instances", "default-aihub", ", spec: {applicationNamespace: a}", "spec.instancesNamespace: Required value"),
 		Entry("an empty namespace", "default-aihub", ", spec: {applicationNamespace: '', instancesNamespace: b}", "spec.applicationNamespace"),
@@ -104,11 +102,11 @@ var _ = Describe("Samples", func() {
 			}
 			Expect(env.Admin.Create(ctx, sample, client.DryRunAll)).To(Succeed(), "%v", sample.Object)
 			if sample.GroupVersionKind().Group == v1beta1.GroupVersion.Group {
-				Expect(specField(sample, "kubeRBACProxy")).NotTo(BeNil(), "this is OpenShift")
+				Expect(specField(sample, "kubeRBACProxy")).NotTo(BeNil(), "a registry on OpenShift gets a proxy")
 			}
 		}
 	},
-		Entry("samples of the legacy operator", "testdata/original.yaml"),
+		Entry("samples of the legacy operator", "testdata/legacy_samples.yaml"),
 		Entry("a generated database", "../../../config/samples/modelregistry_generated.yaml"),
 		Entry("PostgreSQL", "../../../config/samples/modelregistry_postgres.yaml"),
 		Entry("PostgreSQL with TLS", "../../../config/samples/modelregistry_secure_postgres.yaml"),

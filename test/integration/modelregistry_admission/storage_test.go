@@ -21,8 +21,8 @@ import (
 
 const migratedAnnotation = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
-// startElectedManager starts a second, elected manager; the API server calls the webhooks of the first one. The registries of these specs are paused,
-// so that the migration is their only change.
+// startElectedManager starts a second manager, which is elected. The API server calls the webhooks of the first one. The registries of the specs
+// are paused, so that only the migration changes them.
 func startElectedManager(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
@@ -61,56 +61,56 @@ func setStorageVersion(ctx context.Context, version string) {
 	}
 	Expect(env.Admin.Update(ctx, crd)).To(Succeed())
 	if changed {
-		Eventually(storageHash).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(Equal(originalHash))
+		Eventually(storageHash).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).ShouldNot(Equal(originalHash))
 	}
-	Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
+	Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).
 		Should(ContainElement(version))
 }
 
-// expectStored checks a registry that is read without conversion. Only objects stored as v1alpha1 have conversion.Annotation.
-func expectStored(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
+// expectStored checks a registry as it is stored, which it reads without conversion. Only objects stored as v1alpha1 have conversion.Annotation.
+func expectStored(ctx context.Context, registry *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
 	GinkgoHelper()
-	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
-	conversionStanza := specField(crd, "conversion")
+	crd := getObject(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
+	conversionField := specField(crd, "conversion")
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": map[string]any{"strategy": "None", "webhook": nil}}})
 	Eventually(func(g Gomega) {
-		out := &unstructured.Unstructured{}
-		out.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ModelRegistry"))
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), out)).To(Succeed())
-		check(g, out)
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": conversionStanza}})
-	Eventually(func() any { return specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(BeNil())
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ModelRegistry"))
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(registry), live)).To(Succeed())
+		check(g, live)
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": conversionField}})
+	Eventually(func() any { return specField(getInVersion(ctx, v1alpha1.GroupVersion, registry), "grpc") }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).ShouldNot(BeNil())
 }
 
 // createInBothVersions creates one registry that is stored as v1alpha1 and one that is stored as v1beta1.
 func createInBothVersions(ctx context.Context) (alphaObject, betaObject *unstructured.Unstructured) {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "storage")
-	paused := func(m *unstructured.Unstructured) *unstructured.Unstructured {
-		m.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
-		return m
+	pause := func(registry *unstructured.Unstructured) *unstructured.Unstructured {
+		registry.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
+		return registry
 	}
 	setStorageVersion(ctx, v1alpha1.GroupVersion.Version)
-	alphaObject = paused(beta(namespace, rich))
-	Eventually(func() error { return env.Admin.Create(ctx, alphaObject) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	alphaObject = pause(newBetaRegistry(namespace, betaSpec))
+	Eventually(func() error { return env.Admin.Create(ctx, alphaObject) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
 	setStorageVersion(ctx, v1beta1.GroupVersion.Version)
-	betaObject = createAndCleanUp(ctx, paused(beta(namespace, rich)))
+	betaObject = createAndCleanUp(ctx, pause(newBetaRegistry(namespace, betaSpec)))
 	Expect(registryCRD(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
 	return alphaObject, betaObject
 }
 
 func eventuallyStoredVersions(ctx context.Context) AsyncAssertion {
 	GinkgoHelper()
-	return Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll)
+	return Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval)
 }
 
-// deleteRegistries deletes registries while the leader removes their finalizers, and stops the leader.
+// deleteRegistries deletes registries, waits until the leader has removed their finalizers, and stops the leader.
 func deleteRegistries(ctx context.Context, leader *framework.Manager, registries ...*unstructured.Unstructured) {
 	GinkgoHelper()
-	for _, m := range registries {
-		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
-		env.WaitDeleted(ctx, m)
+	for _, registry := range registries {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, registry))).To(Succeed())
+		env.WaitDeleted(ctx, registry)
 	}
 	leader.Stop(ctx)
 }
@@ -123,22 +123,22 @@ var _ = Describe("Stored registries", func() {
 		})
 		leader := startElectedManager(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
-		for _, m := range []*unstructured.Unstructured{alphaObject, betaObject} {
-			migrated := inVersion(ctx, v1beta1.GroupVersion, m)
-			for _, object := range []*unstructured.Unstructured{migrated, m} {
-				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the current version
+		for _, registry := range []*unstructured.Unstructured{alphaObject, betaObject} {
+			migrated := getInVersion(ctx, v1beta1.GroupVersion, registry)
+			for _, object := range []*unstructured.Unstructured{migrated, registry} {
+				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the schema sets its default
 			}
-			Expect(migrated.Object["spec"]).To(Equal(m.Object["spec"]))
+			Expect(migrated.Object["spec"]).To(Equal(registry.Object["spec"]))
 			Expect(migrated.GetAnnotations()).To(HaveKey(migratedAnnotation))
 		}
 		expectStored(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.WaitIdle(leader.User, poll*20, waitTimeout) // until the status reports the pause
+		env.WaitIdle(leader.User, pollInterval*20, waitTimeout) // until the status reports the pause
 		start := env.AuditPosition()
 		leader.Restart(ctx)
-		env.WaitIdle(leader.User, poll*20, waitTimeout)
+		env.WaitIdle(leader.User, pollInterval*20, waitTimeout)
 		requests := env.Since(start).ByUser(leader.User)
 		Expect(requests.Of("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(requests.Of("modelregistries").Writes()).To(BeEmpty())
@@ -148,7 +148,7 @@ var _ = Describe("Stored registries", func() {
 	It("are migrated even if the current validation rejects them [D29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "storage")
 		setStorageVersion(ctx, v1alpha1.GroupVersion.Version)
-		invalid := beta(namespace, "{rest: {}}")
+		invalid := newBetaRegistry(namespace, "{rest: {}}")
 		invalid.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
 		withoutValidation(ctx, func() { createAndCleanUp(ctx, invalid) })
 		setStorageVersion(ctx, v1beta1.GroupVersion.Version)
@@ -158,7 +158,7 @@ var _ = Describe("Stored registries", func() {
 		patches := env.Since(start).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == invalid.GetName() && e.Verb == "patch" })
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
-		Expect(inVersion(ctx, v1beta1.GroupVersion, invalid).GetAnnotations()).NotTo(HaveKey(migratedAnnotation))
+		Expect(getInVersion(ctx, v1beta1.GroupVersion, invalid).GetAnnotations()).NotTo(HaveKey(migratedAnnotation))
 		deleteRegistries(ctx, leader, invalid)
 	}, NodeTimeout(specTimeout))
 
@@ -166,7 +166,7 @@ var _ = Describe("Stored registries", func() {
 		alphaObject, betaObject := createInBothVersions(ctx)
 		start := env.AuditPosition()
 		leader := startElectedManager(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
-		env.WaitIdle(leader.User, poll*20, waitTimeout)
+		env.WaitIdle(leader.User, pollInterval*20, waitTimeout)
 		Expect(env.Since(start).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
 		Expect(registryCRD(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
 		leader.Stop(ctx)

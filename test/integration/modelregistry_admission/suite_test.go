@@ -16,9 +16,9 @@ import (
 
 const (
 	specTimeout = 2 * time.Minute
-	// waitTimeout is how long the manager may take to publish its CA or to reconcile.
-	waitTimeout = time.Minute
-	poll        = 100 * time.Millisecond
+	// waitTimeout limits how long the manager may take to publish its CA or to reconcile.
+	waitTimeout  = time.Minute
+	pollInterval = 100 * time.Millisecond
 )
 
 // All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls. The manager is never
@@ -35,6 +35,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, aihubv1alpha1.AddToScheme, platformv1alpha1.AddToScheme))
 	env.KeepNamespaces = true
 	env.HoldLease(ctx)
-	manager = start(ctx)
+	manager = startManager(ctx)
 	waitForWebhooks(ctx)
 }, NodeTimeout(framework.StartTimeout))

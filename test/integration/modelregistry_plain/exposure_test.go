@@ -9,26 +9,26 @@ import (
 )
 
 var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
-	It("is published by an Ingress to its proxy only if the setting enables it", func(ctx SpecContext) {
+	It("is published through an Ingress to its proxy only if the exposure is ingress", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		options := managerOptions()
 		options.Name, options.Env = "ingress", append(options.Env, "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org")
-		other := env.StartManager(ctx, options)
-		open, closed := registry("open"), registry("closed", proxied)
-		env.Create(ctx, open, closed)
-		published := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "closed-https"}}
-		env.WaitExists(ctx, published)
-		Expect(published.Spec.Rules[0].Host).To(Equal("closed-rest.apps.example.org"))
-		Expect(published.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
-		waitAvailable(ctx, open)
-		waitAvailable(ctx, closed)
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
-		all := &networkingv1.IngressList{}
-		Expect(env.Admin.List(ctx, all, client.InNamespace(namespace))).To(Succeed())
-		Expect(all.Items).To(HaveLen(1), "a registry that does not authenticate its users is not published")
-		other.Stop(ctx)
+		ingressManager := env.StartManager(ctx, options)
+		unproxied, proxied := newRegistry("open"), newRegistry("closed", withProxy)
+		env.Create(ctx, unproxied, proxied)
+		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "closed-https"}}
+		env.WaitExists(ctx, ingress)
+		Expect(ingress.Spec.Rules[0].Host).To(Equal("closed-rest.apps.example.org"))
+		Expect(ingress.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
+		waitAvailable(ctx, unproxied)
+		waitAvailable(ctx, proxied)
+		env.WaitIdle(ingressManager.User, quiet, specTimeout)
+		env.ExpectIdle(ingressManager.User, quiet)
+		ingresses := &networkingv1.IngressList{}
+		Expect(env.Admin.List(ctx, ingresses, client.InNamespace(namespace))).To(Succeed())
+		Expect(ingresses.Items).To(HaveLen(1), "a registry without authentication is not published")
+		ingressManager.Stop(ctx)
 		manager.Restart(ctx)
-		env.WaitDeleted(ctx, published)
+		env.WaitDeleted(ctx, ingress)
 	}, NodeTimeout(2*specTimeout))
 })

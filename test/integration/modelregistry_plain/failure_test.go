@@ -17,33 +17,33 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// isRegistryRequest reports whether a request is for an object of a registry: no lease, Event, status or watch.
+// isRegistryRequest reports whether a request reads or writes a child object of a registry.
 func isRegistryRequest(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
 		!strings.Contains(r.URL.Path, "webhook-cert")
 }
 
-var _ = Describe("An error of the API server", func() {
+var _ = Describe("A failure", func() {
 	It("is reported with the error of the API server, until a reconcile succeeds [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
-		between := env.StartCrasher(ctx, manager, specTimeout)
+		crasher := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
-			between.Inject(func(r *http.Request) metav1.StatusReason {
+			crasher.Inject(func(r *http.Request) metav1.StatusReason {
 				if r.Method == method && isRegistryRequest(r) {
 					return metav1.StatusReasonInternalError
 				}
 				return ""
 			})
-			m := registry("no-"+name, generated)
-			env.Create(ctx, m)
-			env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
-			Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
-			between.Inject(nil)
-			waitAvailable(ctx, m)
+			registry := newRegistry("no-"+name, withGeneratedDatabase)
+			env.Create(ctx, registry)
+			env.WaitForCondition(ctx, registry, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
+			Expect(framework.FindCondition(registry.Status.Conditions, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
+			crasher.Inject(nil)
+			waitAvailable(ctx, registry)
 		}
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(1, 2))
-		between.Inject(func(r *http.Request) metav1.StatusReason {
+		crasher.Inject(func(r *http.Request) metav1.StatusReason {
 			mu.Lock()
 			defer mu.Unlock()
 			if isRegistryRequest(r) && random.IntN(100) < 15 {
@@ -51,66 +51,66 @@ var _ = Describe("An error of the API server", func() {
 			}
 			return ""
 		})
-		m := registry("sometimes", generated, proxied)
-		env.Create(ctx, certificate(m), m)
-		waitAvailable(ctx, m)
+		registry := newRegistry("sometimes", withGeneratedDatabase, withProxy)
+		env.Create(ctx, proxyCertificate(registry), registry)
+		waitAvailable(ctx, registry)
 	}, NodeTimeout(specTimeout))
 
 	It("does not cause the deletion of a Deployment [D9]", func(ctx SpecContext) {
-		m := registry("forbidden", generated)
-		env.Create(ctx, m)
-		waitAvailable(ctx, m)
-		server, database := deployment(m), deployment(m)
+		registry := newRegistry("forbidden", withGeneratedDatabase)
+		env.Create(ctx, registry)
+		waitAvailable(ctx, registry)
+		server, database := deploymentOf(registry), deploymentOf(registry)
 		database.Name += "-postgres"
 		env.Get(ctx, server)
 		env.Get(ctx, database)
-		between := env.StartCrasher(ctx, manager, specTimeout)
+		crasher := env.StartCrasher(ctx, manager, specTimeout)
 		for _, reason := range []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid} {
-			between.Inject(func(r *http.Request) metav1.StatusReason {
+			crasher.Inject(func(r *http.Request) metav1.StatusReason {
 				if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/deployments/") {
 					return reason
 				}
 				return ""
 			})
 			start := env.AuditPosition()
-			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:" + strings.ToLower(string(reason))}}})
-			env.WaitFor(ctx, m, func(g Gomega) {
-				g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
+			env.Patch(ctx, registry, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:" + strings.ToLower(string(reason))}}})
+			env.WaitFor(ctx, registry, func(g Gomega) {
+				g.Expect(framework.FindCondition(registry.Status.Conditions, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
 			})
 			Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
-			between.Inject(nil)
-			if reason == metav1.StatusReasonInvalid { // an invalid object is not sent again before a change
-				env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})
+			crasher.Inject(nil)
+			if reason == metav1.StatusReasonInvalid { // an invalid object is written again only after a change
+				env.Patch(ctx, registry, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})
 			}
-			waitAvailable(ctx, m)
+			waitAvailable(ctx, registry)
 		}
-		for _, d := range []client.Object{server, database} {
-			uid := d.GetUID()
-			env.Get(ctx, d)
-			Expect(d.GetUID()).To(Equal(uid))
+		for _, deployment := range []client.Object{server, database} {
+			uid := deployment.GetUID()
+			env.Get(ctx, deployment)
+			Expect(deployment.GetUID()).To(Equal(uid))
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("can occur after any write: a restarted manager continues", func(ctx SpecContext) {
-		between := env.StartCrasher(ctx, manager, specTimeout)
-		m := registry("killed")
-		crashes := between.CrashAfterEvery(ctx, func() {
-			Expect(env.Admin.Create(ctx, registry("killed", generated))).To(Succeed())
+	It("of the manager after any write is corrected by its restart", func(ctx SpecContext) {
+		crasher := env.StartCrasher(ctx, manager, specTimeout)
+		registry := newRegistry("killed")
+		crashes := crasher.CrashAfterEvery(ctx, func() {
+			Expect(env.Admin.Create(ctx, newRegistry("killed", withGeneratedDatabase))).To(Succeed())
 		}, func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(m.Finalizers).To(ContainElement(v1beta1.Finalizer))
-			g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(registry), registry)).To(Succeed())
+			g.Expect(registry.Finalizers).To(ContainElement(v1beta1.Finalizer))
+			g.Expect(framework.FindCondition(registry.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		}, func(int) {
 			secrets := &corev1.SecretList{}
 			Expect(env.Admin.List(ctx, secrets, client.InNamespace(namespace), client.MatchingLabels{"platform.opendatahub.io/component": "modelregistry"})).To(Succeed())
 			Expect(secrets.Items).To(HaveLen(1))
-			env.Delete(ctx, m)
-			for _, data := range []client.Object{child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.Secret{}, "-postgres-credentials")} {
+			env.Delete(ctx, registry)
+			for _, data := range []client.Object{child(registry, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(registry, &corev1.Secret{}, "-postgres-credentials")} {
 				Eventually(func() bool {
 					return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(data), data))
-				}).WithContext(ctx).WithTimeout(specTimeout).Should(BeTrue(), "its data goes with it, as the spec says")
+				}).WithContext(ctx).WithTimeout(specTimeout).Should(BeTrue(), "retentionPolicy Delete deletes the data")
 			}
 		})
-		Expect(crashes).To(BeNumerically(">=", 10), "credentials, claim, database, server, and its status")
+		Expect(crashes).To(BeNumerically(">=", 10), "the manager writes credentials, claim, database, server and status")
 	}, NodeTimeout(2*specTimeout))
 })

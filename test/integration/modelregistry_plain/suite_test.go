@@ -53,11 +53,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // waitForWebhooks waits until the API server reaches and trusts the webhooks of the manager.
 func waitForWebhooks(ctx SpecContext) {
 	GinkgoHelper()
-	env.WaitAdmitted(ctx, registry("probe"))
+	env.WaitAdmitted(ctx, newRegistry("probe"))
 }
 
-// registry returns a registry with an existing PostgreSQL database and no proxy, after the changes.
-func registry(name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
+// newRegistry returns a registry with an existing PostgreSQL database and no proxy, and applies the changes to it.
+func newRegistry(name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u", Database: "d"}
 	for _, change := range changes {
@@ -66,11 +66,11 @@ func registry(name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.Mod
 	return m
 }
 
-func generated(m *v1beta1.ModelRegistry) {
+func withGeneratedDatabase(m *v1beta1.ModelRegistry) {
 	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), RetentionPolicy: v1beta1.DeleteData}
 }
 
-func proxied(m *v1beta1.ModelRegistry) { m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{} }
+func withProxy(m *v1beta1.ModelRegistry) { m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{} }
 
 func waitAvailable(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
@@ -85,16 +85,16 @@ func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T
 	return object
 }
 
-func deployment(m *v1beta1.ModelRegistry) *appsv1.Deployment {
+func deploymentOf(m *v1beta1.ModelRegistry) *appsv1.Deployment {
 	return child(m, &appsv1.Deployment{}, "")
 }
 
-func certificate(m *v1beta1.ModelRegistry) *corev1.Secret {
+func proxyCertificate(m *v1beta1.ModelRegistry) *corev1.Secret {
 	s := child(m, &corev1.Secret{}, "-kube-rbac-proxy")
 	s.StringData = map[string]string{"tls.crt": "c", "tls.key": "k"}
 	return s
 }
 
-func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
+func authDelegatorBinding(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
 }

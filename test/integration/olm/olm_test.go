@@ -22,54 +22,54 @@ func serviceMonitor() *unstructured.Unstructured {
 	return framework.Unstructured(capability.ServiceMonitor, namespace, "odh-platform-operator-metrics")
 }
 
-func alerts() *unstructured.Unstructured {
+func prometheusRule() *unstructured.Unstructured {
 	return framework.Unstructured(capability.PrometheusRule, namespace, "odh-platform-operator")
 }
 
-func example(name string) *unstructured.Unstructured {
+func consoleSample(name string) *unstructured.Unstructured {
 	return framework.Unstructured(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
 }
 
-// examples lists the examples that the manager created. Discovery lists a new kind with a delay.
-func examples(ctx context.Context) ([]string, error) {
+// listSamples returns the names of the examples that the manager created. It fails until the API is served.
+func listSamples(ctx context.Context) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(capability.ConsoleYAMLSample.GroupVersion().WithKind("ConsoleYAMLSampleList"))
 	if err := env.Admin.List(ctx, list, client.MatchingLabels(names.Labels(controller.ComponentName))); err != nil {
 		return nil, err
 	}
-	var all []string
+	var sampleNames []string
 	for i := range list.Items {
-		all = append(all, list.Items[i].Name)
+		sampleNames = append(sampleNames, list.Items[i].Name)
 	}
-	return all, nil
+	return sampleNames, nil
 }
 
 var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
-	It("are not created on a cluster without the APIs of monitoring and the console", createsNothing, NodeTimeout(specTimeout))
-	It("include examples once the API of the console is served, and these are repaired", createsExamples, NodeTimeout(specTimeout))
-	It("include monitors, and a foreign alert is not changed", createsMonitors, NodeTimeout(specTimeout))
+	It("are not created on a cluster without the APIs of monitoring and the console", expectNoObjects, NodeTimeout(specTimeout))
+	It("include examples when the API of the console is served, and are repaired", expectSamples, NodeTimeout(specTimeout))
+	It("include monitors when their APIs are served, but a foreign PrometheusRule is not changed", expectMonitors, NodeTimeout(specTimeout))
 
 	It("include examples of enabled components only", func(ctx SpecContext) {
 		manager.Stop(ctx)
-		manager = start(ctx, "one-off", "ENABLE_MODELREGISTRY=false")
-		Eventually(ctx, examples).
-			Should(And(HaveLen(allExamples-5), Not(ContainElement(ContainSubstring("modelregistry")))))
+		manager = startManager(ctx, "one-off", "ENABLE_MODELREGISTRY=false")
+		Eventually(ctx, listSamples).
+			Should(And(HaveLen(sampleCount-5), Not(ContainElement(ContainSubstring("modelregistry")))))
 
 		manager.Stop(ctx)
-		manager = start(ctx, "all-off", "ENABLE_APPWRAPPER=false", "ENABLE_MLFLOW=false", "ENABLE_MODELCATALOG=false", "ENABLE_MODELMESH=false",
+		manager = startManager(ctx, "all-off", "ENABLE_APPWRAPPER=false", "ENABLE_MLFLOW=false", "ENABLE_MODELCATALOG=false", "ENABLE_MODELMESH=false",
 			"ENABLE_MODELREGISTRY=false", "ENABLE_RAYCLUSTER=false")
-		Eventually(ctx, examples).Should(BeEmpty())
+		Eventually(ctx, listSamples).Should(BeEmpty())
 		env.Get(ctx, serviceMonitor())
 	}, NodeTimeout(specTimeout))
 
-	// The manager of the previous spec stopped with it.
+	// The manager stopped at the end of the previous spec.
 	It("are deleted with their owner", func(ctx SpecContext) {
 		Expect(env.Admin.Delete(ctx, env.Installed.Deployment.DeepCopy())).To(Succeed())
-		env.WaitDeleted(ctx, serviceMonitor(), alerts())
+		env.WaitDeleted(ctx, serviceMonitor(), prometheusRule())
 	}, NodeTimeout(specTimeout))
 })
 
-func createsNothing(context.Context) {
+func expectNoObjects(context.Context) {
 	env.WaitIdle(manager.User, quiet/2, specTimeout)
 	requests := env.Since(0).ByUser(manager.User)
 	Expect(requests.Refused()).To(BeEmpty())
@@ -78,10 +78,10 @@ func createsNothing(context.Context) {
 	}
 }
 
-func createsExamples(ctx SpecContext) {
+func expectSamples(ctx SpecContext) {
 	Expect(cluster.InstallCRD(ctx, env.Config, "consoleyamlsamples.console.openshift.io")).To(Succeed())
-	Eventually(ctx, examples).Should(HaveLen(allExamples))
-	remote := example("mlflow-remote")
+	Eventually(ctx, listSamples).Should(HaveLen(sampleCount))
+	remote := consoleSample("mlflow-remote")
 	env.Get(ctx, remote)
 	Expect(remote.GetOwnerReferences()).To(ConsistOf(HaveField("Kind", "CustomResourceDefinition")))
 	text, err := os.ReadFile("../../../config/samples/mlflow_remote.yaml")
@@ -92,25 +92,25 @@ func createsExamples(ctx SpecContext) {
 
 	env.Patch(ctx, remote, map[string]any{"spec": map[string]any{"title": "another"}})
 	env.WaitFor(ctx, remote, func(g Gomega) { g.Expect(remote.Object["spec"]).To(HaveKeyWithValue("title", "MLflow: remote")) })
-	gone := example("modelregistry-mysql")
-	env.Get(ctx, gone)
-	uid := gone.GetUID()
-	Expect(env.Admin.Delete(ctx, gone)).To(Succeed())
+	deleted := consoleSample("modelregistry-mysql")
+	env.Get(ctx, deleted)
+	uid := deleted.GetUID()
+	Expect(env.Admin.Delete(ctx, deleted)).To(Succeed())
 	Eventually(func(g Gomega) {
-		again := example("modelregistry-mysql")
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(again), again)).To(Succeed())
-		g.Expect(again.GetUID()).NotTo(Equal(uid))
+		recreated := consoleSample("modelregistry-mysql")
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(recreated), recreated)).To(Succeed())
+		g.Expect(recreated.GetUID()).NotTo(Equal(uid))
 	}).WithContext(ctx).Should(Succeed())
 	env.WaitIdle(manager.User, quiet/2, specTimeout)
 	env.ExpectIdle(manager.User, quiet)
 }
 
-func createsMonitors(ctx SpecContext) {
+func expectMonitors(ctx SpecContext) {
 	manager.Stop(ctx)
 	Expect(cluster.InstallSet(ctx, env.Config, cluster.Monitoring)).To(Succeed())
-	foreign := alerts()
+	foreign := prometheusRule()
 	foreign.Object["spec"] = map[string]any{"groups": []any{}}
-	// Discovery lists a new kind with a delay.
+	// The API is served shortly after its CRD is created.
 	Eventually(func() error { return env.Admin.Create(ctx, foreign) }).WithContext(ctx).Should(Succeed())
 	start := env.AuditPosition()
 	manager.Restart(ctx)
@@ -133,13 +133,13 @@ func createsMonitors(ctx SpecContext) {
 			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not created by this operator")))))
 	}).WithContext(ctx).Should(Succeed())
 	env.WaitIdle(manager.User, quiet/2, specTimeout)
-	written := env.Since(start).ByUser(manager.User).Writes()
-	Expect(written.Of("prometheusrules")).To(BeEmpty())
-	Expect(written.Of("consoleyamlsamples")).To(BeEmpty(), "a restart writes nothing")
+	writes := env.Since(start).ByUser(manager.User).Writes()
+	Expect(writes.Of("prometheusrules")).To(BeEmpty())
+	Expect(writes.Of("consoleyamlsamples")).To(BeEmpty(), "a restart causes no write")
 
 	Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 	manager.Restart(ctx)
-	rule := alerts()
+	rule := prometheusRule()
 	env.WaitFor(ctx, rule, func(Gomega) {})
 	Expect(rule.GetOwnerReferences()).To(ConsistOf(HaveField("Kind", "Deployment")))
 	groups, _, err := unstructured.NestedSlice(rule.Object, "spec", "groups")

@@ -1,5 +1,5 @@
-// Package olm_test checks on a real control plane the objects that the manager creates because an OLM bundle cannot contain them. Package
-// e2e tests the installation of the bundle by OLM.
+// Package olm_test checks the objects that the manager creates because an OLM bundle cannot contain them. Package e2e tests the installation of
+// the bundle by OLM.
 package olm_test
 
 import (
@@ -15,19 +15,19 @@ import (
 const (
 	namespace   = "opendatahub"
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent.
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = 4 * time.Second
-	// allExamples is the number of examples for the console.
-	allExamples = 22
+	// sampleCount is the number of examples that the console lists.
+	sampleCount = 22
 )
 
-// One control plane that serves no kinds of monitoring and of the OpenShift console at first.
+// The control plane serves neither the APIs of monitoring nor that of the OpenShift console at first.
 var (
 	env     *framework.Env
 	manager *framework.Manager
 )
 
-func TestOLM(t *testing.T) { framework.Run(t, "What a bundle cannot contain") }
+func TestOLM(t *testing.T) { framework.Run(t, "Objects that a bundle cannot contain") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "olm", cluster.Bare, framework.WithSets(cluster.GatewayAPI, cluster.KubeRay),
@@ -38,11 +38,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	if err := env.Admin.Create(ctx, deployment); err != nil {
 		Fail(err.Error())
 	}
-	manager = start(ctx, "manager")
+	manager = startManager(ctx, "manager")
 }, NodeTimeout(framework.StartTimeout))
 
-// start runs the manager with environment variables, such as those of a Subscription.
-func start(ctx SpecContext, name string, variables ...string) *framework.Manager {
+// startManager starts the manager with environment variables, as a Subscription would.
+func startManager(ctx SpecContext, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
 		Name: name, WebhookPort: env.Installed.WebhookPort, Env: append([]string{"ENABLE_OLM=true", "MLFLOW_IMAGE=quay.io/example/mlflow:v3"}, variables...),

@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// installMonitoring installs config/prometheus, and returns the token of the account that may read metrics.
+// installMonitoring installs config/prometheus, and returns the token of the ServiceAccount that is allowed to read metrics.
 func installMonitoring(ctx context.Context) string {
 	GinkgoHelper()
 	objects, err := operator.Kustomize("config/prometheus")
@@ -38,13 +38,13 @@ func installMonitoring(ctx context.Context) string {
 // waitForSecretKey waits until a Secret has a key, and returns its value.
 func waitForSecretKey(ctx context.Context, name, key string) []byte {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: object(name)}
+	secret := &corev1.Secret{ObjectMeta: objectMeta(name)}
 	env.WaitFor(ctx, secret, func(g Gomega) { g.Expect(secret.Data[key]).NotTo(BeEmpty()) })
 	return secret.Data[key]
 }
 
-// read sends a request to the port for metrics. It verifies the certificate with the CA of the manager.
-func read(ctx context.Context, from *framework.Manager, path, token string) (status int, text string) {
+// requestMetricsPort sends a GET request to the metrics port of a manager, and verifies its certificate with the CA of the manager.
+func requestMetricsPort(ctx context.Context, from *framework.Manager, path, token string) (status int, text string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()
 	Expect(roots.AppendCertsFromPEM(waitForSecretKey(ctx, "odh-platform-operator-webhook-cert", "ca.crt"))).To(BeTrue())
@@ -62,19 +62,19 @@ func read(ctx context.Context, from *framework.Manager, path, token string) (sta
 }
 
 var (
-	row    = regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\| (gauge|counter|histogram) \\| ([^|]*) \\|")
-	typed  = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
-	sample = regexp.MustCompile(`(?m)^([a-z_0-9]+)(?:\{(.*)\})? \S+$`)
-	label  = regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
+	rowPattern    = regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\| (gauge|counter|histogram) \\| ([^|]*) \\|")
+	typePattern   = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
+	samplePattern = regexp.MustCompile(`(?m)^([a-z_0-9]+)(?:\{(.*)\})? \S+$`)
+	labelPattern  = regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
 )
 
-type described struct {
+type metric struct {
 	kind   string
 	labels []string
 }
 
-// documented returns the metrics of a section of docs/metrics.md.
-func documented(section string) map[string]described {
+// parseDocumentedMetrics returns the metrics in a section of docs/metrics.md.
+func parseDocumentedMetrics(section string) map[string]metric {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -83,9 +83,9 @@ func documented(section string) map[string]described {
 	_, rest, found := strings.Cut(string(page), "\n## "+section+"\n")
 	Expect(found).To(BeTrue(), section)
 	text, _, _ := strings.Cut(rest, "\n## ")
-	out := map[string]described{}
-	for _, r := range row.FindAllStringSubmatch(text, -1) {
-		d := described{kind: r[2]}
+	out := map[string]metric{}
+	for _, r := range rowPattern.FindAllStringSubmatch(text, -1) {
+		d := metric{kind: r[2]}
 		if names := strings.ReplaceAll(r[3], "`", ""); names != "" {
 			d.labels = strings.Split(names, ", ")
 		}
@@ -95,19 +95,19 @@ func documented(section string) map[string]described {
 	return out
 }
 
-// served returns the metrics of a response.
-func served(text string) map[string]described {
-	out := map[string]described{}
-	for _, t := range typed.FindAllStringSubmatch(text, -1) {
-		out[t[1]] = described{kind: t[2]}
+// parseMetrics returns the metrics in a response.
+func parseMetrics(text string) map[string]metric {
+	out := map[string]metric{}
+	for _, t := range typePattern.FindAllStringSubmatch(text, -1) {
+		out[t[1]] = metric{kind: t[2]}
 	}
-	for _, s := range sample.FindAllStringSubmatch(text, -1) {
+	for _, s := range samplePattern.FindAllStringSubmatch(text, -1) {
 		d, found := out[s[1]]
 		if !found {
-			continue // part of a histogram
+			continue // a series of a histogram
 		}
 		d.labels = nil
-		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
+		for _, l := range labelPattern.FindAllStringSubmatch(s[2], -1) {
 			d.labels = append(d.labels, l[1])
 		}
 		slices.Sort(d.labels)
@@ -116,27 +116,27 @@ func served(text string) map[string]described {
 	return out
 }
 
-// needs are metrics that require an election or a request to a webhook, which this suite does not have.
-var needs = []string{"leader_election_master_status", "controller_runtime_webhook_latency_seconds"}
+// unavailableMetrics are documented, but require a leader election or a webhook request, which this suite does not have.
+var unavailableMetrics = []string{"leader_election_master_status", "controller_runtime_webhook_latency_seconds"}
 
 var _ = Describe("Monitoring", func() {
-	// In test/e2e, Prometheus reads them as its ServiceMonitor requests.
+	// In test/e2e, Prometheus scrapes the metrics as the ServiceMonitor specifies.
 	It("serves every metric of docs/metrics.md to users with permission", func(ctx SpecContext) {
-		createReady(ctx, server())
+		createReady(ctx, newMLflow())
 		token := installMonitoring(ctx)
 		var text string
 		Eventually(func() int {
 			var status int
-			status, text = read(ctx, manager, "/metrics", token)
+			status, text = requestMetricsPort(ctx, manager, "/metrics", token)
 			return status
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
-		status, _ := read(ctx, manager, "/metrics", "invalid")
+		status, _ := requestMetricsPort(ctx, manager, "/metrics", "invalid")
 		Expect(status).To(Equal(http.StatusUnauthorized))
 
-		live, own := served(text), documented("Metrics of the operator")
-		for name, is := range live {
+		live, documented := parseMetrics(text), parseDocumentedMetrics("Metrics of the operator")
+		for name, served := range live {
 			if strings.HasPrefix(name, "odh_platform_") || strings.HasPrefix(name, "appwrapper_") {
-				Expect(own).To(HaveKeyWithValue(name, is))
+				Expect(documented).To(HaveKeyWithValue(name, served))
 			}
 		}
 		for _, name := range []string{
@@ -146,8 +146,8 @@ var _ = Describe("Monitoring", func() {
 		} {
 			Expect(live).To(HaveKey(name))
 		}
-		for name, want := range documented("Metrics of libraries") {
-			if slices.Contains(needs, name) {
+		for name, want := range parseDocumentedMetrics("Metrics of libraries") {
+			if slices.Contains(unavailableMetrics, name) {
 				continue
 			}
 			Expect(live).To(HaveKey(name))
@@ -164,23 +164,23 @@ var _ = Describe("Monitoring", func() {
 		token := installMonitoring(ctx)
 		paths := []string{"/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
 		Eventually(func() int {
-			status, _ := read(ctx, manager, "/metrics", token)
+			status, _ := requestMetricsPort(ctx, manager, "/metrics", token)
 			return status
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
 		for _, path := range paths {
-			status, _ := read(ctx, manager, path, token)
+			status, _ := requestMetricsPort(ctx, manager, path, token)
 			Expect(status).To(Equal(http.StatusNotFound))
 		}
 
 		manager.StopTemporarily(ctx)
 		options := managerOptions()
 		options.Name, options.Args = "profiled", append(options.Args, "--pprof")
-		other := env.StartManager(ctx, options)
+		profiled := env.StartManager(ctx, options)
 		for _, path := range paths {
-			status, _ := read(ctx, other, path, "invalid")
+			status, _ := requestMetricsPort(ctx, profiled, path, "invalid")
 			Expect(status).To(Equal(http.StatusUnauthorized))
-			status, _ = read(ctx, other, path, token)
-			Expect(status).To(Equal(http.StatusForbidden), "the right to read metrics is another")
+			status, _ = requestMetricsPort(ctx, profiled, path, token)
+			Expect(status).To(Equal(http.StatusForbidden), "reading metrics is another permission")
 		}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "profiler"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/debug/pprof/*"}, Verbs: []string{"get"}}}}
 		create(ctx, role)
@@ -191,15 +191,15 @@ var _ = Describe("Monitoring", func() {
 		for _, path := range paths {
 			var text string
 			Eventually(func() (status int) {
-				status, text = read(ctx, other, path, token)
+				status, text = requestMetricsPort(ctx, profiled, path, token)
 				return status
 			}).WithContext(ctx).Should(Equal(http.StatusOK))
 			Expect(text).To(Or(HavePrefix("\x1f\x8b"), HavePrefix("go 1.")), "a profile, or a trace")
 		}
-		other.Stop(ctx)
+		profiled.Stop(ctx)
 	}, NodeTimeout(specTimeout))
 
-	It("shows dashboards to readers of ConfigMaps with the label of Grafana's sidecar", func(ctx SpecContext) {
+	It("provides dashboards as ConfigMaps with the label that the sidecar of Grafana selects", func(ctx SpecContext) {
 		objects, err := operator.Kustomize("config/dashboards")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(2))

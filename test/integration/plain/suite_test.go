@@ -15,12 +15,12 @@ const (
 	namespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = 4 * time.Second
 )
 
-// One control plane without the APIs of OpenShift, where MLflow issues its own certificate and a gateway may accept its HTTPRoute. The
-// manager has exactly the shipped rights.
+// All specs share one control plane without the APIs of OpenShift, and one manager with exactly the shipped permissions, which issues the
+// certificates.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -15,10 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const waitingFor = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
+const waitingMessage = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
 
-// lateStart bounds the start of a component after its API is served.
-const lateStart = 5 * time.Second
+// componentStartTimeout limits the start of a component after its API is served.
+const componentStartTimeout = 5 * time.Second
 
 func gatewayOf(r *unstructured.Unstructured) string {
 	GinkgoHelper()
@@ -30,27 +30,27 @@ func gatewayOf(r *unstructured.Unstructured) string {
 	return name
 }
 
-var _ = Describe("An MLflow behind the gate of the platform", func() {
+var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 	It("waits for the MLflowOperator without polling, and starts when that is ready [mlflow-65] [mlflow-68]", func(ctx SpecContext) {
-		m := create(ctx, server())
+		m := create(ctx, newMLflow())
 		for _, kind := range []string{"MLflowOperatorReady", "Available"} {
 			env.WaitForCondition(ctx, m, kind, metav1.ConditionFalse, "MLflowOperatorMissing")
 		}
 		env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionTrue, "MLflowOperatorMissing")
 		gate, _ := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
-		Expect(gate.Message).To(HavePrefix(waitingFor))
+		Expect(gate.Message).To(HavePrefix(waitingMessage))
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment())).NotTo(Succeed())
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deploymentOf()), deploymentOf())).NotTo(Succeed())
 
-		// The MLflow is deleted first at the end of the spec, because it blocks the deletion of the MLflowOperator.
+		// After the spec, the MLflow is deleted first, because it blocks the deletion of the MLflowOperator.
 		module := mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" })
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, m); deleteAndWait(ctx, module) }, NodeTimeout(specTimeout))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "ConfigPending")
 		gate, _ = conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
-		Expect(gate.Message).To(Equal(waitingFor + ": Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
+		Expect(gate.Message).To(Equal(waitingMessage + ": Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
 
 		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"sectionTitle": "Now"}})
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionTrue, "Ready")
@@ -58,12 +58,12 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is published with the Gateway and domain of the MLflowOperator, and follows their changes [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
+	It("is published with the Gateway and domain of the MLflowOperator, and again when they change [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator(withDomain, func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = "first" }))
-		m := create(ctx, server())
+		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)
 		Expect(m.Status.URL).To(Equal("https://apps.example.com/mlflow"))
-		r := route()
+		r := httpRoute()
 		env.Get(ctx, r)
 		Expect(gatewayOf(r)).To(Equal("first"))
 		link := &unstructured.Unstructured{}
@@ -74,46 +74,46 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		section, _, _ := unstructured.NestedString(link.Object, "spec", "applicationMenu", "section")
 		Expect(section).To(Equal("OpenShift Open Data Hub"))
 
-		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"gatewayName": "second", "sectionTitle": "Elsewhere", "gateway": nil}})
+		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"gatewayName": "second", "sectionTitle": "Other", "gateway": nil}})
 		env.WaitFor(ctx, r, func(g Gomega) { g.Expect(gatewayOf(r)).To(Equal("second")) })
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.URL).To(Equal("https://env.example.com/mlflow")) })
 		env.WaitFor(ctx, link, func(g Gomega) {
 			section, _, _ := unstructured.NestedString(link.Object, "spec", "applicationMenu", "section")
-			g.Expect(section).To(Equal("Elsewhere"))
+			g.Expect(section).To(Equal("Other"))
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("blocks the deletion of the MLflowOperator while it exists, and is reconciled meanwhile [mlflow-64] [D32]", func(ctx SpecContext) {
+	It("blocks the deletion of the MLflowOperator while it exists, and is still reconciled [mlflow-64] [D32]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator())
-		m := create(ctx, server())
+		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		waitReady(ctx, module, metav1.ConditionFalse, "MLflowInstancesPresent")
-		Expect(condition(module, "Ready").Message).To(Equal("cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first"))
+		Expect(findCondition(module, "Ready").Message).To(Equal("cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first"))
 		Expect(module.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
 		Expect(module.Finalizers).To(ContainElement(finalizer))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
-		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the end of the server was not requested")
+		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the MLflow is not being deleted")
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 
-		// Children that are deleted or changed while the deletion is blocked are restored.
-		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
-		env.WaitFor(ctx, policy(), nil)
-		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
+		// Child objects that are deleted or changed while the deletion is blocked are restored.
+		Expect(env.Admin.Delete(ctx, networkPolicy())).To(Succeed())
+		env.WaitFor(ctx, networkPolicy(), nil)
+		env.Patch(ctx, deploymentOf(), map[string]any{"spec": map[string]any{"replicas": 3}})
 		Eventually(func(g Gomega) {
 			d := &appsv1.Deployment{}
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), d)).To(Succeed())
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deploymentOf()), d)).To(Succeed())
 			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
 		}).WithContext(ctx).Should(Succeed())
 
-		remove(ctx, m)
+		deleteAndWait(ctx, m)
 		env.WaitDeleted(ctx, module)
 	}, NodeTimeout(specTimeout))
 
 	It("waits while the cluster does not serve MLflowOperator, and continues after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
-		restore := deleteCRD(ctx, definition)
-		m := create(ctx, server())
+		restore := deleteCRD(ctx, mlflowOperatorCRD)
+		m := create(ctx, newMLflow())
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowOperatorMissing")
 		Eventually(func(g Gomega) {
 			env.Get(ctx, m)
@@ -127,17 +127,17 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		restore(ctx)
 		module := mlflowOperator()
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, m); deleteAndWait(ctx, module) }, NodeTimeout(specTimeout))
 		Eventually(func() framework.Entries {
 			return env.Since(start).ByUser(manager.User).Of("mlflowoperators").Watches()
-		}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
+		}).WithContext(ctx).WithTimeout(componentStartTimeout).ShouldNot(BeEmpty())
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
 
-		// Remove the API again: the manager stays idle.
-		remove(ctx, m)
-		remove(ctx, module)
-		deleteCRD(ctx, definition)
+		// The manager stays idle when the API is removed again.
+		deleteAndWait(ctx, m)
+		deleteAndWait(ctx, module)
+		deleteCRD(ctx, mlflowOperatorCRD)
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(2*specTimeout))
@@ -147,42 +147,42 @@ var _ = Describe("The component platform", func() {
 	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		create(ctx, config("2.30.0"))
+		create(ctx, mlflowVersionConfigMap("2.30.0"))
 		module := create(ctx, mlflowOperator(withDomain))
-		m := create(ctx, server())
+		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)
-		remove(ctx, m)
-		remove(ctx, module)
+		deleteAndWait(ctx, m)
+		deleteAndWait(ctx, module)
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("removes its finalizer when it is disabled, so that the deletion of the MLflowOperator finishes [D32]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator())
-		m := create(ctx, server())
+		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)
 		manager.StopTemporarily(ctx)
-		other := startAnotherManager(ctx, framework.ManagerOptions{})
+		withoutPlatform := startAnotherManager(ctx, framework.ManagerOptions{})
 		env.WaitFor(ctx, m, func(g Gomega) {
 			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		env.WaitIdle(other.User, quiet, specTimeout)
+		env.WaitIdle(withoutPlatform.User, quiet, specTimeout)
 		env.Get(ctx, module)
-		Expect(module.Finalizers).To(ContainElement(finalizer), "it is not touched until it is deleted")
+		Expect(module.Finalizers).To(ContainElement(finalizer), "the finalizer is removed only when the object is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		env.WaitDeleted(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
+		env.WaitIdle(withoutPlatform.User, quiet, specTimeout)
+		env.ExpectIdle(withoutPlatform.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is disabled unless it is enabled, in any of four ways [mlflow-66]", func(ctx SpecContext) {
-		m := create(ctx, mlflowOperator())
+	It("is disabled by default, and enabled by a flag, the list of components or a variable [mlflow-66]", func(ctx SpecContext) {
+		operator := create(ctx, mlflowOperator())
 		manager.StopTemporarily(ctx)
-		for _, way := range []struct {
+		for _, test := range []struct {
 			options framework.ManagerOptions
-			on      bool
+			enabled bool
 		}{
 			{framework.ManagerOptions{}, false},
 			{framework.ManagerOptions{Args: []string{"--enable-platform"}}, true},
@@ -190,19 +190,19 @@ var _ = Describe("The component platform", func() {
 			{framework.ManagerOptions{Env: []string{"ENABLE_PLATFORM=true"}}, true},
 			{framework.ManagerOptions{Env: []string{"ENABLE_PLATFORM=false", "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true"}}, false},
 		} {
-			env.Patch(ctx, m, map[string]any{"status": nil}, "status")
+			env.Patch(ctx, operator, map[string]any{"status": nil}, "status")
 			start := env.AuditPosition()
-			other := startAnotherManager(ctx, way.options)
-			if way.on {
-				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+			testedManager := startAnotherManager(ctx, test.options)
+			if test.enabled {
+				waitReady(ctx, operator, metav1.ConditionTrue, "Ready")
 			} else {
-				env.WaitIdle(other.User, quiet, specTimeout)
-				env.ExpectIdle(other.User, quiet)
-				Expect(env.Since(start).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
-				env.Get(ctx, m)
-				Expect(m.Status.Conditions).To(BeEmpty())
+				env.WaitIdle(testedManager.User, quiet, specTimeout)
+				env.ExpectIdle(testedManager.User, quiet)
+				Expect(env.Since(start).ByUser(testedManager.User).Of("mlflowoperators").Writes()).To(BeEmpty())
+				env.Get(ctx, operator)
+				Expect(operator.Status.Conditions).To(BeEmpty())
 			}
-			other.Stop(ctx)
+			testedManager.Stop(ctx)
 		}
 	}, NodeTimeout(2*specTimeout))
 })

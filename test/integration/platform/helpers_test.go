@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	finalizer  = "mlflow.opendatahub.io/mlflow-operator-protection"
-	definition = "mlflowoperators.components.platform.opendatahub.io"
+	finalizer         = "mlflow.opendatahub.io/mlflow-operator-protection"
+	mlflowOperatorCRD = "mlflowoperators.components.platform.opendatahub.io"
 )
 
 // mlflowOperator returns the MLflowOperator as the platform creates it.
@@ -40,55 +40,55 @@ func withDomain(m *platformv1alpha1.MLflowOperator) {
 	m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: "apps.example.com/"}
 }
 
-// server returns an MLflow without volumes.
-func server() *mlflowv1.MLflow {
+// newMLflow returns an MLflow without volumes.
+func newMLflow() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
 	return m
 }
 
-// create creates an object, and deletes it at the end of the spec. Cleanups run in reverse order, so the MLflow is deleted before the
-// MLflowOperator that waits for it.
+// create creates an object, and deletes it after the spec. Cleanups run in reverse order: an MLflow is deleted before the MLflowOperator,
+// whose deletion it blocks.
 func create[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, object) }, NodeTimeout(specTimeout))
 	return object
 }
 
-// remove deletes an object, and waits until it and the children of an MLflow are deleted.
-func remove(ctx context.Context, object client.Object) {
+// deleteAndWait deletes an object, and waits until it is deleted and, for an MLflow, also its child objects.
+func deleteAndWait(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
 	env.WaitDeleted(ctx, object)
 	if _, isServer := object.(*mlflowv1.MLflow); !isServer {
 		return
 	}
-	env.WaitDeleted(ctx, deployment(), policy(), route())
+	env.WaitDeleted(ctx, deploymentOf(), networkPolicy(), httpRoute())
 }
 
-func deployment() *appsv1.Deployment {
+func deploymentOf() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 }
 
-func policy() *networkingv1.NetworkPolicy {
+func networkPolicy() *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 }
 
-func route() *unstructured.Unstructured {
+func httpRoute() *unstructured.Unstructured {
 	return framework.Unstructured(capability.HTTPRoute, namespace, "mlflow")
 }
 
-// config returns the ConfigMap with the version of the platform.
-func config(version string) *corev1.ConfigMap {
+// mlflowVersionConfigMap returns the ConfigMap in which the platform publishes its version to the MLflowOperator.
+func mlflowVersionConfigMap(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-mlflowoperator-config"},
 		Data:       map[string]string{"platformVersion": version},
 	}
 }
 
-// condition returns a condition in the type of the platform.
-func condition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha1.Condition {
+// findCondition returns a condition in the type of the platform.
+func findCondition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha1.Condition {
 	i := slices.IndexFunc(m.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == kind })
 	if i < 0 {
 		return nil
@@ -100,7 +100,7 @@ func condition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha
 func waitReady(ctx context.Context, m *platformv1alpha1.MLflowOperator, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	env.WaitFor(ctx, m, func(g Gomega) {
-		c := condition(m, "Ready")
+		c := findCondition(m, "Ready")
 		g.Expect(c).NotTo(BeNil())
 		g.Expect(c.Status).To(Equal(status), "%s: %s", c.Reason, c.Message)
 		g.Expect(c.Reason).To(Equal(reason))
@@ -123,18 +123,17 @@ func waitIdle() {
 	env.WaitIdle(manager.User, quiet, specTimeout)
 }
 
-// startAnotherManager runs a manager with other options.
+// startAnotherManager starts a manager with other options.
 func startAnotherManager(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
 	GinkgoHelper()
 	options.Name = "other"
 	options.Args = append([]string{"--metrics-secure=false"}, options.Args...)
 	options.Env = append([]string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}, options.Env...)
-	other := env.StartManager(ctx, options)
-	return other
+	return env.StartManager(ctx, options)
 }
 
-// deleteCRD deletes a CRD that the manager requires until the end of the spec, and returns a function that restores it. The manager exits,
-// and is restarted.
+// deleteCRD deletes a CRD that the manager requires, and returns a function that restores it. The manager exits, and is restarted. After the
+// spec, the CRD is restored in any case.
 func deleteCRD(ctx context.Context, name string) (restore func(context.Context)) {
 	GinkgoHelper()
 	restore = env.DeleteCRD(ctx, name)

@@ -14,23 +14,23 @@ import (
 )
 
 var (
-	managed  = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
-	platform = func(version string) platformv1alpha1.Release {
+	mlflowRelease   = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
+	platformRelease = func(version string) platformv1alpha1.Release {
 		return platformv1alpha1.Release{Name: "platform", Version: version}
 	}
 )
 
 var _ = Describe("An MLflowOperator", func() {
 	It("has a finalizer and is reported ready with two releases, the platform first [mlflow-57] [mlflow-59]", func(ctx SpecContext) {
-		create(ctx, config("2.30.0"))
+		create(ctx, mlflowVersionConfigMap("2.30.0"))
 		m := mlflowOperator()
 		start := env.AuditPosition()
 		create(ctx, m)
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(m.Finalizers).To(ContainElement(finalizer))
 		Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), managed}))
-		ready := condition(m, "Ready")
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platformRelease("2.30.0"), mlflowRelease}))
+		ready := findCondition(m, "Ready")
 		Expect(ready.Message).To(Equal("MLflowOperator is ready to manage MLflow custom resources"))
 		Expect(ready.Severity).To(BeEmpty())
 		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
@@ -43,12 +43,12 @@ var _ = Describe("An MLflowOperator", func() {
 	It("waits for the fields that the platform must set, and names them [mlflow-58]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" }))
 		waitReady(ctx, m, metav1.ConditionFalse, "ConfigPending")
-		Expect(condition(m, "Ready").Message).To(Equal("Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
+		Expect(findCondition(m, "Ready").Message).To(Equal("Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
 		Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
 
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": nil}})
 		waitReady(ctx, m, metav1.ConditionFalse, "ConfigPending")
-		Expect(condition(m, "Ready").Message).To(HaveSuffix(": spec.gatewayName, spec.sectionTitle"))
+		Expect(findCondition(m, "Ready").Message).To(HaveSuffix(": spec.gatewayName, spec.sectionTitle"))
 
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": "g", "sectionTitle": "s"}})
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
@@ -57,30 +57,30 @@ var _ = Describe("An MLflowOperator", func() {
 	It("lists only the release of MLflow until the platform has a version [mlflow-60]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
 
-		c := create(ctx, config("v2.30.0\n"))
-		released := func(want ...platformv1alpha1.Release) {
+		c := create(ctx, mlflowVersionConfigMap("v2.30.0\n"))
+		expectReleases := func(want ...platformv1alpha1.Release) {
 			GinkgoHelper()
 			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Releases).To(Equal(want)) })
 		}
-		released(platform("v2.30.0"), managed)
+		expectReleases(platformRelease("v2.30.0"), mlflowRelease)
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.31.0-rc.1"}})
-		released(platform("2.31.0-rc.1"), managed)
+		expectReleases(platformRelease("2.31.0-rc.1"), mlflowRelease)
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": nil}})
-		released(managed)
+		expectReleases(mlflowRelease)
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.32.0"}})
-		released(platform("2.32.0"), managed)
+		expectReleases(platformRelease("2.32.0"), mlflowRelease)
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
-		released(managed)
+		expectReleases(mlflowRelease)
 	}, NodeTimeout(specTimeout))
 
-	It("reports an invalid version, and the rest of its status [mlflow-61] [D32]", func(ctx SpecContext) {
-		c := create(ctx, config("tomorrow"))
+	It("reports an invalid version in a condition of its own [mlflow-61] [D32]", func(ctx SpecContext) {
+		c := create(ctx, mlflowVersionConfigMap("tomorrow"))
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
-		invalid := condition(m, "PlatformVersionValid")
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
+		invalid := findCondition(m, "PlatformVersionValid")
 		Expect(invalid).NotTo(BeNil())
 		Expect(invalid.Status).To(Equal(metav1.ConditionFalse))
 		Expect(invalid.Severity).To(Equal(platformv1alpha1.SeverityInfo))
@@ -91,8 +91,8 @@ var _ = Describe("An MLflowOperator", func() {
 
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
 		env.WaitFor(ctx, m, func(g Gomega) {
-			g.Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), managed}))
-			g.Expect(condition(m, "PlatformVersionValid")).To(BeNil())
+			g.Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platformRelease("2.30.0"), mlflowRelease}))
+			g.Expect(findCondition(m, "PlatformVersionValid")).To(BeNil())
 		})
 	}, NodeTimeout(specTimeout))
 
@@ -101,14 +101,14 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
 		start := env.AuditPosition()
-		otherNamespaceConfig := config("2.30.0")
-		otherNamespaceConfig.Namespace = env.Namespace(ctx, "elsewhere")
+		otherNamespaceConfig := mlflowVersionConfigMap("2.30.0")
+		otherNamespaceConfig.Namespace = env.Namespace(ctx, "other")
 		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
 		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(start).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
 		env.Get(ctx, m)
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
 	}, NodeTimeout(specTimeout))
 
 	It("keeps the conditions of the platform and tolerates its writes, and restores its own conditions [D32]", func(ctx SpecContext) {
@@ -116,20 +116,20 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
 		foreign := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
-		// The platform overwrites the list; our conditions are restored, its conditions are kept.
+		// The platform replaces the list. The manager restores its own conditions, and keeps those of the platform.
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{foreign}}}, "status")
 		env.WaitFor(ctx, m, func(g Gomega) {
-			g.Expect(condition(m, "Ready")).NotTo(BeNil())
+			g.Expect(findCondition(m, "Ready")).NotTo(BeNil())
 			g.Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
 		})
-		kept := condition(m, "ProvisioningSucceeded")
+		kept := findCondition(m, "ProvisioningSucceeded")
 		Expect(kept).NotTo(BeNil())
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 
-		// Concurrent writes cause at most a conflict, which no user sees.
+		// Concurrent writes may cause conflicts, which are not reported.
 		for round := range 20 {
 			env.Patch(ctx, m, map[string]any{
 				"metadata": map[string]any{"annotations": map[string]any{"example.com/round": time.Duration(round).String()}},
@@ -137,7 +137,7 @@ var _ = Describe("An MLflowOperator", func() {
 			})
 		}
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		Expect(condition(m, "ProvisioningSucceeded")).NotTo(BeNil())
+		Expect(findCondition(m, "ProvisioningSucceeded")).NotTo(BeNil())
 		waitIdle()
 	}, NodeTimeout(specTimeout))
 
@@ -145,11 +145,11 @@ var _ = Describe("An MLflowOperator", func() {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
-		before := *condition(m, "Ready")
+		before := *findCondition(m, "Ready")
 		env.SetLabel(ctx, m, "example.com/touched", "yes")
 		env.ExpectIdle(manager.User, quiet)
 		env.Get(ctx, m)
-		Expect(*condition(m, "Ready")).To(Equal(before))
+		Expect(*findCondition(m, "Ready")).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with another name", func(ctx SpecContext) {

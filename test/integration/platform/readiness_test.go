@@ -16,10 +16,10 @@ func expectKstatus(ctx context.Context, object client.Object, want string) {
 	GinkgoHelper()
 	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
 	waitIdle()
-	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
+	Expect(env.KStatus(ctx, object)).To(Equal(want), "in the steady state")
 }
 
-// The suite together tests the other kinds.
+// Package all_components tests the other kinds.
 var _ = Describe("Tools based on kstatus", func() {
 	It("derive Current, InProgress and Failed for MLflowOperators", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
@@ -35,30 +35,30 @@ var _ = Describe("Tools based on kstatus", func() {
 	It("derive Terminating for an MLflowOperator that MLflow objects block", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		expectKstatus(ctx, m, "Current Ready")
-		s := create(ctx, server())
+		s := create(ctx, newMLflow())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		expectKstatus(ctx, m, "Terminating MLflowInstancesPresent")
-		remove(ctx, s)
+		deleteAndWait(ctx, s)
 		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("derive Current for AIHubs with and without a gateway", func(ctx SpecContext) {
-		a := createHub(ctx, hub(absentNamespace(), published))
-		expectKstatus(ctx, a, "Current AllDependentsHealthy")
-		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
-		expectKstatus(ctx, a, "Current AllDependentsHealthy") // Degraded is informational
-		blocked := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		env.WaitDeleted(ctx, blocked)
-		create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "EarlierOperatorRuns")
-		expectKstatus(ctx, a, "Current AllDependentsHealthy")
+		hub := createHub(ctx, newHub(absentNamespace(), withGateway))
+		expectKstatus(ctx, hub, "Current AllDependentsHealthy")
+		env.Patch(ctx, hub, map[string]any{"spec": map[string]any{"gateway": nil}})
+		expectKstatus(ctx, hub, "Current AllDependentsHealthy") // Degraded is informational
+		legacyDeployment := create(ctx, newLegacyDeployment(hub, "model-registry-operator-controller-manager"))
+		env.WaitDeleted(ctx, legacyDeployment)
+		create(ctx, newLegacyDeployment(hub, "model-registry-operator-controller-manager"))
+		waitForHubCondition(ctx, hub, "Degraded", metav1.ConditionTrue, "EarlierOperatorRuns")
+		expectKstatus(ctx, hub, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 
 	It("do not derive Current for an AIHub whose Catalog cannot be created", func(ctx SpecContext) {
-		restore := deleteCRD(ctx, catalogsDefinition)
-		a := create(ctx, hub(absentNamespace()))
-		expectKstatus(ctx, a, "InProgress ChildDeploymentNotReady")
+		restore := deleteCRD(ctx, catalogCRD)
+		hub := create(ctx, newHub(absentNamespace()))
+		expectKstatus(ctx, hub, "InProgress ChildDeploymentNotReady")
 		restore(ctx)
-		expectKstatus(ctx, a, "Current AllDependentsHealthy")
+		expectKstatus(ctx, hub, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 })

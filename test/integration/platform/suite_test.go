@@ -1,4 +1,4 @@
-// Package platform_test tests on a real control plane how the platform hands over MLflow, model registries and the catalog.
+// Package platform_test tests on a real control plane the custom resources of the platform operator: MLflowOperator and AIHub.
 package platform_test
 
 import (
@@ -19,12 +19,12 @@ const (
 	namespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = 4 * time.Second
 )
 
-// All specs share one control plane with every optional API, and one manager with the shipped permissions and the switch of the legacy
-// operators. A spec with other options stops this manager and restarts it.
+// All specs share one control plane with every optional API, and one manager with the shipped permissions, which the variable of the
+// legacy operator enables. A spec with other options stops this manager and restarts it.
 var (
 	env     *framework.Env
 	manager *framework.Manager

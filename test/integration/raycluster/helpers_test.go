@@ -19,12 +19,12 @@ import (
 
 type change func(*unstructured.Unstructured)
 
-// rayCluster returns a RayCluster as the SDK creates it.
-func rayCluster(namespace, name string, changes ...change) *unstructured.Unstructured {
+// newRayCluster returns a RayCluster like those of the SDK.
+func newRayCluster(namespace, name string, changes ...change) *unstructured.Unstructured {
 	container := func(name string) []any {
 		return []any{map[string]any{"name": name, "image": "registry.example.com/ray:2.47.1"}}
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	rayCluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"rayVersion": "2.47.1",
 		"headGroupSpec": map[string]any{
 			"rayStartParams": map[string]any{},
@@ -35,87 +35,89 @@ func rayCluster(namespace, name string, changes ...change) *unstructured.Unstruc
 			"template": map[string]any{"spec": map[string]any{"containers": container("ray-worker")}},
 		}},
 	}}}
-	u.SetGroupVersionKind(raycluster.GVK)
-	u.SetNamespace(namespace)
-	u.SetName(name)
+	rayCluster.SetGroupVersionKind(raycluster.GVK)
+	rayCluster.SetNamespace(namespace)
+	rayCluster.SetName(name)
 	for _, c := range changes {
-		c(u)
+		c(rayCluster)
 	}
-	return u
+	return rayCluster
 }
 
-// set sets a field.
-func set(value any, path ...string) change {
-	return func(u *unstructured.Unstructured) {
-		Expect(unstructured.SetNestedField(u.Object, value, path...)).To(Succeed())
+// setField returns a change that sets a field.
+func setField(value any, path ...string) change {
+	return func(rayCluster *unstructured.Unstructured) {
+		Expect(unstructured.SetNestedField(rayCluster.Object, value, path...)).To(Succeed())
 	}
 }
 
-// hashed adds the annotation that the webhook adds to new clusters.
-func hashed(u *unstructured.Unstructured) {
-	u.SetAnnotations(map[string]string{raycluster.AnnotationVersion: "1.0.0"})
+// withVersion adds the version annotation, which the webhook adds to new clusters.
+func withVersion(rayCluster *unstructured.Unstructured) {
+	rayCluster.SetAnnotations(map[string]string{raycluster.AnnotationVersion: "1.0.0"})
 }
 
-// injected adds the fields of the head that the webhook injects and the controller reads.
-func injected(u *unstructured.Unstructured) {
+// withInjectedFields adds the fields that the webhook injects into the head and the controller reads.
+func withInjectedFields(rayCluster *unstructured.Unstructured) {
 	spec := []string{"spec", "headGroupSpec", "template", "spec"}
-	containers, _, err := unstructured.NestedSlice(u.Object, append(spec, "containers")...)
+	containers, _, err := unstructured.NestedSlice(rayCluster.Object, append(spec, "containers")...)
 	Expect(err).NotTo(HaveOccurred())
-	n := raycluster.View(u.Object).Names()
+	n := raycluster.View(rayCluster.Object).Names()
 	containers[0].(map[string]any)["env"] = []any{map[string]any{"name": "RAY_USE_TLS", "value": "1"}}
 	containers = append(containers, map[string]any{
 		"name": raycluster.ContainerOAuth, "image": "registry.example.com/proxy:1", "args": []any{"--openshift-service-account=" + n.ServiceAccount},
 	})
-	Expect(unstructured.SetNestedSlice(u.Object, containers, append(spec, "containers")...)).To(Succeed())
-	Expect(unstructured.SetNestedSlice(u.Object, []any{
+	Expect(unstructured.SetNestedSlice(rayCluster.Object, containers, append(spec, "containers")...)).To(Succeed())
+	Expect(unstructured.SetNestedSlice(rayCluster.Object, []any{
 		map[string]any{"name": raycluster.VolumeCA, "secret": map[string]any{"secretName": n.CASecret}},
 		map[string]any{"name": raycluster.VolumeServer, "secret": map[string]any{"secretName": n.HeadTLS}},
 	}, append(spec, "volumes")...)).To(Succeed())
 }
 
-// create creates a RayCluster, and deletes it at the end of the spec.
-func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+// create creates a RayCluster, and deletes it after the spec.
+func create(ctx context.Context, rayCluster *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
+	Eventually(func() error { return env.Admin.Create(ctx, rayCluster) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
-		env.WaitDeleted(ctx, u)
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, rayCluster))).To(Succeed())
+		env.WaitDeleted(ctx, rayCluster)
 	}, NodeTimeout(specTimeout))
-	return u
+	return rayCluster
 }
 
-// names returns the names of the children of a cluster.
-func names(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
-
-func inNamespace(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name}
+// namesOf returns the names of the child objects of a cluster.
+func namesOf(rayCluster *unstructured.Unstructured) raycluster.Names {
+	return raycluster.View(rayCluster.Object).Names()
 }
 
-func route(u *unstructured.Unstructured, name string) *unstructured.Unstructured {
-	return framework.Unstructured(capability.Route, u.GetNamespace(), name)
+func objectMeta(rayCluster *unstructured.Unstructured, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: rayCluster.GetNamespace(), Name: name}
 }
 
-func binding(u *unstructured.Unstructured) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: names(u).ClusterRoleBinding}}
+func routeOf(rayCluster *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	return framework.Unstructured(capability.Route, rayCluster.GetNamespace(), name)
 }
 
-func policy(u *unstructured.Unstructured, name string) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{ObjectMeta: inNamespace(u, name)}
+func bindingOf(rayCluster *unstructured.Unstructured) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: namesOf(rayCluster).ClusterRoleBinding}}
 }
 
-// proxyObjects returns the objects of the proxy that authenticates users, those of cluster scope last.
-func proxyObjects(u *unstructured.Unstructured) []client.Object {
-	n := names(u)
+func policyOf(rayCluster *unstructured.Unstructured, name string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(rayCluster, name)}
+}
+
+// proxyObjects returns the objects of the proxy that authenticates users. The cluster-scoped one is last.
+func proxyObjects(rayCluster *unstructured.Unstructured) []client.Object {
+	n := namesOf(rayCluster)
 	return []client.Object{
-		&corev1.Secret{ObjectMeta: inNamespace(u, n.CookieSecret)}, &corev1.Service{ObjectMeta: inNamespace(u, n.ProxyService)},
-		&corev1.ServiceAccount{ObjectMeta: inNamespace(u, n.ServiceAccount)}, route(u, n.Dashboard), binding(u),
+		&corev1.Secret{ObjectMeta: objectMeta(rayCluster, n.CookieSecret)}, &corev1.Service{ObjectMeta: objectMeta(rayCluster, n.ProxyService)},
+		&corev1.ServiceAccount{ObjectMeta: objectMeta(rayCluster, n.ServiceAccount)}, routeOf(rayCluster, n.Dashboard), bindingOf(rayCluster),
 	}
 }
 
-// waitSecured waits until the NetworkPolicies of a cluster exist and nothing more is sent for its namespace.
-func waitSecured(ctx context.Context, u *unstructured.Unstructured) {
+// waitSecured waits until the NetworkPolicies of a cluster exist and the manager sends no more requests for its namespace.
+func waitSecured(ctx context.Context, rayCluster *unstructured.Unstructured) {
 	GinkgoHelper()
-	n := names(u)
-	env.WaitExists(ctx, policy(u, n.HeadPolicy), policy(u, n.WorkerPolicy))
-	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, u.GetNamespace()), quiet, waitTimeout)
+	n := namesOf(rayCluster)
+	env.WaitExists(ctx, policyOf(rayCluster, n.HeadPolicy), policyOf(rayCluster, n.WorkerPolicy))
+	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, rayCluster.GetNamespace()), quiet, waitTimeout)
 }

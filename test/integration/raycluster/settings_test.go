@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// target returns the Service of a Route.
-func target(ctx context.Context, r *unstructured.Unstructured) (service string, err error) {
+// getRouteTarget returns the name of the Service of a Route.
+func getRouteTarget(ctx context.Context, r *unstructured.Unstructured) (service string, err error) {
 	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
 		return "", err
 	}
@@ -32,18 +32,18 @@ func target(ctx context.Context, r *unstructured.Unstructured) (service string, 
 var _ = Describe("The settings of Ray", Serial, func() {
 	It("take effect without a restart: objects of disabled features are deleted, and recreated afterwards [R16] [R24] [R28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "settings")
-		u := create(ctx, rayCluster(ns, "demo", hashed))
-		objects := proxyObjects(u)
+		rayCluster := create(ctx, newRayCluster(ns, "demo", withVersion))
+		objects := proxyObjects(rayCluster)
 		env.WaitExists(ctx, objects...)
 		dashboard := objects[3].(*unstructured.Unstructured)
-		foreign := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
+		foreign := &corev1.Secret{ObjectMeta: objectMeta(rayCluster, "theirs")}
 		foreign.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
 		By("disabling OAuth")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
 		env.WaitDeleted(ctx, objects...) // a dashboard without authentication allows remote code execution
-		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
+		env.WaitFor(ctx, rayCluster, func(g Gomega) { g.Expect(rayCluster.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, foreign)
 
 		By("setting an invalid value")
@@ -53,85 +53,85 @@ var _ = Describe("The settings of Ray", Serial, func() {
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(operatorNamespace))).To(Succeed())
 			g.Expect(slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled "perhaps": must be true or false`)
-			})).To(BeTrue(), "the mistake is reported")
+			})).To(BeTrue(), "the error is reported")
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectAbsent(ctx, objects[0])
 
 		By("enabling OAuth")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
-		env.WaitExists(ctx, proxyObjects(u)...)
-		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(waitTimeout).Should(Equal(names(u).ProxyService))
+		env.WaitExists(ctx, proxyObjects(rayCluster)...)
+		Eventually(getRouteTarget).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(waitTimeout).Should(Equal(namesOf(rayCluster).ProxyService))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("release a terminating cluster that was secured while OAuth was enabled [R6] [R7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "endoff")
-		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
-		b := binding(u)
+		rayCluster := create(ctx, newRayCluster(ns, "demo", withVersion, withInjectedFields))
+		b := bindingOf(rayCluster)
 		env.WaitExists(ctx, b)
-		waitSecured(ctx, u)
+		waitSecured(ctx, rayCluster)
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false}")
-		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
-		env.WaitDeleted(ctx, b, u)
+		Expect(env.Admin.Delete(ctx, rayCluster)).To(Succeed())
+		env.WaitDeleted(ctx, b, rayCluster)
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("The policies of a RayCluster", Serial, func() {
-	admitted := func(ctx context.Context, u *unstructured.Unstructured) string {
-		p := policy(u, names(u).HeadPolicy)
+	getAdmittedNamespaces := func(ctx context.Context, rayCluster *unstructured.Unstructured) string {
+		p := policyOf(rayCluster, namesOf(rayCluster).HeadPolicy)
 		if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error()
 		}
-		return peers(p)
+		return admittedNamespaces(p)
 	}
 
-	It("admit KubeRay from its namespace, which labels of other namespaces cannot imitate [R2] [R18]", func(ctx SpecContext) {
+	It("admit KubeRay from its own namespace, but no pod that only has its labels [R2] [R18]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "kuberay")
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pretender", Labels: map[string]string{"app.kubernetes.io/component": "kuberay-operator"}},
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "impostor", Labels: map[string]string{"app.kubernetes.io/component": "kuberay-operator"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1"}}}}
 		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
-		u := create(ctx, rayCluster(ns, "demo", hashed))
-		waitSecured(ctx, u)
-		Expect(admitted(ctx, u)).NotTo(Or(ContainSubstring(ns), ContainSubstring("ray-system"), ContainSubstring("opendatahub")), "it is nowhere")
-		Expect(env.WaitForEvent(ctx, u, "KubeRayNotFound", "")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
+		rayCluster := create(ctx, newRayCluster(ns, "demo", withVersion))
+		waitSecured(ctx, rayCluster)
+		Expect(getAdmittedNamespaces(ctx, rayCluster)).NotTo(Or(ContainSubstring(ns), ContainSubstring("ray-system"), ContainSubstring("opendatahub")), "KubeRay is not installed")
+		Expect(env.WaitForEvent(ctx, rayCluster, "KubeRayNotFound", "")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
 
-		By("installing KubeRay by Helm in another namespace")
+		By("installing KubeRay with Helm in another namespace")
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kuberay-operator"},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kuberay-operator"},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "kuberay-operator", Namespace: "default"}}}
 		Expect(env.Admin.Create(ctx, binding)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, binding))).To(Succeed()) }, NodeTimeout(specTimeout))
-		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainSubstring("default"))
+		Eventually(getAdmittedNamespaces).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainSubstring("default"))
 
-		By("finding KubeRay in the namespace of the manager")
+		By("installing KubeRay in the namespace of the manager")
 		kubeRay := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "kuberay-operator"}, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: pod.Spec},
 		}}
 		Expect(env.Admin.Create(ctx, kubeRay)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, kubeRay))).To(Succeed()) }, NodeTimeout(specTimeout))
-		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).
+		Eventually(getAdmittedNamespaces).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).
 			Should(And(ContainSubstring("default "+operatorNamespace), Not(ContainSubstring(ns))))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })
 
-// peers returns the namespaces of the rules of a NetworkPolicy.
-func peers(p *networkingv1.NetworkPolicy) string {
-	var out []string
-	for _, r := range p.Spec.Ingress {
-		for _, from := range r.From {
+// admittedNamespaces returns the namespaces that a NetworkPolicy admits, as JSON.
+func admittedNamespaces(policy *networkingv1.NetworkPolicy) string {
+	var namespaces []string
+	for _, rule := range policy.Spec.Ingress {
+		for _, from := range rule.From {
 			if from.NamespaceSelector != nil {
-				for _, e := range from.NamespaceSelector.MatchExpressions {
-					out = append(out, strings.Join(e.Values, " "))
+				for _, expression := range from.NamespaceSelector.MatchExpressions {
+					namespaces = append(namespaces, strings.Join(expression.Values, " "))
 				}
 			}
 		}
 	}
-	text, err := json.Marshal(out)
+	text, err := json.Marshal(namespaces)
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }

@@ -13,14 +13,14 @@ import (
 const (
 	specTimeout = 3 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = time.Second
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"
 )
 
 // All specs share one OpenShift control plane and one manager with exactly the shipped permissions; each has its own namespace. KubeRay does not
-// run: the specs act for it. Specs that change the settings of all clusters are serial.
+// run. The specs write its objects. Specs that change the settings of all clusters are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -25,17 +25,17 @@ var _ = Describe("A new RayCluster", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
 
 	It("gets its sidecar, certificates and defaults [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14]", func(ctx SpecContext) {
-		admin, heard := env.WithWarnings()
-		u := rayCluster(namespace, minimal)
-		Expect(admin.Create(ctx, u)).To(Succeed())
-		Expect(heard.Texts).To(BeEmpty())
-		Expect(u.GetAnnotations()).To(HaveKey(raycluster.AnnotationVersion))
-		h := head(u)
-		Expect(h.ServiceAccountName).To(Equal("test-raycluster-oauth-proxy-ecaffa62"))
-		Expect(containerNames(h.Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		Expect(containerNames(h.InitContainers)).To(Equal([]string{"create-cert"}))
-		Expect(volumeNames(h)).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert"}))
-		for _, spec := range []*corev1.PodSpec{h, group(u, 0), group(u, 1)} {
+		admin, warnings := env.WithWarnings()
+		rayCluster := newRayCluster(namespace, minimal)
+		Expect(admin.Create(ctx, rayCluster)).To(Succeed())
+		Expect(warnings.Texts).To(BeEmpty())
+		Expect(rayCluster.GetAnnotations()).To(HaveKey(raycluster.AnnotationVersion))
+		headSpec := headPodSpec(rayCluster)
+		Expect(headSpec.ServiceAccountName).To(Equal("test-raycluster-oauth-proxy-ecaffa62"))
+		Expect(containerNames(headSpec.Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		Expect(containerNames(headSpec.InitContainers)).To(Equal([]string{"create-cert"}))
+		Expect(volumeNames(headSpec)).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert"}))
+		for _, spec := range []*corev1.PodSpec{headSpec, workerPodSpec(rayCluster, 0), workerPodSpec(rayCluster, 1)} {
 			var variables []string
 			for _, variable := range spec.Containers[0].Env {
 				variables = append(variables, variable.Name)
@@ -44,65 +44,65 @@ var _ = Describe("A new RayCluster", func() {
 			Expect(spec.Containers[0].VolumeMounts).To(HaveLen(2))
 		}
 		for i := range 2 {
-			Expect(volumeNames(group(u, i))).To(Equal([]string{"ca-vol", "server-cert"}))
-			Expect(containerNames(group(u, i).InitContainers)).To(Equal([]string{"create-cert"}))
+			Expect(volumeNames(workerPodSpec(rayCluster, i))).To(Equal([]string{"ca-vol", "server-cert"}))
+			Expect(containerNames(workerPodSpec(rayCluster, i).InitContainers)).To(Equal([]string{"create-cert"}))
 		}
 	}, NodeTimeout(specTimeout))
 
 	It("requires the same permission of browsers as of tokens [R10], and mounts a token into the sidecar only [R30]", func(ctx SpecContext) {
-		h := head(expectAdmitted(ctx, rayCluster(namespace, minimal)))
-		Expect(h.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
-		for _, c := range append(h.InitContainers, h.Containers...) {
-			holds := false
+		headSpec := headPodSpec(createRayCluster(ctx, newRayCluster(namespace, minimal)))
+		Expect(headSpec.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
+		for _, c := range append(headSpec.InitContainers, headSpec.Containers...) {
+			mountsToken := false
 			for _, mount := range c.VolumeMounts {
-				holds = holds || mount.Name == raycluster.VolumeToken
+				mountsToken = mountsToken || mount.Name == raycluster.VolumeToken
 			}
-			Expect(holds).To(Equal(c.Name == "oauth-proxy"), c.Name)
+			Expect(mountsToken).To(Equal(c.Name == "oauth-proxy"), c.Name)
 		}
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is rejected with", func(ctx SpecContext, message string, change func(*unstructured.Unstructured)) {
-		err := env.Admin.Create(ctx, rayCluster(namespace, minimal, change))
+		err := env.Admin.Create(ctx, newRayCluster(namespace, minimal, change))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vraycluster.ray.openshift.ai" denied the request`)))
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("no container of the head [R5] [raycluster-9] [raycluster-31]",
 			"spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
-			set([]any{}, append(headPod, "containers")...)),
+			setField([]any{}, append(headPodPath, "containers")...)),
 		Entry("no container of workers [R5] [raycluster-31]",
 			"spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
 			changeGroup(1, func(p *corev1.PodSpec) { p.Containers = []corev1.Container{} })),
 		Entry("enableIngress [raycluster-15]",
 			"spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed",
-			set(true, "spec", "headGroupSpec", "enableIngress")),
-		Entry("a name of 54 characters [R19]", "metadata.name: Invalid value", func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 54)) }),
-		Entry("a name that is no DNS label [R19]", "Services are named after it", func(u *unstructured.Unstructured) { u.SetName("a.b") }),
-		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", annotated(raycluster.AnnotationCertificates, "me")),
+			setField(true, "spec", "headGroupSpec", "enableIngress")),
+		Entry("a name of 54 characters [R19]", "metadata.name: Invalid value", func(rayCluster *unstructured.Unstructured) { rayCluster.SetName(strings.Repeat("a", 54)) }),
+		Entry("a name that is not a DNS label [R19]", "Services are named after it", func(rayCluster *unstructured.Unstructured) { rayCluster.SetName("a.b") }),
+		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", withAnnotation(raycluster.AnnotationCertificates, "me")),
 	)
 
 	It("can have the longest name that KubeRay supports, and gets a warning about a truncated host [R19]", func(ctx SpecContext) {
-		admin, heard := env.WithWarnings()
-		u := rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 53)) })
-		Expect(admin.Create(ctx, u)).To(Succeed())
-		Expect(heard.Texts).To(ContainElement(ContainSubstring("the dashboard gets the host")))
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ProxyService}}
+		admin, warnings := env.WithWarnings()
+		rayCluster := newRayCluster(namespace, minimal, func(rayCluster *unstructured.Unstructured) { rayCluster.SetName(strings.Repeat("a", 53)) })
+		Expect(admin.Create(ctx, rayCluster)).To(Succeed())
+		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the dashboard gets the host")))
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(rayCluster).ProxyService}}
 		env.WaitFor(ctx, service, func(g Gomega) { g.Expect(service.Spec.Ports).To(HaveLen(1)) })
 	}, NodeTimeout(specTimeout))
 
 	It("can use generateName", func(ctx SpecContext) {
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) {
-			u.SetName("")
-			u.SetGenerateName("team-")
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, func(rayCluster *unstructured.Unstructured) {
+			rayCluster.SetName("")
+			rayCluster.SetGenerateName("team-")
 		}))
-		Expect(u.GetName()).To(HavePrefix("team-"))
-		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
+		Expect(rayCluster.GetName()).To(HavePrefix("team-"))
+		Expect(headPodSpec(rayCluster).ServiceAccountName).To(Equal(namesOf(rayCluster).ServiceAccount))
 	}, NodeTimeout(specTimeout))
 
 	It("has certificates for the Service that its user names [R20], as the legacy operator rendered them [raycluster-24]", func(ctx SpecContext) {
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, "pod"),
-			set(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
-		Expect(head(u).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, withAnnotation(raycluster.AnnotationCertificates, "pod"),
+			setField(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
+		Expect(headPodSpec(rayCluster).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
 			ContainSubstring(`\nDNS.5 = rayclient-test-raycluster-`+namespace+`.`)))
 	}, NodeTimeout(specTimeout))
 
@@ -111,70 +111,70 @@ var _ = Describe("A new RayCluster", func() {
 			"spec.managedBy": raycluster.ManagerKubeRay, "spec.gcsFaultToleranceOptions.redisAddress": "redis:6379", "spec.upgradeStrategy.type": "None",
 			"spec.authOptions.mode": "disabled", "spec.autoscalerOptions.version": "v2", "spec.headGroupSpec.labels.a": "b", "spec.headGroupSpec.resources.CPU": "1",
 		}
-		u := rayCluster(namespace, minimal)
+		rayCluster := newRayCluster(namespace, minimal)
 		for path, value := range fields {
-			set(value, strings.Split(path, ".")...)(u)
+			setField(value, strings.Split(path, ".")...)(rayCluster)
 		}
-		groups, _, _ := unstructured.NestedSlice(u.Object, workers...)
+		groups, _, _ := unstructured.NestedSlice(rayCluster.Object, workerGroupsPath...)
 		groups[0].(map[string]any)["idleTimeoutSeconds"] = int64(77)
-		set(groups, workers...)(u)
-		expectAdmitted(ctx, u)
+		setField(groups, workerGroupsPath...)(rayCluster)
+		createRayCluster(ctx, rayCluster)
 		for path, value := range fields {
-			found, _, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
+			found, _, err := unstructured.NestedFieldNoCopy(rayCluster.Object, strings.Split(path, ".")...)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(found).To(Equal(value), path)
 		}
-		groups, _, _ = unstructured.NestedSlice(u.Object, workers...)
+		groups, _, _ = unstructured.NestedSlice(rayCluster.Object, workerGroupsPath...)
 		Expect(groups[0]).To(HaveKeyWithValue("idleTimeoutSeconds", int64(77)))
 	}, NodeTimeout(specTimeout))
 
 	It("mounts the certificates into the autoscaler of KubeRay [R14]", func(ctx SpecContext) {
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set(true, "spec", "enableInTreeAutoscaling")))
-		variables, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "env")
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField(true, "spec", "enableInTreeAutoscaling")))
+		variables, _, _ := unstructured.NestedSlice(rayCluster.Object, "spec", "autoscalerOptions", "env")
 		Expect(variables).To(HaveLen(len(tlsVariables)))
-		mounts, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "volumeMounts")
+		mounts, _, _ := unstructured.NestedSlice(rayCluster.Object, "spec", "autoscalerOptions", "volumeMounts")
 		Expect(mounts).To(HaveLen(3))
 	}, NodeTimeout(specTimeout))
 
 	It("is not changed if another cluster runs it [R23]", func(ctx SpecContext) {
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
-		Expect(u.GetAnnotations()).To(BeEmpty())
-		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
-		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
-		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField(raycluster.ManagerMultiKueue, "spec", "managedBy")))
+		Expect(rayCluster.GetAnnotations()).To(BeEmpty())
+		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head"}))
+		Expect(updateRayCluster(ctx, rayCluster, withLabel("touched", ""))).To(Succeed())
+		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head"}))
 	}, NodeTimeout(specTimeout))
 
 	It("keeps its sidecar if Ray requires a token, unless an administrator trusts that", func(ctx SpecContext) {
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set("token", "spec", "authOptions", "mode")))
-		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		Expect(containerNames(head(u).InitContainers)).To(Equal([]string{"create-cert"}))
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField("token", "spec", "authOptions", "mode")))
+		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		Expect(containerNames(headPodSpec(rayCluster).InitContainers)).To(Equal([]string{"create-cert"}))
 	}, NodeTimeout(specTimeout))
 
 	It("has pods that a restricted namespace with a quota admits [R15]", func(ctx SpecContext) {
 		env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{"metadata": map[string]any{
 			"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"},
 		}})
-		many := resource.MustParse("100")
+		cpu := resource.MustParse("100")
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-				corev1.ResourceRequestsCPU: many, corev1.ResourceLimitsCPU: many,
+				corev1.ResourceRequestsCPU: cpu, corev1.ResourceLimitsCPU: cpu,
 				corev1.ResourceRequestsMemory: resource.MustParse("100Gi"), corev1.ResourceLimitsMemory: resource.MustParse("100Gi"),
 			}},
 		}
 		Expect(env.Admin.Create(ctx, quota)).To(Succeed())
 		env.WaitFor(ctx, quota, func(g Gomega) { g.Expect(quota.Status.Hard).To(HaveLen(4)) })
 		for _, issuer := range []string{"operator", "pod"} {
-			u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, issuer), func(u *unstructured.Unstructured) { u.SetName("c-" + issuer) }))
-			serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ServiceAccount}}
+			rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, withAnnotation(raycluster.AnnotationCertificates, issuer), func(rayCluster *unstructured.Unstructured) { rayCluster.SetName("c-" + issuer) }))
+			serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(rayCluster).ServiceAccount}}
 			env.WaitFor(ctx, serviceAccount, func(g Gomega) { g.Expect(serviceAccount.UID).NotTo(BeEmpty()) })
-			for _, spec := range []*corev1.PodSpec{head(u), group(u, 0)} {
+			for _, spec := range []*corev1.PodSpec{headPodSpec(rayCluster), workerPodSpec(rayCluster, 0)} {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-"}, Spec: *spec}
 				Eventually(func() error {
 					return env.Admin.Create(ctx, pod.DeepCopy(), client.DryRunAll)
 				}).WithContext(ctx).Should(Succeed())
 				pod.Spec.Containers[0].SecurityContext = nil
-				Expect(env.Admin.Create(ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring("restricted")), "the level is in force")
+				Expect(env.Admin.Create(ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring("restricted")), "the namespace enforces the level")
 			}
 		}
 	}, NodeTimeout(specTimeout))
@@ -188,43 +188,43 @@ var _ = Describe("With a newer CRD", Ordered, func() {
 			if version := &crd.Spec.Versions[i]; version.Name == "v1" {
 				anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 				spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
-				for _, field := range []string{"tlsOptions", "networkPolicy", "inventedTomorrow"} {
+				for _, field := range []string{"tlsOptions", "networkPolicy", "futureField"} {
 					spec.Properties[field] = anything
 				}
-				workers := spec.Properties["headGroupSpec"]
-				workers.Properties["inventedTomorrow"] = anything
+				headGroup := spec.Properties["headGroupSpec"]
+				headGroup.Properties["futureField"] = anything
 				version.Schema.OpenAPIV3Schema.Properties["spec"] = spec
 			}
 		}
 		Expect(env.Admin.Update(ctx, crd)).To(Succeed())
 		Eventually(func(g Gomega) {
-			u := rayCluster(metav1.NamespaceDefault, minimal, set(map[string]any{"a": "b"}, "spec", "inventedTomorrow"))
-			g.Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(Succeed())
-			_, found, _ := unstructured.NestedMap(u.Object, "spec", "inventedTomorrow")
+			rayCluster := newRayCluster(metav1.NamespaceDefault, minimal, setField(map[string]any{"a": "b"}, "spec", "futureField"))
+			g.Expect(env.Admin.Create(ctx, rayCluster, client.DryRunAll)).To(Succeed())
+			_, found, _ := unstructured.NestedMap(rayCluster.Object, "spec", "futureField")
 			g.Expect(found).To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("unknown fields survive creation and updates [R1] [raycluster-33]", func(ctx SpecContext) {
-		invented := map[string]any{"deep": []any{map[string]any{"number": int64(9007199254740993), "nothing": nil, "float": 1.5}}}
-		u := expectAdmitted(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal, set(invented, "spec", "inventedTomorrow"), set(invented, "spec", "headGroupSpec", "inventedTomorrow")))
-		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
-		for _, path := range [][]string{{"spec", "inventedTomorrow"}, {"spec", "headGroupSpec", "inventedTomorrow"}} {
-			found, _, err := unstructured.NestedFieldNoCopy(u.Object, path...)
+		unknownFields := map[string]any{"deep": []any{map[string]any{"number": int64(9007199254740993), "nothing": nil, "float": 1.5}}}
+		rayCluster := createRayCluster(ctx, newRayCluster(env.Namespace(ctx, "ray"), minimal, setField(unknownFields, "spec", "futureField"), setField(unknownFields, "spec", "headGroupSpec", "futureField")))
+		Expect(updateRayCluster(ctx, rayCluster, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
+		for _, path := range [][]string{{"spec", "futureField"}, {"spec", "headGroupSpec", "futureField"}} {
+			found, _, err := unstructured.NestedFieldNoCopy(rayCluster.Object, path...)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(found).To(Equal(invented))
+			Expect(found).To(Equal(unknownFields))
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, also if that is enabled later [R29]", func(ctx SpecContext) {
+	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, even if that is enabled later [R29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set(true, "spec", "tlsOptions", "enabled")))
-		Expect(head(u).InitContainers).To(BeEmpty())
-		Expect(head(u).Containers[0].Env).To(BeEmpty())
-		Expect(volumeNames(head(u))).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token"}))
-		other := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))
-		Expect(update(ctx, other, set(true, "spec", "tlsOptions", "enabled"))).To(Succeed())
-		Expect(head(other).InitContainers).To(BeEmpty())
-		Expect(group(other, 1).Volumes).To(BeEmpty())
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField(true, "spec", "tlsOptions", "enabled")))
+		Expect(headPodSpec(rayCluster).InitContainers).To(BeEmpty())
+		Expect(headPodSpec(rayCluster).Containers[0].Env).To(BeEmpty())
+		Expect(volumeNames(headPodSpec(rayCluster))).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token"}))
+		other := createRayCluster(ctx, newRayCluster(namespace, minimal, func(rayCluster *unstructured.Unstructured) { rayCluster.SetName("other") }))
+		Expect(updateRayCluster(ctx, other, setField(true, "spec", "tlsOptions", "enabled"))).To(Succeed())
+		Expect(headPodSpec(other).InitContainers).To(BeEmpty())
+		Expect(workerPodSpec(other, 1).Volumes).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -23,7 +23,7 @@ import (
 // and the new object must have it.
 const bypass = "testcluster/bypass"
 
-// minimal is a cluster as users write it, in a restricted namespace.
+// minimal is the manifest of a RayCluster that a restricted namespace admits.
 const minimal = `
 apiVersion: ray.io/v1
 kind: RayCluster
@@ -59,78 +59,77 @@ spec:
 `
 
 var (
-	headPod = []string{"spec", "headGroupSpec", "template", "spec"}
-	// workers is the path of the worker groups of minimal.
-	workers = []string{"spec", "workerGroupSpecs"}
+	headPodPath      = []string{"spec", "headGroupSpec", "template", "spec"}
+	workerGroupsPath = []string{"spec", "workerGroupSpecs"}
 )
 
-func options(name string, extra ...string) framework.ManagerOptions {
+func managerOptions(name string, variables ...string) framework.ManagerOptions {
 	return framework.ManagerOptions{
 		Name: name, WebhookPort: env.Installed.WebhookPort,
-		Args: []string{"--components=raycluster"}, Env: append([]string{"OAUTH_PROXY_IMAGE=example.com/oauth:1"}, extra...),
+		Args: []string{"--components=raycluster"}, Env: append([]string{"OAUTH_PROXY_IMAGE=example.com/oauth:1"}, variables...),
 	}
 }
 
-// rayCluster decodes a RayCluster and applies changes.
-func rayCluster(namespace, text string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+// newRayCluster decodes a RayCluster and applies the changes to it.
+func newRayCluster(namespace, text string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	GinkgoHelper()
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	Expect(yaml.Unmarshal([]byte(text), &u.Object)).To(Succeed())
-	u.SetNamespace(namespace)
+	rayCluster := &unstructured.Unstructured{Object: map[string]any{}}
+	Expect(yaml.Unmarshal([]byte(text), &rayCluster.Object)).To(Succeed())
+	rayCluster.SetNamespace(namespace)
 	for _, change := range changes {
-		change(u)
+		change(rayCluster)
 	}
-	return u
+	return rayCluster
 }
 
-func set(value any, path ...string) func(*unstructured.Unstructured) {
-	return func(u *unstructured.Unstructured) {
+func setField(value any, path ...string) func(*unstructured.Unstructured) {
+	return func(rayCluster *unstructured.Unstructured) {
 		GinkgoHelper()
-		Expect(unstructured.SetNestedField(u.Object, value, path...)).To(Succeed())
+		Expect(unstructured.SetNestedField(rayCluster.Object, value, path...)).To(Succeed())
 	}
 }
 
-func labelled(key, value string) func(*unstructured.Unstructured) {
-	return func(u *unstructured.Unstructured) {
-		labels := u.GetLabels()
+func withLabel(key, value string) func(*unstructured.Unstructured) {
+	return func(rayCluster *unstructured.Unstructured) {
+		labels := rayCluster.GetLabels()
 		if labels == nil {
 			labels = map[string]string{}
 		}
 		labels[key] = value
-		u.SetLabels(labels)
+		rayCluster.SetLabels(labels)
 	}
 }
 
-func annotated(key, value string) func(*unstructured.Unstructured) {
-	return set(value, "metadata", "annotations", key)
+func withAnnotation(key, value string) func(*unstructured.Unstructured) {
+	return setField(value, "metadata", "annotations", key)
 }
 
-// expectAdmitted creates a RayCluster that must be accepted.
-func expectAdmitted(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+// createRayCluster creates a RayCluster, which must be admitted.
+func createRayCluster(ctx context.Context, rayCluster *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
-	Expect(env.Admin.Create(ctx, u)).To(Succeed())
-	return u
+	Expect(env.Admin.Create(ctx, rayCluster)).To(Succeed())
+	return rayCluster
 }
 
-// update changes a RayCluster, and retries on conflicts with the controller.
-func update(ctx context.Context, u *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) error {
+// updateRayCluster updates a RayCluster, and retries on conflicts with the controller.
+func updateRayCluster(ctx context.Context, rayCluster *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
-	return env.Update(ctx, env.Admin, u, func() {
+	return env.Update(ctx, env.Admin, rayCluster, func() {
 		for _, change := range changes {
-			change(u)
+			change(rayCluster)
 		}
 	})
 }
 
-// head returns the pod spec of the head, and group that of workers.
-func head(u *unstructured.Unstructured) *corev1.PodSpec {
+// headPodSpec returns the pod spec of the head, and workerPodSpec that of a worker group.
+func headPodSpec(rayCluster *unstructured.Unstructured) *corev1.PodSpec {
 	GinkgoHelper()
-	return podSpec(u.Object, headPod...)
+	return podSpec(rayCluster.Object, headPodPath...)
 }
 
-func group(u *unstructured.Unstructured, i int) *corev1.PodSpec {
+func workerPodSpec(rayCluster *unstructured.Unstructured, i int) *corev1.PodSpec {
 	GinkgoHelper()
-	groups, _, err := unstructured.NestedSlice(u.Object, workers...)
+	groups, _, err := unstructured.NestedSlice(rayCluster.Object, workerGroupsPath...)
 	Expect(err).NotTo(HaveOccurred())
 	return podSpec(groups[i].(map[string]any), "template", "spec")
 }
@@ -145,29 +144,29 @@ func podSpec(object map[string]any, path ...string) *corev1.PodSpec {
 	return spec
 }
 
-// changeHead changes the pod spec of the head, and changeGroup that of workers.
+// changeHead returns a change of the pod spec of the head, and changeGroup one of a worker group.
 func changeHead(change func(*corev1.PodSpec)) func(*unstructured.Unstructured) {
-	return func(u *unstructured.Unstructured) {
+	return func(rayCluster *unstructured.Unstructured) {
 		GinkgoHelper()
-		spec := head(u)
+		spec := headPodSpec(rayCluster)
 		change(spec)
-		set(encoded(spec), headPod...)(u)
+		setField(toUnstructured(spec), headPodPath...)(rayCluster)
 	}
 }
 
 func changeGroup(i int, change func(*corev1.PodSpec)) func(*unstructured.Unstructured) {
-	return func(u *unstructured.Unstructured) {
+	return func(rayCluster *unstructured.Unstructured) {
 		GinkgoHelper()
-		groups, _, err := unstructured.NestedSlice(u.Object, workers...)
+		groups, _, err := unstructured.NestedSlice(rayCluster.Object, workerGroupsPath...)
 		Expect(err).NotTo(HaveOccurred())
-		spec := group(u, i)
+		spec := workerPodSpec(rayCluster, i)
 		change(spec)
-		Expect(unstructured.SetNestedField(groups[i].(map[string]any), encoded(spec), "template", "spec")).To(Succeed())
-		set(groups, workers...)(u)
+		Expect(unstructured.SetNestedField(groups[i].(map[string]any), toUnstructured(spec), "template", "spec")).To(Succeed())
+		setField(groups, workerGroupsPath...)(rayCluster)
 	}
 }
 
-func encoded(spec *corev1.PodSpec) map[string]any {
+func toUnstructured(spec *corev1.PodSpec) map[string]any {
 	GinkgoHelper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	Expect(err).NotTo(HaveOccurred())
@@ -190,22 +189,24 @@ func volumeNames(spec *corev1.PodSpec) []string {
 	return names
 }
 
-func namesOf(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
+func namesOf(rayCluster *unstructured.Unstructured) raycluster.Names {
+	return raycluster.View(rayCluster.Object).Names()
+}
 
 // waitForWebhooks waits until both webhooks respond.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	env.WaitAdmitted(ctx, rayCluster(metav1.NamespaceDefault, minimal))
+	env.WaitAdmitted(ctx, newRayCluster(metav1.NamespaceDefault, minimal))
 }
 
-// stopManager stops the manager until the end of the spec, which waits for its webhooks.
+// stopManager stops the manager. After the spec it is restarted, and its webhooks respond.
 func stopManager(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
 	manager.StopTemporarily(ctx)
 }
 
-// excludeBypassed excludes clusters with the label bypass from the mutating webhook, and waits until the API server applies it.
+// excludeBypassed excludes clusters with the label bypass from the mutating webhook, and waits until the API server uses the selector.
 func excludeBypassed(ctx context.Context) {
 	GinkgoHelper()
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}}
@@ -217,6 +218,6 @@ func excludeBypassed(ctx context.Context) {
 		return env.Admin.Update(ctx, configuration)
 	})).To(Succeed())
 	Eventually(func() error {
-		return env.Admin.Create(ctx, rayCluster(metav1.NamespaceDefault, minimal, labelled(bypass, "")), client.DryRunAll)
+		return env.Admin.Create(ctx, newRayCluster(metav1.NamespaceDefault, minimal, withLabel(bypass, "")), client.DryRunAll)
 	}).WithContext(ctx).Should(MatchError(ContainSubstring("OAuth Proxy container is immutable")))
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-const trusted = "odh.ray.io/secure-trusted-network"
+const trustedNetworkAnnotation = "odh.ray.io/secure-trusted-network"
 
-// platformKubeRay installs a webhook that responds like the platform's KubeRay on OpenShift, and returns a function that removes it.
-func platformKubeRay(ctx context.Context) (remove func()) {
+// installPlatformKubeRay installs a webhook that responds like the KubeRay of the platform on OpenShift, and returns a function that removes it.
+func installPlatformKubeRay(ctx context.Context) (uninstall func()) {
 	GinkgoHelper()
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "add", "path": "/metadata/annotations", "value": map[string]any{}},
@@ -72,66 +72,63 @@ func platformKubeRay(ctx context.Context) (remove func()) {
 		}},
 	}
 	Expect(env.Admin.Create(ctx, configuration)).To(Succeed())
-	remove = func() {
+	uninstall = func() {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(context.Background(), configuration))).To(Succeed())
 	}
 	DeferCleanup(func(ctx SpecContext) {
-		remove()
+		uninstall()
 		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
-	return remove
+	return uninstall
 }
 
-// steppedAside waits until the webhook injects nothing into new clusters.
-func steppedAside(ctx context.Context) {
+// waitForNoInjection waits until the webhook of the manager injects nothing into new clusters.
+func waitForNoInjection(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		u := rayCluster(metav1.NamespaceDefault, minimal)
-		g.Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(Succeed())
-		g.Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
-		g.Expect(u.GetAnnotations()).To(HaveKeyWithValue(trusted, "true"))
+		rayCluster := newRayCluster(metav1.NamespaceDefault, minimal)
+		g.Expect(env.Admin.Create(ctx, rayCluster, client.DryRunAll)).To(Succeed())
+		g.Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head"}))
+		g.Expect(rayCluster.GetAnnotations()).To(HaveKeyWithValue(trustedNetworkAnnotation, "true"))
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// childrenOf returns the children of a cluster by their names.
-func childrenOf(u *unstructured.Unstructured) []client.Object {
-	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
+// childrenOf returns the child objects of a cluster with only their names.
+func childrenOf(rayCluster *unstructured.Unstructured) []client.Object {
+	n, objectMeta := namesOf(rayCluster), func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: rayCluster.GetNamespace(), Name: name}
+	}
 	dashboard := &unstructured.Unstructured{}
 	dashboard.SetGroupVersionKind(capability.Route)
-	dashboard.SetNamespace(u.GetNamespace())
+	dashboard.SetNamespace(rayCluster.GetNamespace())
 	dashboard.SetName(n.Dashboard)
 	return []client.Object{
-		&networkingv1.NetworkPolicy{ObjectMeta: at(n.HeadPolicy)}, &networkingv1.NetworkPolicy{ObjectMeta: at(n.WorkerPolicy)},
-		&corev1.Secret{ObjectMeta: at(n.CookieSecret)}, &corev1.Secret{ObjectMeta: at(n.CASecret)}, &corev1.Secret{ObjectMeta: at(n.HeadTLS)},
-		&corev1.ServiceAccount{ObjectMeta: at(n.ServiceAccount)}, &corev1.Service{ObjectMeta: at(n.ProxyService)}, dashboard,
+		&networkingv1.NetworkPolicy{ObjectMeta: objectMeta(n.HeadPolicy)}, &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(n.WorkerPolicy)},
+		&corev1.Secret{ObjectMeta: objectMeta(n.CookieSecret)}, &corev1.Secret{ObjectMeta: objectMeta(n.CASecret)}, &corev1.Secret{ObjectMeta: objectMeta(n.HeadTLS)},
+		&corev1.ServiceAccount{ObjectMeta: objectMeta(n.ServiceAccount)}, &corev1.Service{ObjectMeta: objectMeta(n.ProxyService)}, dashboard,
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}},
 	}
-}
-
-func exist(ctx context.Context, objects []client.Object) {
-	GinkgoHelper()
-	env.WaitExists(ctx, objects...)
 }
 
 var _ = Describe("The KubeRay of the platform", Serial, func() {
 	It("disables injection and child objects while it is installed, and both are restored afterwards", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
-		stored := expectAdmitted(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
-		around := childrenOf(stored)
-		exist(ctx, around)
+		stored := createRayCluster(ctx, newRayCluster(namespace, minimal, setField("mine", append(headPodPath, "serviceAccountName")...)))
+		children := childrenOf(stored)
+		env.WaitExists(ctx, children...)
 
 		By("creating its webhook")
-		remove := platformKubeRay(ctx)
-		steppedAside(ctx)
-		env.WaitFor(ctx, stored, func(g Gomega) { // without a change by the user
-			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head"}))
-			g.Expect(head(stored).InitContainers).To(BeEmpty())
-			g.Expect(head(stored).Volumes).To(BeEmpty())
-			g.Expect(head(stored).ServiceAccountName).To(Equal("mine"))
-			g.Expect(group(stored, 1).InitContainers).To(BeEmpty())
+		uninstall := installPlatformKubeRay(ctx)
+		waitForNoInjection(ctx)
+		env.WaitFor(ctx, stored, func(g Gomega) { // the user changes nothing
+			g.Expect(containerNames(headPodSpec(stored).Containers)).To(Equal([]string{"ray-head"}))
+			g.Expect(headPodSpec(stored).InitContainers).To(BeEmpty())
+			g.Expect(headPodSpec(stored).Volumes).To(BeEmpty())
+			g.Expect(headPodSpec(stored).ServiceAccountName).To(Equal("mine"))
+			g.Expect(workerPodSpec(stored, 1).InitContainers).To(BeEmpty())
 			g.Expect(stored.GetFinalizers()).To(BeEmpty())
 		})
-		env.WaitDeleted(ctx, around...)
+		env.WaitDeleted(ctx, children...)
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -142,69 +139,73 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 			g.Expect(reasons).To(ContainElement("SecuredByKubeRay"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("setting the finalizer and fields as KubeRay of the platform does")
-		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) })).To(Succeed())
-		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
-			set(true, "spec", "headGroupSpec", "enableIngress")))
-		Expect(containerNames(head(fresh).Containers)).To(Equal([]string{"ray-head"}))
-		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
+		By("setting the finalizer and fields as the KubeRay of the platform does")
+		Expect(updateRayCluster(ctx, stored, func(rayCluster *unstructured.Unstructured) {
+			rayCluster.SetFinalizers([]string{"ray.io/authentication-resources"})
+		})).To(Succeed())
+		created := createRayCluster(ctx, newRayCluster(namespace, minimal, func(rayCluster *unstructured.Unstructured) { rayCluster.SetName("fresh") },
+			setField(true, "spec", "headGroupSpec", "enableIngress")))
+		Expect(containerNames(headPodSpec(created).Containers)).To(Equal([]string{"ray-head"}))
+		Expect(updateRayCluster(ctx, stored, func(rayCluster *unstructured.Unstructured) { rayCluster.SetFinalizers(nil) })).To(Succeed())
 
-		By("deleting KubeRay of the platform")
-		remove()
+		By("deleting the KubeRay of the platform")
+		uninstall()
 		waitForWebhooks(ctx)
-		exist(ctx, childrenOf(fresh)[:2])
+		env.WaitExists(ctx, childrenOf(created)[:2]...)
 		Eventually(func(g Gomega) {
-			g.Expect(update(ctx, stored, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
-			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+			g.Expect(updateRayCluster(ctx, stored, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
+			g.Expect(containerNames(headPodSpec(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		}).WithContext(ctx).Should(Succeed())
-		exist(ctx, around)
+		env.WaitExists(ctx, children...)
 	}, NodeTimeout(specTimeout))
 
 	It("is not detected by objects of users, nor by the webhook of another KubeRay", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
-		u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
-			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
-		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, childrenOf(u))
-		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
+		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, withAnnotation(trustedNetworkAnnotation, "true"),
+			func(rayCluster *unstructured.Unstructured) {
+				rayCluster.SetFinalizers([]string{"ray.io/authentication-resources"})
+			}))
+		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		env.WaitExists(ctx, childrenOf(rayCluster)...)
+		Expect(updateRayCluster(ctx, rayCluster, func(rayCluster *unstructured.Unstructured) { rayCluster.SetFinalizers(nil) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("The OAuth server of OpenShift", Serial, func() {
-	It("can be missing, as with an external OIDC provider: dashboards get kube-rbac-proxy, and the proxy of OpenShift again once it is back", func(ctx SpecContext) {
+	It("can be missing, as with an external OIDC provider: dashboards then get kube-rbac-proxy until the OAuth server is available again", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "oidc")
-		stored := expectAdmitted(ctx, rayCluster(namespace, minimal))
-		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, childrenOf(stored))
+		stored := createRayCluster(ctx, newRayCluster(namespace, minimal))
+		Expect(containerNames(headPodSpec(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		env.WaitExists(ctx, childrenOf(stored)...)
 
 		By("removing the API of users")
 		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
 		n := namesOf(stored)
-		hasSidecar := func(u *unstructured.Unstructured, name string) {
+		waitForSidecar := func(rayCluster *unstructured.Unstructured, name string) {
 			GinkgoHelper()
-			env.WaitFor(ctx, u, func(g Gomega) { // without a change by the user
-				g.Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", name}))
+			env.WaitFor(ctx, rayCluster, func(g Gomega) { // the user changes nothing
+				g.Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head", name}))
 			})
 		}
-		hasSidecar(stored, "kube-rbac-proxy")
-		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") }))
-		hasSidecar(fresh, "kube-rbac-proxy")
-		for _, u := range []*unstructured.Unstructured{stored, fresh} {
-			n := namesOf(u)
-			around := slices.DeleteFunc(childrenOf(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
-			exist(ctx, append(around, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyConfig}}))
+		waitForSidecar(stored, "kube-rbac-proxy")
+		created := createRayCluster(ctx, newRayCluster(namespace, minimal, func(rayCluster *unstructured.Unstructured) { rayCluster.SetName("fresh") }))
+		waitForSidecar(created, "kube-rbac-proxy")
+		for _, rayCluster := range []*unstructured.Unstructured{stored, created} {
+			n := namesOf(rayCluster)
+			children := slices.DeleteFunc(childrenOf(rayCluster), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
+			env.WaitExists(ctx, append(children, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyConfig}})...)
 		}
 		env.WaitDeleted(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.CookieSecret}})
 		certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyTLS}}
-		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate), certificate))).To(BeTrue(), "OpenShift issues it")
+		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate), certificate))).To(BeTrue(), "the service CA of OpenShift issues the certificate")
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyService}}
 		env.Get(ctx, service)
 		Expect(service.Annotations).To(HaveKeyWithValue(oauthproxy.ServingCertAnnotation, n.ProxyTLS))
 
 		By("restoring the API of users")
 		restore(ctx)
-		hasSidecar(stored, "oauth-proxy")
-		hasSidecar(fresh, "oauth-proxy")
-		exist(ctx, childrenOf(stored))
+		waitForSidecar(stored, "oauth-proxy")
+		waitForSidecar(created, "oauth-proxy")
+		env.WaitExists(ctx, childrenOf(stored)...)
 	}, NodeTimeout(specTimeout))
 })

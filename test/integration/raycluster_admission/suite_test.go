@@ -27,7 +27,7 @@ func TestRayClusterAdmission(t *testing.T) { framework.Run(t, "RayCluster admiss
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift, framework.WithOperator("config/default"))
-	manager = env.StartManager(ctx, options("manager"))
+	manager = env.StartManager(ctx, managerOptions("manager"))
 	waitForWebhooks(ctx)
 	excludeBypassed(ctx)
 }, NodeTimeout(framework.StartTimeout))

@@ -20,28 +20,28 @@ import (
 
 var _ = Describe("A RayCluster with the real KubeRay", func() {
 	It("gets pods from the mutated template, and the certificate of each role contains the addresses of its pods", func(ctx SpecContext) {
-		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
+		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "demo")))
 		waitForCertificates(ctx, live, 3)
-		for _, pod := range podsOf(ctx, Default, live) {
+		for _, pod := range listPods(ctx, Default, live) {
 			Expect(pod.Spec.InitContainers).NotTo(BeEmpty(), pod.Name)
 			Expect(pod.Spec.InitContainers[0].Name).To(Equal(raycluster.InitCertificate))
 			for _, volume := range pod.Spec.Volumes {
 				if volume.Name == raycluster.VolumeCA {
-					Expect(volume.Secret.Items).To(Equal([]corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}), "no pod sees the key of the CA")
+					Expect(volume.Secret.Items).To(Equal([]corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}), "no pod mounts the key of the CA")
 				}
 			}
 		}
-		head := certificate(ctx, Default, live.GetNamespace(), names(live).HeadTLS)
+		head := getCertificate(ctx, Default, live.GetNamespace(), namesOf(live).HeadTLS)
 		for _, name := range []string{"demo-head-svc." + live.GetNamespace() + ".svc", "rayclient-demo-" + live.GetNamespace() + ".kind"} {
 			Expect(head.VerifyHostname(name)).To(Succeed())
 		}
 
-		By("scaling up: new pods connect to the existing ones")
-		before := podsOf(ctx, Default, live)
+		By("scaling up: the certificate still contains the addresses of the previous pods")
+		before := listPods(ctx, Default, live)
 		Expect(env.Admin.Patch(ctx, live, client.RawPatch("application/json-patch+json",
 			[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 4}]`)))).To(Succeed())
 		waitForCertificates(ctx, live, 5)
-		workers := certificate(ctx, Default, live.GetNamespace(), names(live).WorkerTLS)
+		workers := getCertificate(ctx, Default, live.GetNamespace(), namesOf(live).WorkerTLS)
 		for _, pod := range before {
 			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeWorker {
 				Expect(workers.VerifyHostname(pod.Status.PodIP)).To(Succeed())
@@ -51,11 +51,11 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("waits for its quota in Kueue, and is published by an Ingress [raycluster-25]", func(ctx SpecContext) {
-		namespace := queue(ctx)
-		queued := rayCluster(namespace, "queued")
-		queued.SetLabels(map[string]string{queueName: "queue"})
+		namespace := createQueue(ctx)
+		queued := newRayCluster(namespace, "queued")
+		queued.SetLabels(map[string]string{queueNameLabel: "queue"})
 		live := waitReady(ctx, createAndCleanUp(ctx, queued))
-		Expect(list(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1))
+		Expect(listObjects(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1))
 		waitForCertificates(ctx, live, 3)
 		var dashboard networkingv1.Ingress
 		eventually(ctx, func(g Gomega) {
@@ -64,67 +64,67 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-queued-" + namespace + ".kind"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("queued-head-svc"))
 
-		By("selecting it for a RayJob: KubeRay makes no other cluster and submits to this one")
+		By("selecting it in a RayJob, for which KubeRay creates no other cluster")
 		job := createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
-			chosen, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
-			g.Expect(chosen).To(Equal("queued"), "%v", job.Object["status"])
+			clusterName, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
+			g.Expect(clusterName).To(Equal("queued"), "%v", job.Object["status"])
 		})
-		Expect(list(ctx, Default, raycluster.GVK, namespace)).To(HaveLen(1))
+		Expect(listObjects(ctx, Default, raycluster.GVK, namespace)).To(HaveLen(1))
 		deleteAndWait(ctx, job)
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("can be wrapped in an AppWrapper, which alone has the queue [raycluster-26]", func(ctx SpecContext) {
-		namespace := queue(ctx)
-		inner := rayCluster(namespace, "wrapped")
-		unstructured.RemoveNestedField(inner.Object, "metadata", "namespace")
-		raw, err := inner.MarshalJSON()
+		namespace := createQueue(ctx)
+		wrapped := newRayCluster(namespace, "wrapped")
+		unstructured.RemoveNestedField(wrapped.Object, "metadata", "namespace")
+		raw, err := wrapped.MarshalJSON()
 		Expect(err).NotTo(HaveOccurred())
-		aw := &v1beta2.AppWrapper{}
-		aw.SetNamespace(namespace)
-		aw.SetName("aw")
-		aw.SetLabels(map[string]string{queueName: "queue"})
-		aw.Spec.Components = []v1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: raw}}}
-		eventually(ctx, func(g Gomega) { g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, aw))).To(Succeed()) })
-		live := waitReady(ctx, rayCluster(namespace, "wrapped"))
+		appWrapper := &v1beta2.AppWrapper{}
+		appWrapper.SetNamespace(namespace)
+		appWrapper.SetName("aw")
+		appWrapper.SetLabels(map[string]string{queueNameLabel: "queue"})
+		appWrapper.Spec.Components = []v1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: raw}}}
+		eventually(ctx, func(g Gomega) { g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, appWrapper))).To(Succeed()) })
+		live := waitReady(ctx, newRayCluster(namespace, "wrapped"))
 		waitForCertificates(ctx, live, 3)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
-			g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning))
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(appWrapper), appWrapper)).To(Succeed())
+			g.Expect(appWrapper.Status.Phase).To(Equal(v1beta2.PhaseRunning))
 		})
-		Expect(list(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
-		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
+		Expect(listObjects(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
+		Expect(env.Admin.Delete(ctx, appWrapper)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
-			g.Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw))).To(Succeed())
-			g.Expect(list(ctx, g, raycluster.GVK, namespace)).To(BeEmpty())
-			g.Expect(leftovers(ctx, g, namespace, "wrapped")).To(BeEmpty())
-			g.Expect(podsOf(ctx, g, live)).To(BeEmpty())
+			g.Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(appWrapper), appWrapper))).To(Succeed())
+			g.Expect(listObjects(ctx, g, raycluster.GVK, namespace)).To(BeEmpty())
+			g.Expect(listRemaining(ctx, g, namespace, "wrapped")).To(BeEmpty())
+			g.Expect(listPods(ctx, g, live)).To(BeEmpty())
 		})
 	}, SpecTimeout(specTimeout))
 
 	It("becomes ready with a pull Secret that does not exist [raycluster-27]", func(ctx SpecContext) {
-		cluster := rayCluster(env.Namespace(ctx, "ray"), "pulling")
-		Expect(unstructured.SetNestedSlice(cluster.Object, []any{map[string]any{"name": "not-there"}},
+		cluster := newRayCluster(env.Namespace(ctx, "ray"), "pulling")
+		Expect(unstructured.SetNestedSlice(cluster.Object, []any{map[string]any{"name": "missing"}},
 			"spec", "headGroupSpec", "template", "spec", "imagePullSecrets")).To(Succeed())
 		live := waitReady(ctx, createAndCleanUp(ctx, cluster))
 		waitForCertificates(ctx, live, 3)
-		for _, pod := range podsOf(ctx, Default, live) {
+		for _, pod := range listPods(ctx, Default, live) {
 			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
-				Expect(pod.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "not-there"}}))
+				Expect(pod.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "missing"}}))
 			}
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("has its CA while it is suspended, and the other objects when it is resumed", func(ctx SpecContext) {
-		cluster := rayCluster(env.Namespace(ctx, "ray"), "later")
+		cluster := newRayCluster(env.Namespace(ctx, "ray"), "later")
 		Expect(unstructured.SetNestedField(cluster.Object, true, "spec", "suspend")).To(Succeed())
 		live := createAndCleanUp(ctx, cluster)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).CASecret}, &corev1.Secret{})).To(Succeed())
+			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: namesOf(live).CASecret}, &corev1.Secret{})).To(Succeed())
 		})
-		Expect(podsOf(ctx, Default, live)).To(BeEmpty())
+		Expect(listPods(ctx, Default, live)).To(BeEmpty())
 		env.Patch(ctx, reference(live), map[string]any{"spec": map[string]any{"suspend": false}})
 		waitForCertificates(ctx, waitReady(ctx, live), 3)
 		deleteCompletely(ctx, live)
@@ -137,48 +137,48 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		cron := createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayCronJob, metadata: {name: cron, namespace: %s}, spec: {schedule: '@every 10s', "+
 			"jobTemplate: {entrypoint: 'python x.py', rayClusterSpec: %s}}}", namespace, spec))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(len(list(ctx, g, rayv1.GroupVersion.WithKind("RayJob"), namespace))).To(BeNumerically(">=", 2), "one that is created above, and a run")
+			g.Expect(len(listObjects(ctx, g, rayv1.GroupVersion.WithKind("RayJob"), namespace))).To(BeNumerically(">=", 2), "the RayJob itself and a run of the RayCronJob")
 		})
 		env.Patch(ctx, reference(cron), map[string]any{"spec": map[string]any{"suspend": true}})
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
-			for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
+			for _, cluster := range listObjects(ctx, g, raycluster.GVK, namespace) {
 				owners[raycluster.View(cluster.Object).Owner()]++
-				g.Expect(containers(&cluster, "initContainers")).To(Equal(raycluster.InitCertificate))
-				g.Expect(names(&cluster).CASecret).To(HavePrefix(cluster.GetName() + "-ca-secret-"))
+				g.Expect(containerNames(&cluster, "initContainers")).To(Equal(raycluster.InitCertificate))
+				g.Expect(namesOf(&cluster).CASecret).To(HavePrefix(cluster.GetName() + "-ca-secret-"))
 			}
-			g.Expect(owners).To(Equal(map[string]int{"RayJob": len(list(ctx, g, rayv1.GroupVersion.WithKind("RayJob"), namespace)), "RayService": 1}))
+			g.Expect(owners).To(Equal(map[string]int{"RayJob": len(listObjects(ctx, g, rayv1.GroupVersion.WithKind("RayJob"), namespace)), "RayService": 1}))
 		})
-		for _, cluster := range list(ctx, Default, raycluster.GVK, namespace) {
+		for _, cluster := range listObjects(ctx, Default, raycluster.GVK, namespace) {
 			waitForCertificates(ctx, waitReady(ctx, &cluster), 3)
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("gets a new CA if that of its Secret is invalid, which is reported, and old pods are still trusted [R11]", func(ctx SpecContext) {
-		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
+		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "broken")))
 		waitForCertificates(ctx, live, 3)
 		secret := &corev1.Secret{}
 		secret.SetNamespace(live.GetNamespace())
-		secret.SetName(names(live).CASecret)
+		secret.SetName(namesOf(live).CASecret)
 		env.Get(ctx, secret)
-		trusted := string(secret.Data["ca.crt"])
+		previousCA := string(secret.Data["ca.crt"])
 		env.Patch(ctx, secret, map[string]any{"data": map[string]any{"ca.key": nil}})
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 			g.Expect(secret.Data).To(HaveKey("ca.key"))
-			g.Expect(string(secret.Data["ca.crt"])).To(And(HaveSuffix(trusted), Not(HavePrefix(trusted))))
-			for _, leaf := range []string{names(live).HeadTLS, names(live).WorkerTLS} {
+			g.Expect(string(secret.Data["ca.crt"])).To(And(HaveSuffix(previousCA), Not(HavePrefix(previousCA))))
+			for _, secretName := range []string{namesOf(live).HeadTLS, namesOf(live).WorkerTLS} {
 				issued := &corev1.Secret{}
-				g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: leaf}, issued)).To(Succeed())
+				g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: secretName}, issued)).To(Succeed())
 				g.Expect(issued.Data["ca.crt"]).To(Equal(secret.Data["ca.crt"]))
 			}
-			var reported []string
+			var messages []string
 			var events corev1.EventList
 			g.Expect(env.Admin.List(ctx, &events, client.InNamespace(live.GetNamespace()))).To(Succeed())
 			for _, e := range events.Items {
-				reported = append(reported, e.Reason+" "+e.Message)
+				messages = append(messages, e.Reason+" "+e.Message)
 			}
-			g.Expect(strings.Join(reported, "\n")).To(ContainSubstring("CertificateAuthority a new CA replaces the previous one, because reading ca.key"))
+			g.Expect(strings.Join(messages, "\n")).To(ContainSubstring("CertificateAuthority a new CA replaces the previous one, because reading ca.key"))
 		})
 		waitForCertificates(ctx, live, 3)
 	}, SpecTimeout(specTimeout))

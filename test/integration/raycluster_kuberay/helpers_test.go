@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	configMap = "codeflare-operator-config"
-	queues    = "kueue.x-k8s.io/v1beta1"
-	queueName = "kueue.x-k8s.io/queue-name"
+	settingsName    = "codeflare-operator-config"
+	kueueAPIVersion = "kueue.x-k8s.io/v1beta1"
+	queueNameLabel  = "kueue.x-k8s.io/queue-name"
 )
 
-// spec is that of a RayCluster with a head and two workers, as a user writes it.
+// spec is the spec of a RayCluster with a head and two workers.
 const spec = `{rayVersion: 2.47.1, headGroupSpec: {enableIngress: false, rayStartParams: {dashboard-host: 0.0.0.0}, template: {spec: {containers: [
 	{name: ray-head, image: 'example.com/ray:1', resources: {requests: {cpu: '100m'}}, ports: [{containerPort: 6379, name: gcs},
 	{containerPort: 8265, name: dashboard}, {containerPort: 10001, name: client}]}]}}}, workerGroupSpecs: [{groupName: small, replicas: 2, minReplicas: 0, maxReplicas: 9,
 	rayStartParams: {}, template: {spec: {containers: [{name: ray-worker, image: 'example.com/ray:1', resources: {requests: {cpu: '100m'}}}]}}}]}`
 
-// rayCluster returns a RayCluster without creating it.
-func rayCluster(namespace, name string) *unstructured.Unstructured {
+// newRayCluster returns a RayCluster with the spec above.
+func newRayCluster(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return framework.Manifest("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: %s, namespace: %s}, spec: %s}", name, namespace, spec)
 }
@@ -45,7 +45,7 @@ func reference(o client.Object) *unstructured.Unstructured {
 	return framework.Unstructured(o.GetObjectKind().GroupVersionKind(), o.GetNamespace(), o.GetName())
 }
 
-// createAndCleanUp creates an object, and deletes it before the namespace.
+// createAndCleanUp creates an object, and deletes it after the spec, before its namespace.
 func createAndCleanUp(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
@@ -59,13 +59,13 @@ func deleteAndWait(ctx context.Context, o *unstructured.Unstructured) {
 	Eventually(func() bool {
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), reference(o))
 		return err != nil && client.IgnoreNotFound(err) == nil
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "%s is still there", o.GetName())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(BeTrue(), "%s was not deleted", o.GetName())
 }
 
-// eventually polls with the timeout of the suite.
+// eventually repeats a check until it succeeds, with the timeout of the suite.
 func eventually(ctx context.Context, check func(g Gomega)) {
 	GinkgoHelper()
-	Eventually(check).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	Eventually(check).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
 // waitReady waits until KubeRay reports a cluster as ready, and returns it.
@@ -80,49 +80,49 @@ func waitReady(ctx context.Context, cluster *unstructured.Unstructured) *unstruc
 	return live
 }
 
-// podsOf lists the pods of a cluster.
-func podsOf(ctx context.Context, g Gomega, cluster *unstructured.Unstructured) []corev1.Pod {
+// listPods returns the pods of a cluster.
+func listPods(ctx context.Context, g Gomega, cluster *unstructured.Unstructured) []corev1.Pod {
 	var pods corev1.PodList
 	g.Expect(env.Admin.List(ctx, &pods, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{raycluster.LabelCluster: cluster.GetName()})).To(Succeed())
 	return pods.Items
 }
 
-// names returns the names of the children of a live cluster.
-func names(live *unstructured.Unstructured) raycluster.Names {
+// namesOf returns the names of the child objects of a live cluster.
+func namesOf(live *unstructured.Unstructured) raycluster.Names {
 	return raycluster.View(live.Object).Names()
 }
 
-// certificate parses the certificate in a Secret.
-func certificate(ctx context.Context, g Gomega, namespace, secret string) *x509.Certificate {
-	var s corev1.Secret
-	g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: secret}, &s)).To(Succeed())
-	g.Expect(s.Data).To(And(HaveKey("ca.crt"), HaveKey("tls.key")))
-	block, _ := pem.Decode(s.Data[corev1.TLSCertKey])
+// getCertificate returns the certificate in a Secret.
+func getCertificate(ctx context.Context, g Gomega, namespace, secret string) *x509.Certificate {
+	var object corev1.Secret
+	g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: secret}, &object)).To(Succeed())
+	g.Expect(object.Data).To(And(HaveKey("ca.crt"), HaveKey("tls.key")))
+	block, _ := pem.Decode(object.Data[corev1.TLSCertKey])
 	g.Expect(block).NotTo(BeNil())
-	c, err := x509.ParseCertificate(block.Bytes)
+	parsed, err := x509.ParseCertificate(block.Bytes)
 	g.Expect(err).NotTo(HaveOccurred())
-	return c
+	return parsed
 }
 
 // waitForCertificates waits until every pod of a cluster has an IP address that the certificate of its role contains.
 func waitForCertificates(ctx context.Context, live *unstructured.Unstructured, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
-		pods := podsOf(ctx, g, live)
+		pods := listPods(ctx, g, live)
 		g.Expect(pods).To(HaveLen(count))
 		for _, pod := range pods {
-			secret := names(live).WorkerTLS
+			secret := namesOf(live).WorkerTLS
 			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
-				secret = names(live).HeadTLS
+				secret = namesOf(live).HeadTLS
 			}
 			g.Expect(pod.Status.PodIP).NotTo(BeEmpty())
-			g.Expect(certificate(ctx, g, live.GetNamespace(), secret).VerifyHostname(pod.Status.PodIP)).To(Succeed(), pod.Name)
+			g.Expect(getCertificate(ctx, g, live.GetNamespace(), secret).VerifyHostname(pod.Status.PodIP)).To(Succeed(), pod.Name)
 		}
 	})
 }
 
-// leftovers returns the objects with the label of a cluster, which must be deleted with it.
-func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
+// listRemaining returns the objects with the label of a cluster, which must be deleted with the cluster.
+func listRemaining(ctx context.Context, g Gomega, namespace, name string) []string {
 	var out []string
 	lists := []client.ObjectList{
 		&corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{},
@@ -150,37 +150,37 @@ func deleteCompletely(ctx context.Context, cluster *unstructured.Unstructured) {
 	GinkgoHelper()
 	deleteAndWait(ctx, cluster)
 	eventually(ctx, func(g Gomega) {
-		g.Expect(leftovers(ctx, g, cluster.GetNamespace(), cluster.GetName())).To(BeEmpty())
-		g.Expect(podsOf(ctx, g, cluster)).To(BeEmpty())
+		g.Expect(listRemaining(ctx, g, cluster.GetNamespace(), cluster.GetName())).To(BeEmpty())
+		g.Expect(listPods(ctx, g, cluster)).To(BeEmpty())
 	})
 }
 
-// withSettings changes the settings of the CodeFlare operator until the end of the spec, and waits until admission applies them.
-func withSettings(ctx context.Context, text, sidecar, inits string) {
+// changeSettings replaces the settings of the CodeFlare operator, and waits until admission uses them. They are restored after the spec.
+func changeSettings(ctx context.Context, text, sidecar, initContainers string) {
 	GinkgoHelper()
-	set := func(ctx context.Context, text, sidecar, inits string) {
+	set := func(ctx context.Context, text, sidecar, initContainers string) {
 		GinkgoHelper()
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: configMap}}
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: settingsName}}
 		env.Patch(ctx, config, map[string]any{"data": map[string]any{"config.yaml": text}})
-		admitsWith(ctx, sidecar, inits)
+		waitForInjection(ctx, sidecar, initContainers)
 	}
-	set(ctx, text, sidecar, inits)
+	set(ctx, text, sidecar, initContainers)
 	DeferCleanup(func(ctx SpecContext) { set(ctx, settings, "", raycluster.InitCertificate) }, NodeTimeout(specTimeout))
 }
 
-// admitsWith waits until the head of a new cluster gets the sidecar and the init containers; empty for none.
-func admitsWith(ctx context.Context, sidecar, inits string) {
+// waitForInjection waits until the head of a new cluster gets the given sidecar and init containers, or none if empty.
+func waitForInjection(ctx context.Context, sidecar, initContainers string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
-		probe := rayCluster(metav1.NamespaceDefault, "probe")
+		probe := newRayCluster(metav1.NamespaceDefault, "probe")
 		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		g.Expect(raycluster.View(probe.Object).Injected().Sidecar).To(BeEquivalentTo(sidecar))
-		g.Expect(containers(probe, "initContainers")).To(Equal(inits))
+		g.Expect(containerNames(probe, "initContainers")).To(Equal(initContainers))
 	})
 }
 
-// containers returns the names of the containers of the head.
-func containers(cluster *unstructured.Unstructured, field string) string {
+// containerNames returns the names of the containers in a field of the pod spec of the head.
+func containerNames(cluster *unstructured.Unstructured, field string) string {
 	list, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "headGroupSpec", "template", "spec", field)
 	var out []string
 	for _, c := range list {
@@ -191,21 +191,21 @@ func containers(cluster *unstructured.Unstructured, field string) string {
 	return strings.Join(out, ",")
 }
 
-// createQueueDefaults creates the objects that all queues share, and waits until all webhooks respond.
+// createQueueDefaults creates the ResourceFlavor that all queues share, and waits until all webhooks respond.
 func createQueueDefaults(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
-		flavor := framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues)
+		flavor := framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", kueueAPIVersion)
 		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, flavor))).To(Succeed())
 	})
-	admitsWith(ctx, "", raycluster.InitCertificate)
+	waitForInjection(ctx, "", raycluster.InitCertificate)
 }
 
-// queue creates a namespace with the local queue `queue` and quota.
-func queue(ctx context.Context) string {
+// createQueue creates a namespace with a LocalQueue named queue, and a ClusterQueue with quota.
+func createQueue(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "queued")
-	quota := framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, namespace)
+	quota := framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", kueueAPIVersion, namespace)
 	quota.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, resourceGroups: [{coveredResources: [cpu, memory],
 		flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "9"}, {name: memory, nominalQuota: 9Gi}]}]}]}`).Object
 	eventually(ctx, func(g Gomega) {
@@ -214,15 +214,15 @@ func queue(ctx context.Context) string {
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, quota))).To(Succeed())
 	}, NodeTimeout(specTimeout))
-	local := framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace)
+	local := framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", kueueAPIVersion, namespace, namespace)
 	eventually(ctx, func(g Gomega) {
 		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, local.DeepCopy()))).To(Succeed())
 	})
 	return namespace
 }
 
-// list returns all objects of a kind in a namespace.
-func list(ctx context.Context, g Gomega, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
+// listObjects returns the objects of a kind in a namespace.
+func listObjects(ctx context.Context, g Gomega, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	g.Expect(env.Admin.List(ctx, all, client.InNamespace(namespace))).To(Succeed())

@@ -7,105 +7,206 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controller "github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// onOpenShift serves the APIs of OpenShift until the end of the spec.
-func onOpenShift(ctx context.Context) {
+// oauthSettings are the settings that add a sidecar to dashboards.
+var oauthSettings = strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1)
+
+// bypassLabel is the label of clusters that the webhooks ignore.
+const bypassLabel = "testcluster/stored"
+
+// createWithoutWebhooks creates a cluster that the webhooks ignore. Without the version annotation, its child objects have the legacy names.
+func createWithoutWebhooks(ctx context.Context, cluster *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
-	Expect(cluster.InstallSet(ctx, env.Config, cluster.OpenShiftAPI)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		var all apiextensionsv1.CustomResourceDefinitionList
-		Expect(env.Admin.List(ctx, &all)).To(Succeed())
-		for i := range all.Items {
-			if strings.HasSuffix(all.Items[i].Spec.Group, ".openshift.io") {
-				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, &all.Items[i]))).To(Succeed())
-				env.WaitDeleted(ctx, &all.Items[i]) // the next spec may install it again
-			}
+	cluster.SetLabels(map[string]string{bypassLabel: ""})
+	selectObjects := func(ctx context.Context, selector string) {
+		GinkgoHelper()
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/webhooks/0/objectSelector", "value": `+selector+`}]`))
+		for _, configuration := range []*unstructured.Unstructured{
+			framework.Manifest("{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: %s}}", webhook.MutatingConfiguration),
+			framework.Manifest("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: %s}}", webhook.ValidatingConfiguration),
+		} {
+			Expect(env.Admin.Patch(ctx, configuration, patch)).To(Succeed())
 		}
-		admitsWith(ctx, "", raycluster.InitCertificate)
-	}, NodeTimeout(specTimeout))
+	}
+	waitForVersion := func(ctx context.Context, expected bool) {
+		GinkgoHelper()
+		eventually(ctx, func(g Gomega) {
+			probe := cluster.DeepCopy()
+			err := env.Admin.Create(ctx, probe, client.DryRunAll)
+			g.Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+			_, hasVersion := probe.GetAnnotations()[raycluster.AnnotationVersion]
+			g.Expect(hasVersion).To(Equal(expected))
+		})
+	}
+	selectObjects(ctx, `{"matchExpressions": [{"key": "`+bypassLabel+`", "operator": "DoesNotExist"}]}`)
+	DeferCleanup(selectObjects, "{}", NodeTimeout(specTimeout))
+	waitForVersion(ctx, false)
+	live := createAndCleanUp(ctx, cluster.DeepCopy())
+	selectObjects(ctx, "{}")
+	cluster.SetName(cluster.GetName() + "-probe")
+	waitForVersion(ctx, true)
+	return live
 }
 
-var _ = Describe("A RayCluster with other settings", func() {
-	It("is published by a Route with OAuth on OpenShift, and its status has the host [raycluster-28]", func(ctx SpecContext) {
-		onOpenShift(ctx)
-		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
-		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
-		Expect(containers(live, "containers")).To(Equal("ray-head,oauth-proxy"))
-		waitForCertificates(ctx, live, 3)
-		route := &unstructured.Unstructured{}
-		route.SetGroupVersionKind(capability.Route)
-		route.SetNamespace(live.GetNamespace())
-		route.SetName("ray-dashboard-oauth")
-		env.WaitFor(ctx, route, nil)
-		host := "ray-dashboard-oauth-" + live.GetNamespace() + ".apps.example.org"
-		env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
-			"host": host, "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
-		}}}}, "status")
-		env.WaitIdle(manager.User, rest, waitTimeout)
-		env.Get(ctx, route)
-		admitted, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
-		Expect(admitted).To(HaveLen(1))
-		Expect(admitted[0].(map[string]any)["host"]).To(Equal(host), "the router's word stands")
-		Expect(env.Admin.Get(ctx, client.ObjectKey{Name: names(live).ClusterRoleBinding}, &rbacv1.ClusterRoleBinding{})).To(Succeed())
-		deleteCompletely(ctx, live)
-		env.WaitDeleted(ctx, route)
-	}, SpecTimeout(specTimeout))
+// waitForHead waits until a cluster has exactly one head pod, which has the given containers, and returns the pod.
+func waitForHead(ctx context.Context, cluster *unstructured.Unstructured, containers ...string) corev1.Pod {
+	GinkgoHelper()
+	var head corev1.Pod
+	eventually(ctx, func(g Gomega) {
+		var heads []corev1.Pod
+		for _, pod := range listPods(ctx, g, cluster) {
+			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
+				heads = append(heads, pod)
+			}
+		}
+		g.Expect(heads).To(HaveLen(1))
+		var names []string
+		for _, container := range heads[0].Spec.Containers {
+			names = append(names, container.Name)
+		}
+		g.Expect(names).To(Equal(containers))
+		head = heads[0]
+	})
+	return head
+}
 
-	It("has a sidecar with a certificate on plain Kubernetes if OAuth is enabled", func(ctx SpecContext) {
-		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthProxy), raycluster.InitCertificate)
-		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
-		Expect(containers(live, "containers")).To(Equal("ray-head,kube-rbac-proxy"))
-		waitForCertificates(ctx, live, 3)
+// recreatePods deletes the pods of clusters. KubeRay recreates them from the templates.
+func recreatePods(ctx context.Context, clusters ...*unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, cluster := range clusters {
+		Expect(env.Admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{raycluster.LabelCluster: cluster.GetName()})).To(Succeed())
+	}
+}
+
+// listPolicies returns the names of the NetworkPolicies of a namespace, and whether the operator created each of them.
+func listPolicies(ctx context.Context, g Gomega, namespace string) map[string]bool {
+	var policies networkingv1.NetworkPolicyList
+	g.Expect(env.Admin.List(ctx, &policies, client.InNamespace(namespace))).To(Succeed())
+	names := map[string]bool{}
+	for _, policy := range policies.Items {
+		_, names[policy.Name] = policy.Labels[raycluster.LabelClusterName]
+	}
+	return names
+}
+
+// waitSecuredByPlatform waits until the pod templates of a cluster have no additions of the operator, and its policies are those of the platform.
+func waitSecuredByPlatform(ctx context.Context, live *unstructured.Unstructured) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(Succeed())
+		g.Expect(live.GetAnnotations()).To(HaveKeyWithValue(trustedNetworkAnnotation, "true"))
+		g.Expect(live.GetFinalizers()).To(ConsistOf(platformFinalizer))
+		g.Expect(raycluster.View(live.Object).Injected()).To(Equal(raycluster.Injected{}))
+		g.Expect(containerNames(live, "containers") + containerNames(live, "initContainers")).To(Equal("ray-head"))
+		policies := listPolicies(ctx, g, live.GetNamespace())
+		g.Expect(policies).To(And(HaveKeyWithValue(live.GetName()+"-head", false), HaveKeyWithValue(live.GetName()+"-workers", false)))
+	})
+	env.WaitForEvent(ctx, live, controller.ReasonSecuredByKubeRay, "")
+}
+
+// waitNoObjects waits until a cluster has no child objects of the operator.
+func waitNoObjects(ctx context.Context, live *unstructured.Unstructured) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) { g.Expect(listRemaining(ctx, g, live.GetNamespace(), live.GetName())).To(BeEmpty()) })
+	env.WaitDeleted(ctx, framework.Unstructured(capability.Route, live.GetNamespace(), namesOf(live).Dashboard))
+}
+
+var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
+	It("are secured by it when it is installed, and by the operator again when it is removed", func(ctx SpecContext) {
+		installOpenShiftAPIs(ctx)
+		changeSettings(ctx, oauthSettings, string(raycluster.AuthOAuth), raycluster.InitCertificate)
+		namespace := env.Namespace(ctx, "ray")
+		kept := createAndCleanUp(ctx, newRayCluster(namespace, "kept"))
+		legacy := createWithoutWebhooks(ctx, newRayCluster(namespace, "legacy"))
+		waitForCertificates(ctx, waitReady(ctx, kept), 3)
+		waitForHead(ctx, kept, "ray-head", "oauth-proxy")
 		eventually(ctx, func(g Gomega) {
-			var secret corev1.Secret
-			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).ProxyTLS}, &secret)).To(Succeed())
-			g.Expect(secret.Type).To(Equal(corev1.SecretTypeTLS))
+			g.Expect(listPolicies(ctx, g, namespace)).To(And(HaveKeyWithValue("legacy-head", true), HaveKeyWithValue(namesOf(kept).HeadPolicy, true)))
 		})
-		deleteCompletely(ctx, live)
-	}, SpecTimeout(specTimeout))
 
-	It("has no certificates if mutual TLS is disabled", func(ctx SpecContext) {
-		withSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
-		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
-		env.WaitIdle(manager.User, rest, waitTimeout)
-		var secrets corev1.SecretList
-		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
-		Expect(secrets.Items).To(BeEmpty())
-		deleteCompletely(ctx, live)
-	}, SpecTimeout(specTimeout))
+		By("installing it")
+		platform := installPlatformKubeRay(ctx, namespace, true)
+		for _, live := range []*unstructured.Unstructured{kept, legacy} {
+			waitSecuredByPlatform(ctx, live)
+		}
+		env.WaitForEvent(ctx, kept, controller.ReasonPodsOutdated, "delete all pods")
+		recreatePods(ctx, kept, legacy)
+		created := createAndCleanUp(ctx, newRayCluster(namespace, "fresh"))
+		for _, live := range []*unstructured.Unstructured{kept, legacy, created} {
+			head := waitForHead(ctx, live, "ray-head", "kube-rbac-proxy")
+			Expect(head.Spec.ServiceAccountName).To(Equal(live.GetName() + "-oauth-proxy-sa"))
+			Expect(head.Spec.InitContainers).To(BeEmpty())
+			waitReady(ctx, live)
+			waitSecuredByPlatform(ctx, live)
+			waitNoObjects(ctx, live)
+		}
+		Expect(listPolicies(ctx, Default, namespace)).To(HaveLen(6), "only the policies of the platform exist")
+		env.Patch(ctx, reference(created), map[string]any{"spec": map[string]any{"headGroupSpec": map[string]any{"enableIngress": true}}})
+		env.Get(ctx, created)
+		ingress, _, _ := unstructured.NestedBool(created.Object, "spec", "headGroupSpec", "enableIngress")
+		Expect(ingress).To(BeFalse(), "its webhook overrides the field")
+		deleted := createAndCleanUp(ctx, newRayCluster(namespace, "deleted"))
+		waitSecuredByPlatform(ctx, waitReady(ctx, deleted))
+		deleteCompletely(ctx, deleted)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.ExpectIdle(manager.User, quiet)
 
-	It("is unchanged after an upgrade with the ConfigMap of the CodeFlare operator, which is not changed [raycluster-29]", func(ctx SpecContext) {
-		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
-		waitForCertificates(ctx, live, 3)
-		env.WaitIdle(manager.User, rest, waitTimeout)
-		env.Get(ctx, live)
-		version, ca := live.GetResourceVersion(), &corev1.Secret{}
-		ca.SetNamespace(live.GetNamespace())
-		ca.SetName(names(live).CASecret)
-		env.Get(ctx, ca)
-		start := env.AuditPosition()
-		manager.Restart(ctx)
-		env.WaitIdle(manager.User, rest, waitTimeout)
-		mine := env.Since(start).ChildWrites(manager.User)
-		Expect(mine.Where(func(e entry) bool { return e.Namespace == live.GetNamespace() })).To(BeEmpty(), "%s", mine)
-		before := ca.ResourceVersion
-		env.Get(ctx, ca)
-		env.Get(ctx, live)
-		Expect(ca.ResourceVersion).To(Equal(before))
-		Expect(live.GetResourceVersion()).To(Equal(version))
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: configMap}}
-		env.Get(ctx, config)
-		Expect(config.Data).To(Equal(map[string]string{"config.yaml": settings}))
-		admitsWith(ctx, "", raycluster.InitCertificate)
+		By("removing it")
+		platform.remove(ctx)
+		for _, live := range []*unstructured.Unstructured{kept, legacy, created} {
+			env.WaitForEvent(ctx, live, controller.ReasonNotSecured, "while the KubeRay of the platform secured it")
+			removePlatformFinalizer(ctx, live)
+			Expect(env.Admin.Patch(ctx, live, client.RawPatch(types.JSONPatchType,
+				[]byte(`[{"op": "add", "path": "/spec/headGroupSpec/template/spec/containers/0/image", "value": "example.com/ray:2"}]`)))).To(Succeed())
+		}
+		recreatePods(ctx, kept, legacy, created)
+		for _, live := range []*unstructured.Unstructured{kept, legacy, created} {
+			waitForHead(ctx, live, "ray-head", "oauth-proxy")
+			waitForCertificates(ctx, live, 3)
+			n := namesOf(live)
+			eventually(ctx, func(g Gomega) {
+				g.Expect(listPolicies(ctx, g, namespace)).To(And(HaveKeyWithValue(n.HeadPolicy, true), HaveKeyWithValue(n.WorkerPolicy, true)))
+			})
+			env.WaitExists(ctx, framework.Unstructured(capability.Route, namespace, n.Dashboard))
+		}
+		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.ExpectIdle(manager.User, quiet)
+		for _, live := range []*unstructured.Unstructured{kept, legacy, created} {
+			deleteCompletely(ctx, live)
+		}
+	}, SpecTimeout(2*specTimeout))
+
+	It("are secured by the operator if the cluster serves no Routes, with policies that it does not delete", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "ray")
+		legacy := createWithoutWebhooks(ctx, newRayCluster(namespace, "legacy"))
+		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(HaveKeyWithValue("legacy-head", true)) })
+		platform := installPlatformKubeRay(ctx, namespace, false)
+		created := createAndCleanUp(ctx, newRayCluster(namespace, "fresh"))
+		waitForCertificates(ctx, waitReady(ctx, created), 3)
+		waitForHead(ctx, created, "ray-head")
+		hashedPolicies := map[string]bool{}
+		for _, live := range []*unstructured.Unstructured{legacy, created} {
+			n := raycluster.View(live.Object).HashedNames()
+			hashedPolicies[n.HeadPolicy], hashedPolicies[n.WorkerPolicy] = true, true
+		}
+		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(Equal(hashedPolicies)) })
+		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.ExpectIdle(manager.User, quiet)
+
+		By("removing it")
+		platform.remove(ctx)
+		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(HaveKeyWithValue("legacy-head", true)) })
+		waitForCertificates(ctx, created, 3)
 	}, SpecTimeout(specTimeout))
 })

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	specTimeout = 5 * time.Minute
-	waitTimeout = 2 * time.Minute
-	poll        = 200 * time.Millisecond
-	// rest is how long specs check that no request is sent.
-	rest = time.Second
+	specTimeout  = 5 * time.Minute
+	waitTimeout  = 2 * time.Minute
+	pollInterval = 200 * time.Millisecond
+	// quiet is how long the manager must send no request to count as idle.
+	quiet = time.Second
 )
 
 // settings are those of the CodeFlare operator on a KinD cluster, including keys that are ignored.
@@ -52,7 +52,7 @@ func TestRayClustersWithKubeRay(t *testing.T) { framework.Run(t, "RayClusters wi
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-kuberay", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: configMap},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: settingsName},
 		Data:       map[string]string{"config.yaml": settings},
 	})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{

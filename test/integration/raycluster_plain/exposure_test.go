@@ -15,56 +15,55 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// startManagerWith runs a manager with a setting in place of the shared one.
-func startManagerWith(ctx context.Context, name string, more ...string) *framework.Manager {
+// startManagerWith starts a manager with environment variables, in place of the shared one.
+func startManagerWith(ctx context.Context, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	o := options
-	o.Name, o.Env = name, more
-	other := env.StartManager(ctx, o)
-	return other
+	o.Name, o.Env = name, variables
+	return env.StartManager(ctx, o)
 }
 
 var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func() {
-	It("follows the setting for all servers, and objects of the previous setting are deleted", func(ctx SpecContext) {
+	It("is created for the exposure that is configured, and deleted when another one is configured", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "exposed")
-		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
-		n := names(u)
+		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthProxy)
+		names := namesOf(rayCluster)
 		manager.StopTemporarily(ctx)
 		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
 
-		By("exposing by a Gateway that verifies the sidecar")
-		other := startManagerWith(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		route, policy := framework.Unstructured(capability.HTTPRoute, u.GetNamespace(), n.Dashboard), framework.Unstructured(capability.BackendTLSPolicy, u.GetNamespace(), n.Dashboard+"-ca")
-		authority, secret := &corev1.ConfigMap{ObjectMeta: meta(u, n.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
-		env.WaitExists(ctx, route, policy, authority)
+		By("exposing through a Gateway that verifies the certificate of the sidecar")
+		exposed := startManagerWith(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		route, policy := framework.Unstructured(capability.HTTPRoute, rayCluster.GetNamespace(), names.Dashboard), framework.Unstructured(capability.BackendTLSPolicy, rayCluster.GetNamespace(), names.Dashboard+"-ca")
+		caConfigMap, secret := &corev1.ConfigMap{ObjectMeta: objectMeta(rayCluster, names.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: objectMeta(rayCluster, names.ProxyTLS)}
+		env.WaitExists(ctx, route, policy, caConfigMap)
 		env.Get(ctx, secret)
-		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
+		Expect(caConfigMap.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
 		Expect(route.Object["spec"]).To(HaveKeyWithValue("parentRefs", ConsistOf(And(HaveKeyWithValue("name", "public"), HaveKeyWithValue("namespace", "gateways")))))
-		found := &unstructured.UnstructuredList{} // like codeflare-sdk, in all namespaces
-		found.SetGroupVersionKind(route.GroupVersionKind())
-		Expect(env.Admin.List(ctx, found, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
-		Expect(found.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
+		listed := &unstructured.UnstructuredList{} // codeflare-sdk lists them in all namespaces
+		listed.SetGroupVersionKind(route.GroupVersionKind())
+		Expect(env.Admin.List(ctx, listed, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
+		Expect(listed.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))
+		env.WaitIdle(exposed.User, quiet, specTimeout)
+		env.ExpectIdle(exposed.User, quiet)
 
-		By("restarting the manager without deleting objects in between")
+		By("restarting the manager, which keeps the objects")
 		uid := policy.GetUID()
-		other.Stop(ctx)
-		other = startManagerWith(ctx, "gateway-again", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		env.WaitIdle(other.User, quiet, specTimeout)
+		exposed.Stop(ctx)
+		exposed = startManagerWith(ctx, "gateway-restarted", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		env.WaitIdle(exposed.User, quiet, specTimeout)
 		env.Get(ctx, policy)
 		Expect(policy.GetUID()).To(Equal(uid))
-		other.Stop(ctx)
+		exposed.Stop(ctx)
 
-		By("exposing by an Ingress")
-		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
-		dashboard := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}
+		By("exposing through an Ingress")
+		exposed = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
+		dashboard := &networkingv1.Ingress{ObjectMeta: objectMeta(rayCluster, names.Dashboard)}
 		env.WaitExists(ctx, dashboard)
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".ai.example.org"))
 		Expect(dashboard.Spec.IngressClassName).To(HaveValue(Equal("edge")))
-		env.WaitDeleted(ctx, route, policy, authority)
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
-		other.Stop(ctx)
+		env.WaitDeleted(ctx, route, policy, caConfigMap)
+		env.WaitIdle(exposed.User, quiet, specTimeout)
+		env.ExpectIdle(exposed.User, quiet)
+		exposed.Stop(ctx)
 	}, NodeTimeout(2*specTimeout))
 })

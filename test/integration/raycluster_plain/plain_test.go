@@ -19,127 +19,129 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// rayCluster returns a RayCluster as a user writes it.
-func rayCluster(namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
+// newRayCluster returns a minimal RayCluster.
+func newRayCluster(namespace, name string) *unstructured.Unstructured {
+	rayCluster := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal([]byte(`
 spec:
   rayVersion: "2.47.1"
   headGroupSpec:
     rayStartParams: {dashboard-host: 0.0.0.0}
     template: {spec: {containers: [{name: ray-head, image: "registry.example.com/ray:2.47.1"}]}}
-`), &u.Object)).To(Succeed())
-	u.SetGroupVersionKind(raycluster.GVK)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
+`), &rayCluster.Object)).To(Succeed())
+	rayCluster.SetGroupVersionKind(raycluster.GVK)
+	rayCluster.SetNamespace(namespace)
+	rayCluster.SetName(name)
+	return rayCluster
 }
 
-// create creates a cluster once admission responds with the settings for this sidecar.
-func create(ctx context.Context, u *unstructured.Unstructured, sidecar raycluster.Auth) *unstructured.Unstructured {
+// create waits until admission injects the given sidecar, and creates a cluster. It deletes the cluster after the spec.
+func create(ctx context.Context, rayCluster *unstructured.Unstructured, sidecar raycluster.Auth) *unstructured.Unstructured {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		trial := u.DeepCopy()
-		g.Expect(env.Admin.Create(ctx, trial, client.DryRunAll)).To(Succeed())
-		g.Expect(raycluster.View(trial.Object).Injected().Sidecar).To(Equal(sidecar))
+		probe := rayCluster.DeepCopy()
+		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		g.Expect(raycluster.View(probe.Object).Injected().Sidecar).To(Equal(sidecar))
 	}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-	Expect(env.Admin.Create(ctx, u)).To(Succeed())
+	Expect(env.Admin.Create(ctx, rayCluster)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
-		env.WaitDeleted(ctx, u)
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, rayCluster))).To(Succeed())
+		env.WaitDeleted(ctx, rayCluster)
 	}, NodeTimeout(specTimeout))
-	return u
+	return rayCluster
 }
 
-func names(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
-
-func meta(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name}
+func namesOf(rayCluster *unstructured.Unstructured) raycluster.Names {
+	return raycluster.View(rayCluster.Object).Names()
 }
 
-func reasons(ctx context.Context, u *unstructured.Unstructured) []string {
+func objectMeta(rayCluster *unstructured.Unstructured, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: rayCluster.GetNamespace(), Name: name}
+}
+
+func eventReasons(ctx context.Context, rayCluster *unstructured.Unstructured) []string {
 	list := &eventsv1.EventList{}
-	if err := env.Admin.List(ctx, list, client.InNamespace(u.GetNamespace())); err != nil {
+	if err := env.Admin.List(ctx, list, client.InNamespace(rayCluster.GetNamespace())); err != nil {
 		return []string{err.Error()}
 	}
-	var out []string
-	for _, e := range list.Items {
-		if e.Regarding.UID == u.GetUID() {
-			out = append(out, e.Reason)
+	var reasons []string
+	for _, event := range list.Items {
+		if event.Regarding.UID == rayCluster.GetUID() {
+			reasons = append(reasons, event.Reason)
 		}
 	}
-	return out
+	return reasons
 }
 
 var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	It("has a proxy that checks tokens in front of its dashboard, and reports that it waits for a domain [R16] [R38]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "proxy")
 		start := env.AuditPosition()
-		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
-		n := names(u)
-		certificate := &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
-		env.WaitExists(ctx, &corev1.ConfigMap{ObjectMeta: meta(u, n.ProxyConfig)}, &corev1.Service{ObjectMeta: meta(u, n.ProxyService)},
-			&corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}, certificate)
+		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthProxy)
+		names := namesOf(rayCluster)
+		certificate := &corev1.Secret{ObjectMeta: objectMeta(rayCluster, names.ProxyTLS)}
+		env.WaitExists(ctx, &corev1.ConfigMap{ObjectMeta: objectMeta(rayCluster, names.ProxyConfig)}, &corev1.Service{ObjectMeta: objectMeta(rayCluster, names.ProxyService)},
+			&corev1.ServiceAccount{ObjectMeta: objectMeta(rayCluster, names.ServiceAccount)}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleBinding}}, certificate)
 		_, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
 		Expect(err).NotTo(HaveOccurred())
-		Expect(raycluster.View(u.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
-		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
+		Expect(raycluster.View(rayCluster.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
+		Eventually(eventReasons).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("setting a domain")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
-		dashboard, front := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}
-		env.WaitExists(ctx, dashboard, front)
+		dashboard, clientIngress := &networkingv1.Ingress{ObjectMeta: objectMeta(rayCluster, names.Dashboard)}, &networkingv1.Ingress{ObjectMeta: objectMeta(rayCluster, names.Client)}
+		env.WaitExists(ctx, dashboard, clientIngress)
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".apps.example.org"))
-		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal(n.ProxyService))
-		Expect(*front.Spec.IngressClassName).To(Equal("nginx"))
-		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("DashboardPublished"))
+		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal(names.ProxyService))
+		Expect(*clientIngress.Spec.IngressClassName).To(Equal("nginx"))
+		Eventually(eventReasons).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainElement("DashboardPublished"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
 	It("is rendered as by the CodeFlare operator without OAuth and mTLS, except for the unreachable client port [R17] [R32]", func(ctx SpecContext) {
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
-		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthNone)
-		n := names(u)
-		dashboard, head := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.NetworkPolicy{ObjectMeta: meta(u, n.HeadPolicy)}
+		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthNone)
+		names := namesOf(rayCluster)
+		dashboard, head := &networkingv1.Ingress{ObjectMeta: objectMeta(rayCluster, names.Dashboard)}, &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(rayCluster, names.HeadPolicy)}
 		env.WaitExists(ctx, dashboard, head)
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("demo-head-svc"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Name).To(Equal("dashboard"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: n.Client}, &networkingv1.Ingress{})
+		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: names.Client}, &networkingv1.Ingress{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		for _, rule := range head.Spec.Ingress {
 			for _, from := range rule.From {
 				if from.NamespaceSelector != nil {
-					Expect(from.NamespaceSelector.MatchExpressions[0].Values).NotTo(ContainElement("ingress-nginx"), "a tenant may have made it")
+					Expect(from.NamespaceSelector.MatchExpressions[0].Values).NotTo(ContainElement("ingress-nginx"), "a tenant can create a namespace of this name")
 				}
 			}
 		}
-		env.Get(ctx, u)
-		Expect(u.GetFinalizers()).To(BeEmpty(), "there is nothing to finalize")
+		env.Get(ctx, rayCluster)
+		Expect(rayCluster.GetFinalizers()).To(BeEmpty(), "the cluster has no cluster-scoped objects")
 	}, NodeTimeout(specTimeout))
 
 	It("loses sidecar and certificates when they are disabled, and the objects created for them [R28]", func(ctx SpecContext) {
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
-		ns := env.Namespace(ctx, "off")
-		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
-		n := names(u)
-		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}
-		secret, account := &corev1.Secret{ObjectMeta: meta(u, n.CASecret)}, &corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}
-		env.WaitExists(ctx, b, secret, account)
+		ns := env.Namespace(ctx, "disabled")
+		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthProxy)
+		names := namesOf(rayCluster)
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleBinding}}
+		secret, account := &corev1.Secret{ObjectMeta: objectMeta(rayCluster, names.CASecret)}, &corev1.ServiceAccount{ObjectMeta: objectMeta(rayCluster, names.ServiceAccount)}
+		env.WaitExists(ctx, binding, secret, account)
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
-		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("PodTemplatesOutdated"))
-		env.Get(ctx, u)
-		Expect(raycluster.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
+		Eventually(eventReasons).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainElement("PodTemplatesOutdated"))
+		env.Get(ctx, rayCluster)
+		Expect(raycluster.View(rayCluster.Object).Injected().MTLS).To(BeTrue(), "running pods are not changed")
 		env.Get(ctx, account)
 
 		By("recreating the pods")
-		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
-		env.WaitDeleted(ctx, b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)})
-		env.WaitFor(ctx, u, func(g Gomega) {
-			g.Expect(raycluster.View(u.Object).Injected()).To(Equal(raycluster.Injected{}))
-			g.Expect(u.GetFinalizers()).To(BeEmpty())
+		env.Patch(ctx, rayCluster, map[string]any{"spec": map[string]any{"suspend": true}})
+		env.WaitDeleted(ctx, binding, secret, account, &networkingv1.Ingress{ObjectMeta: objectMeta(rayCluster, names.Client)})
+		env.WaitFor(ctx, rayCluster, func(g Gomega) {
+			g.Expect(raycluster.View(rayCluster.Object).Injected()).To(Equal(raycluster.Injected{}))
+			g.Expect(rayCluster.GetFinalizers()).To(BeEmpty())
 		})
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))

@@ -14,13 +14,13 @@ import (
 const (
 	specTimeout = 3 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is how long the manager must send no request to count as idle.
 	quiet             = time.Second
 	operatorNamespace = "opendatahub"
 )
 
-// Ray clusters without OpenShift, with the webhooks and exactly the shipped rights. KubeRay does not run. The specs change the settings of
-// all clusters, and are serial.
+// All specs share one control plane without OpenShift, and one manager with exactly the shipped permissions. KubeRay does not run. The specs
+// are serial, because they change the settings of all clusters.
 var (
 	env     *framework.Env
 	options framework.ManagerOptions

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// passing are the kinds that the cluster recreates, so backups exclude them.
-var passing = []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
+// transientKinds are the kinds of objects that the cluster recreates. Backups exclude them.
+var transientKinds = []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
 
-// kinds returns the namespaced kinds.
-func kinds() []schema.GroupVersionKind {
+// listNamespacedKinds returns the namespaced kinds that a backup contains.
+func listNamespacedKinds() []schema.GroupVersionKind {
 	GinkgoHelper()
 	apis, err := discovery.NewDiscoveryClientForConfig(env.Config)
 	Expect(err).NotTo(HaveOccurred())
@@ -29,7 +29,7 @@ func kinds() []schema.GroupVersionKind {
 		Expect(err).NotTo(HaveOccurred())
 		for _, r := range list.APIResources {
 			storable := slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "create") && slices.Contains(r.Verbs, "delete")
-			if storable && !slices.Contains(passing, r.Kind) {
+			if storable && !slices.Contains(transientKinds, r.Kind) {
 				all = append(all, group.WithKind(r.Kind))
 			}
 		}
@@ -37,19 +37,19 @@ func kinds() []schema.GroupVersionKind {
 	return all
 }
 
-// objectsIn returns the objects of a namespace, except those that the cluster creates in each namespace or KubeRay for a RayCluster.
-func objectsIn(ctx context.Context, namespace string) []*unstructured.Unstructured {
+// listObjects returns the objects of a namespace, except those that the cluster creates in each namespace, and those of KubeRay.
+func listObjects(ctx context.Context, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var all []*unstructured.Unstructured
-	for _, kind := range kinds() {
+	for _, kind := range listNamespacedKinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed(), kind.String())
 		for i := range list.Items {
 			object := &list.Items[i]
-			given := kind.Kind == "ServiceAccount" && object.GetName() == "default" || object.GetName() == "kube-root-ca.crt" || object.GetName() == "openshift-service-ca.crt"
-			ofKubeRay := object.GetLabels()["app.kubernetes.io/created-by"] == "kuberay-operator"
-			if !given && !ofKubeRay && !completed(object) {
+			isDefault := kind.Kind == "ServiceAccount" && object.GetName() == "default" || object.GetName() == "kube-root-ca.crt" || object.GetName() == "openshift-service-ca.crt"
+			isFromKubeRay := object.GetLabels()["app.kubernetes.io/created-by"] == "kuberay-operator"
+			if !isDefault && !isFromKubeRay && !isCompleted(object) {
 				all = append(all, object)
 			}
 		}
@@ -57,34 +57,34 @@ func objectsIn(ctx context.Context, namespace string) []*unstructured.Unstructur
 	return all
 }
 
-// completed reports whether a Pod or Job has ended; Velero does not restore these.
-func completed(object *unstructured.Unstructured) bool {
+// isCompleted reports whether an object is a completed Pod or Job. Velero does not restore these.
+func isCompleted(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
-	_, ended, _ := unstructured.NestedString(object.Object, "status", "completionTime")
-	return object.GetKind() == "Pod" && (phase == "Succeeded" || phase == "Failed") || object.GetKind() == "Job" && ended
+	_, isComplete, _ := unstructured.NestedString(object.Object, "status", "completionTime")
+	return object.GetKind() == "Pod" && (phase == "Succeeded" || phase == "Failed") || object.GetKind() == "Job" && isComplete
 }
 
-// stripped returns an object as it is restored: by name, without the fields that the cluster assigns, status and owners.
-func stripped(object *unstructured.Unstructured) *unstructured.Unstructured {
-	o := object.DeepCopy()
-	delete(o.Object, "status")
-	metadata, _, _ := unstructured.NestedMap(o.Object, "metadata")
+// stripForRestore returns a copy of an object without status, owner references and the fields that the cluster assigns.
+func stripForRestore(object *unstructured.Unstructured) *unstructured.Unstructured {
+	stripped := object.DeepCopy()
+	delete(stripped.Object, "status")
+	metadata, _, _ := unstructured.NestedMap(stripped.Object, "metadata")
 	for field := range metadata {
 		if !slices.Contains([]string{"name", "generateName", "namespace", "labels", "annotations", "finalizers"}, field) {
-			unstructured.RemoveNestedField(o.Object, "metadata", field)
+			unstructured.RemoveNestedField(stripped.Object, "metadata", field)
 		}
 	}
-	for _, path := range assigned[o.GetKind()] {
-		unstructured.RemoveNestedField(o.Object, path...)
+	for _, path := range assignedFields[stripped.GetKind()] {
+		unstructured.RemoveNestedField(stripped.Object, path...)
 	}
-	if o.GetKind() == "Pod" {
-		withoutToken(o)
+	if stripped.GetKind() == "Pod" {
+		removeTokenVolume(stripped)
 	}
-	return o
+	return stripped
 }
 
-// assigned are fields that a restore removes because the cluster assigns them, like Velero.
-var assigned = map[string][][]string{
+// assignedFields are the fields that Velero removes because the cluster assigns them.
+var assignedFields = map[string][][]string{
 	"Service": {{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}},
 	"PersistentVolumeClaim": {
 		{"spec", "volumeName"}, {"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"},
@@ -96,8 +96,8 @@ var assigned = map[string][][]string{
 	"Pod": {{"spec", "nodeName"}, {"spec", "priority"}},
 }
 
-// withoutToken removes the volume of the ServiceAccount token from a Pod, whose name the cluster generates.
-func withoutToken(pod *unstructured.Unstructured) {
+// removeTokenVolume removes the volume of the ServiceAccount token from a Pod, because the cluster adds one with a generated name.
+func removeTokenVolume(pod *unstructured.Unstructured) {
 	isToken := func(item any) bool {
 		fields, _ := item.(map[string]any)
 		name, _ := fields["name"].(string)

@@ -16,11 +16,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// dropped is a status field that the CRDs of the older release in this test lack.
-const dropped = "observedGeneration"
+// droppedField is a status field that the test removes from the CRDs, as if they were from an earlier release.
+const droppedField = "observedGeneration"
 
-// ownKinds returns the resources of our CRDs.
-func ownKinds(resources []*unstructured.Unstructured) []*unstructured.Unstructured {
+// filterOwnKinds returns the resources of the CRDs of this operator.
+func filterOwnKinds(resources []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(resources), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains([]string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "Predictor", "AppWrapper"}, o.GetKind())
 	})
@@ -43,40 +43,40 @@ func changeCRD(ctx context.Context, object *unstructured.Unstructured, change fu
 	})).To(Succeed())
 }
 
-var _ = Describe("CRDs of an older release", func() {
-	It("lead to the steady state, and fields that they drop return with the CRDs of this release", func(ctx SpecContext) {
+var _ = Describe("CRDs of an earlier release", func() {
+	It("allow the steady state, and the fields that they drop are set again with the CRDs of this release", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
 		env.Unstored.From = time.Now()
-		own := ownKinds(resources)
-		have := func(object *unstructured.Unstructured, want bool) {
+		ownResources := filterOwnKinds(resources)
+		waitForField := func(object *unstructured.Unstructured, want bool) {
 			GinkgoHelper()
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			env.WaitFor(ctx, live, func(g Gomega) {
-				_, found, err := unstructured.NestedInt64(live.Object, "status", dropped)
+				_, found, err := unstructured.NestedInt64(live.Object, "status", droppedField)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(found).To(Equal(want), "%s: %v", title(object), live.Object["status"])
+				g.Expect(found).To(Equal(want), "%s: %v", kindAndName(object), live.Object["status"])
 			})
 		}
-		ofKind := map[string]*unstructured.Unstructured{}
-		for _, object := range own {
-			ofKind[object.GetKind()] = object
+		byKind := map[string]*unstructured.Unstructured{}
+		for _, object := range ownResources {
+			byKind[object.GetKind()] = object
 		}
 		fields := map[string]apiextensionsv1.JSONSchemaProps{}
-		for kind, object := range ofKind {
+		for kind, object := range byKind {
 			changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) {
-				fields[kind] = status[dropped]
-				delete(status, dropped)
+				fields[kind] = status[droppedField]
+				delete(status, droppedField)
 			})
 		}
 		restore := func(ctx context.Context) {
-			for kind, object := range ofKind {
-				changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) { status[dropped] = fields[kind] })
+			for kind, object := range byKind {
+				changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) { status[droppedField] = fields[kind] })
 			}
 		}
 		DeferCleanup(restore)
 		start, versions := env.AuditPosition(), []string{}
-		for _, object := range own {
-			have(object, false)
+		for _, object := range ownResources {
+			waitForField(object, false)
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			env.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
 			versions = append(versions, live.GetResourceVersion())
@@ -91,12 +91,12 @@ var _ = Describe("CRDs of an older release", func() {
 		env.ExpectIdle(manager.User, quiet)
 
 		By("restoring the CRDs of this release")
-		for _, object := range own {
-			have(object, false)
+		for _, object := range ownResources {
+			waitForField(object, false)
 		}
 		restore(ctx)
-		for _, object := range own {
-			have(object, true)
+		for _, object := range ownResources {
+			waitForField(object, true)
 		}
 		env.Unstored.To = time.Now()
 		env.WaitIdle(manager.User, quiet, waitTimeout)

@@ -1,4 +1,4 @@
-// Package restore_test backs up all objects that the operator created, deletes them, and restores them like Velero.
+// Package restore_test backs up all objects that the operator created, deletes them, and restores them as Velero does.
 package restore_test
 
 import (
@@ -16,11 +16,11 @@ import (
 const (
 	specTimeout = 10 * time.Minute
 	waitTimeout = 2 * time.Minute
-	// quiet is how long an idle manager has sent nothing.
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = 4 * time.Second
 )
 
-// One control plane, and one manager with all components and exactly the shipped rights.
+// The specs share one control plane, and one manager with all components and exactly the shipped permissions.
 var (
 	env     *everykind.Cluster
 	manager *framework.Manager
@@ -33,7 +33,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	manager = env.StartManager(ctx, env.Options(env.Installed))
 }, NodeTimeout(framework.StartTimeout))
 
-// createAndWaitReady creates the missing resources, and waits until all are ready and the manager is idle.
+// createAndWaitReady creates the resources of all kinds that do not exist, and waits until all are ready and the manager is idle.
 func createAndWaitReady(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 	env.Namespace(ctx)

@@ -21,28 +21,28 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// word is part of every Secret, next to characters that break URLs.
-const word = "zq7planted4f9a"
+// marker is part of every Secret, in addition to characters that break URLs.
+const marker = "zq7planted4f9a"
 
-// excerpt is the number of bytes around the word that a failure prints.
-const excerpt = 80
+// excerptBytes is the number of bytes before and after the marker that a failure prints.
+const excerptBytes = 80
 
-// broken are the kinds in testdata/broken.yaml that have conditions.
-var broken = []schema.GroupVersionKind{
+// brokenKinds are the kinds of testdata/broken.yaml whose status has conditions.
+var brokenKinds = []schema.GroupVersionKind{
 	{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"},
 	{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"},
 	{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
 }
 
-// kinds are readable by users without access to Secrets.
-var kinds = append([]schema.GroupVersionKind{
+// readableKinds are kinds that users without access to Secrets can read.
+var readableKinds = append([]schema.GroupVersionKind{
 	{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"},
 	{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"},
 	{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "ServingRuntime"},
 	{Group: "ray.io", Version: "v1", Kind: "RayCluster"},
 	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch", Version: "v1", Kind: "Job"},
-}, broken...)
+}, brokenKinds...)
 
 func listObjects(ctx context.Context, kind schema.GroupVersionKind) []unstructured.Unstructured {
 	GinkgoHelper()
@@ -52,40 +52,40 @@ func listObjects(ctx context.Context, kind schema.GroupVersionKind) []unstructur
 	return list.Items
 }
 
-// leaks returns the places that contain the word.
-func leaks(ctx context.Context, start framework.AuditPosition) []string {
+// findLeaks returns excerpts of everything readable that contains the marker.
+func findLeaks(ctx context.Context, start framework.AuditPosition) []string {
 	GinkgoHelper()
 	var out []string
-	look := func(where, text string) {
+	search := func(location, text string) {
 		for line := range strings.Lines(text) {
-			if at := strings.Index(line, word); at >= 0 {
-				out = append(out, where+": "+line[max(0, at-excerpt):min(len(line), at+len(word)+excerpt)])
+			if index := strings.Index(line, marker); index >= 0 {
+				out = append(out, location+": "+line[max(0, index-excerptBytes):min(len(line), index+len(marker)+excerptBytes)])
 			}
 		}
 	}
-	for _, kind := range kinds {
+	for _, kind := range readableKinds {
 		for _, object := range listObjects(ctx, kind) {
-			look(fmt.Sprintf("%s %s/%s", kind.Kind, object.GetNamespace(), object.GetName()), fmt.Sprint(object.Object))
+			search(fmt.Sprintf("%s %s/%s", kind.Kind, object.GetNamespace(), object.GetName()), fmt.Sprint(object.Object))
 		}
 	}
 	events := &eventsv1.EventList{}
 	Expect(env.Admin.List(ctx, events)).To(Succeed())
 	for i := range events.Items {
-		look("Event", events.Items[i].Note)
+		search("Event", events.Items[i].Note)
 	}
 	log, err := os.ReadFile(manager.Process.Log)
 	Expect(err).NotTo(HaveOccurred())
-	look("log", string(log))
+	search("log", string(log))
 	response, err := http.Get(strings.Replace(manager.MetricsURL, "https:", "http:", 1) + "/metrics") //nolint:gosec,noctx // a listener of the test
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = response.Body.Close() }()
 	metrics, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(metrics)).To(ContainSubstring("odh_platform_component_running"))
-	look("metrics", string(metrics))
+	search("metrics", string(metrics))
 	for _, entry := range env.Since(start).ByUser(manager.User).Writes() {
 		if entry.Resource != "secrets" {
-			look("audit "+entry.String(), string(entry.Request))
+			search("audit "+entry.String(), string(entry.Request))
 		}
 	}
 	return out
@@ -94,11 +94,11 @@ func leaks(ctx context.Context, start framework.AuditPosition) []string {
 var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 	start := env.AuditPosition()
 	namespace := env.Namespace(ctx, "secrets")
-	for _, object := range framework.Recording("testdata/broken.yaml", "NAMESPACE", namespace, "WORD", word) {
+	for _, object := range framework.Recording("testdata/broken.yaml", "NAMESPACE", namespace, "MARKER", marker) {
 		Expect(env.Admin.Create(ctx, object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		DeferCleanup(func(ctx context.Context) { _ = env.Admin.Delete(ctx, object) })
 	}
-	for _, kind := range broken {
+	for _, kind := range brokenKinds {
 		objects := listObjects(ctx, kind)
 		Expect(objects).NotTo(BeEmpty())
 		for _, object := range objects {
@@ -109,26 +109,26 @@ var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 		}
 	}
 	env.Patch(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"}},
-		map[string]any{"stringData": map[string]any{"password": word + "-changed"}})
-	// The manager reads everything again, with empty caches.
+		map[string]any{"stringData": map[string]any{"password": marker + "-changed"}})
+	// The restarted manager reads all objects again.
 	manager.Restart(ctx)
 	env.WaitIdle(manager.User, quiet, time.Minute)
-	Expect(leaks(ctx, start)).To(BeEmpty())
+	Expect(findLeaks(ctx, start)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 
 var _ = It("restores an overwritten CA within two seconds", func(ctx SpecContext) {
-	hooks := &admissionv1.ValidatingWebhookConfiguration{}
-	hooks.Name = "modelmesh-servingruntime.serving.kserve.io"
-	env.Get(ctx, hooks)
-	right := hooks.Webhooks[0].ClientConfig.CABundle
-	Expect(right).NotTo(BeEmpty())
-	hooks.Webhooks[0].ClientConfig.CABundle = []byte("-----BEGIN CERTIFICATE-----\nnobody\n-----END CERTIFICATE-----\n")
-	if err := env.Admin.Update(ctx, hooks); err != nil { // the API server requires PEM
-		hooks.Webhooks[0].ClientConfig.CABundle = nil
-		Expect(env.Admin.Update(ctx, hooks)).To(Succeed())
+	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	configuration.Name = "modelmesh-servingruntime.serving.kserve.io"
+	env.Get(ctx, configuration)
+	original := configuration.Webhooks[0].ClientConfig.CABundle
+	Expect(original).NotTo(BeEmpty())
+	configuration.Webhooks[0].ClientConfig.CABundle = []byte("-----BEGIN CERTIFICATE-----\nnobody\n-----END CERTIFICATE-----\n")
+	if err := env.Admin.Update(ctx, configuration); err != nil { // the API server requires PEM
+		configuration.Webhooks[0].ClientConfig.CABundle = nil
+		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
 	}
 	Eventually(func(g Gomega) {
-		env.Get(ctx, hooks)
-		g.Expect(hooks.Webhooks[0].ClientConfig.CABundle).To(Equal(right))
+		env.Get(ctx, configuration)
+		g.Expect(configuration.Webhooks[0].ClientConfig.CABundle).To(Equal(original))
 	}, 5*time.Second, 50*time.Millisecond).Should(Succeed())
 }, NodeTimeout(specTimeout))

@@ -1,4 +1,4 @@
-// Package secrets_test breaks resources with Secrets that contain a word, and searches the word in everything that is readable without
+// Package secrets_test breaks resources whose Secrets contain a marker, and searches for the marker in everything that is readable without
 // access to Secrets.
 package secrets_test
 

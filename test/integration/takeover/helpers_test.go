@@ -24,13 +24,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// originalManager is the field manager of the replaced operator.
-const originalManager = "mlflow-operator"
+// legacyFieldManager is the field manager of the legacy operator.
+const legacyFieldManager = "mlflow-operator"
 
-// writer is a way in which objects are written.
+// writer writes an object in one of the ways in which objects of the legacy operator were written.
 type writer func(ctx context.Context, object *unstructured.Unstructured)
 
-// legacyServer is an MLflow server as the replaced operator left it.
+// legacyServer is an MLflow with the child objects and the status that the legacy operator wrote.
 type legacyServer struct {
 	server   *mlflowv1.MLflow
 	children []*unstructured.Unstructured
@@ -38,18 +38,18 @@ type legacyServer struct {
 	start    framework.AuditPosition
 }
 
-// createLegacyObjects writes the objects of files like the replaced operator, waits until its server runs, and writes its status. Everything is deleted
-// at the end of the spec.
+// createLegacyObjects writes the objects in files with the owner references of the legacy operator, waits until the server runs, and sets its
+// status. The objects are deleted after the spec.
 func createLegacyObjects(ctx context.Context, write writer, files ...string) *legacyServer {
 	GinkgoHelper()
-	s := &legacyServer{server: &mlflowv1.MLflow{}}
+	legacy := &legacyServer{server: &mlflowv1.MLflow{}}
 	var children []*unstructured.Unstructured
 	for _, file := range files {
-		for _, object := range documents(file) {
+		for _, object := range readTestdata(file) {
 			switch object.GetKind() {
 			case "MLflow":
 				Expect(env.Admin.Create(ctx, object)).To(Succeed())
-				Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), s.server)).To(Succeed())
+				Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), legacy.server)).To(Succeed())
 			case "Secret":
 				Expect(env.Admin.Create(ctx, object)).To(Succeed())
 				DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, object)).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -58,31 +58,31 @@ func createLegacyObjects(ctx context.Context, write writer, files ...string) *le
 			}
 		}
 	}
-	DeferCleanup(s.remove, NodeTimeout(specTimeout))
+	DeferCleanup(legacy.remove, NodeTimeout(specTimeout))
 	for _, child := range children {
-		child.SetOwnerReferences([]metav1.OwnerReference{s.reference(child.GetKind())})
+		child.SetOwnerReferences([]metav1.OwnerReference{legacy.ownerReference(child.GetKind())})
 		write(ctx, child)
-		s.children = append(s.children, child)
+		legacy.children = append(legacy.children, child)
 	}
-	d := deployment()
-	env.WaitFor(ctx, d, func(g Gomega) {
-		g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation))
-		g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas))
+	deployment := deploymentOf()
+	env.WaitFor(ctx, deployment, func(g Gomega) {
+		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
+		g.Expect(deployment.Status.AvailableReplicas).To(Equal(*deployment.Spec.Replicas))
 	})
-	s.report(ctx)
-	return s
+	legacy.setStatus(ctx)
+	return legacy
 }
 
-// reference returns the owner reference that the replaced operator set on a kind.
-func (s *legacyServer) reference(kind string) metav1.OwnerReference {
+// ownerReference returns the owner reference that the legacy operator set on objects of a kind.
+func (legacy *legacyServer) ownerReference(kind string) metav1.OwnerReference {
 	if kind == "ClusterRole" || kind == "ClusterRoleBinding" {
-		return metav1.OwnerReference{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow", Name: s.server.Name, UID: s.server.UID}
+		return metav1.OwnerReference{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow", Name: legacy.server.Name, UID: legacy.server.UID}
 	}
-	return *metav1.NewControllerRef(s.server, mlflowv1.GroupVersion.WithKind("MLflow"))
+	return *metav1.NewControllerRef(legacy.server, mlflowv1.GroupVersion.WithKind("MLflow"))
 }
 
-// report writes the status of a ready, migrated server; two conditions of the replaced operator have no observedGeneration.
-func (s *legacyServer) report(ctx context.Context) {
+// setStatus sets the status of a ready, migrated server. Two conditions of the legacy operator have no observedGeneration.
+func (legacy *legacyServer) setStatus(ctx context.Context) {
 	GinkgoHelper()
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
 		return metav1.Condition{
@@ -90,7 +90,7 @@ func (s *legacyServer) report(ctx context.Context) {
 			LastTransitionTime: metav1.Unix(1700000000, 0),
 		}
 	}
-	s.server.Status = mlflowv1.MLflowStatus{
+	legacy.server.Status = mlflowv1.MLflowStatus{
 		Address: &mlflowv1.MLflowAddress{URL: "https://mlflow.opendatahub.svc:8443/mlflow"},
 		URL:     "https://mlflow.example.com/mlflow",
 		Version: "3.14.0",
@@ -100,30 +100,30 @@ func (s *legacyServer) report(ctx context.Context) {
 			condition("Migration", metav1.ConditionTrue, "MigrationSucceeded", "Migration for generation 1 completed successfully", 1),
 		},
 	}
-	Expect(env.Admin.Status().Update(ctx, s.server, client.FieldOwner("manager"))).To(Succeed())
+	Expect(env.Admin.Status().Update(ctx, legacy.server, client.FieldOwner("manager"))).To(Succeed())
 }
 
 // takeOver starts a manager, and waits until the server is ready and the manager is idle.
-func (s *legacyServer) takeOver(ctx context.Context, variables ...string) {
+func (legacy *legacyServer) takeOver(ctx context.Context, variables ...string) {
 	GinkgoHelper()
-	s.start = env.AuditPosition()
-	s.manager = env.StartManager(ctx, managerOptions(variables...))
-	env.WaitFor(ctx, s.server, func(g Gomega) { g.Expect(s.server.Status.ObservedGeneration).To(Equal(s.server.Generation)) })
-	env.WaitForCondition(ctx, s.server, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.WaitIdle(s.manager.User, quiet, specTimeout)
-	env.Get(ctx, s.server)
-	Expect(s.writes().Of("jobs")).To(BeEmpty(), "a database that the original migrated is not migrated again")
-	Expect(s.server.Status.Migration).To(BeNil())
+	legacy.start = env.AuditPosition()
+	legacy.manager = env.StartManager(ctx, managerOptions(variables...))
+	env.WaitFor(ctx, legacy.server, func(g Gomega) { g.Expect(legacy.server.Status.ObservedGeneration).To(Equal(legacy.server.Generation)) })
+	env.WaitForCondition(ctx, legacy.server, "Available", metav1.ConditionTrue, "DeploymentReady")
+	env.WaitIdle(legacy.manager.User, quiet, specTimeout)
+	env.Get(ctx, legacy.server)
+	Expect(legacy.writes().Of("jobs")).To(BeEmpty(), "a database that the legacy operator migrated is not migrated again")
+	Expect(legacy.server.Status.Migration).To(BeNil())
 }
 
 // writes returns the writes of the manager since its start, except Events.
-func (s *legacyServer) writes() framework.Entries {
+func (legacy *legacyServer) writes() framework.Entries {
 	GinkgoHelper()
-	return env.Since(s.start).ChildWrites(s.manager.User)
+	return env.Since(legacy.start).ChildWrites(legacy.manager.User)
 }
 
-// live reads a live child.
-func (s *legacyServer) live(ctx context.Context, child *unstructured.Unstructured) *unstructured.Unstructured {
+// live returns a child object as it is stored.
+func (legacy *legacyServer) live(ctx context.Context, child *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(child.GroupVersionKind())
@@ -132,13 +132,13 @@ func (s *legacyServer) live(ctx context.Context, child *unstructured.Unstructure
 }
 
 // remove stops the manager, and deletes the server with all its objects.
-func (s *legacyServer) remove(ctx SpecContext) {
-	if s.manager != nil && s.manager.Process.Running() {
-		s.manager.Stop(ctx)
+func (legacy *legacyServer) remove(ctx SpecContext) {
+	if legacy.manager != nil && legacy.manager.Process.Running() {
+		legacy.manager.Stop(ctx)
 	}
-	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, s.server))).To(Succeed())
-	env.WaitDeleted(ctx, s.server)
-	for _, child := range s.children {
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, legacy.server))).To(Succeed())
+	env.WaitDeleted(ctx, legacy.server)
+	for _, child := range legacy.children {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitDeleted(ctx, child)
 	}
@@ -147,24 +147,24 @@ func (s *legacyServer) remove(ctx SpecContext) {
 		g.Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(pods.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-	// A PersistentVolumeClaim is deleted after the last pod, including pods that are no longer children.
+	// A PersistentVolumeClaim is deleted only after the last pod that uses it.
 	env.WaitDeleted(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
 }
 
-// forceApply writes like the replaced operator: a forced server-side apply.
+// forceApply writes an object as the legacy operator did: by a forced server-side apply.
 func forceApply(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	config := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
-	Expect(env.Admin.Apply(ctx, config, client.FieldOwner(originalManager), client.ForceOwnership)).To(Succeed())
+	Expect(env.Admin.Apply(ctx, config, client.FieldOwner(legacyFieldManager), client.ForceOwnership)).To(Succeed())
 }
 
-// createOrUpdate creates and updates whole objects with the field manager of the replaced operator.
+// createOrUpdate writes a whole object with the field manager of the legacy operator.
 func createOrUpdate(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
-	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(originalManager))).To(Succeed())
+	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(legacyFieldManager))).To(Succeed())
 }
 
-// kubectlApply writes like `kubectl apply` by a user who restores objects from files.
+// kubectlApply writes an object by `kubectl apply`, as a user does who restores objects from files.
 func kubectlApply(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	programs, err := cluster.Build(ctx, GinkgoWriter)
@@ -177,8 +177,8 @@ func kubectlApply(ctx context.Context, object *unstructured.Unstructured) {
 	Expect(err).NotTo(HaveOccurred(), "%s", output)
 }
 
-// documents reads a file of testdata.
-func documents(file string) []*unstructured.Unstructured {
+// readTestdata returns the objects in a file of testdata.
+func readTestdata(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("testdata", file))
 	Expect(err).NotTo(HaveOccurred())
@@ -195,6 +195,6 @@ func documents(file string) []*unstructured.Unstructured {
 	}
 }
 
-func deployment() *appsv1.Deployment {
+func deploymentOf() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// previousRelease is the version from which users upgrade: its sources and its manager.
+// previousRelease holds the paths of the sources and the manager of the version from which users upgrade.
 type previousRelease struct{ tree, manager string }
 
 var errNotInClone = errors.New("is not in this clone, which may have only a part of the history: run git fetch --depth=1 origin")
@@ -32,33 +32,33 @@ func fetchPreviousRelease(ctx context.Context, commit string) (*previousRelease,
 		return nil, err
 	}
 	dir := filepath.Join(cache, "versions", commit)
-	f := &previousRelease{tree: filepath.Join(dir, "tree"), manager: filepath.Join(dir, "manager")}
+	previous := &previousRelease{tree: filepath.Join(dir, "tree"), manager: filepath.Join(dir, "manager")}
 	if _, err := run(ctx, root, nil, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
 		return nil, fmt.Errorf("commit %s %w %s (%w)", commit, errNotInClone, commit, err)
 	}
-	release, err := filelock.Take(ctx, dir+".lock", nil)
+	unlock, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
-	if _, err := os.Stat(f.manager); !errors.Is(err, fs.ErrNotExist) {
-		return f, err
+	defer unlock()
+	if _, err := os.Stat(previous.manager); !errors.Is(err, fs.ErrNotExist) {
+		return previous, err
 	}
-	if err := errors.Join(os.RemoveAll(f.tree), os.MkdirAll(f.tree, 0o755)); err != nil {
-		return nil, fmt.Errorf("making the folder of commit %s: %w", commit, err)
+	if err := errors.Join(os.RemoveAll(previous.tree), os.MkdirAll(previous.tree, 0o755)); err != nil {
+		return nil, fmt.Errorf("creating the directory of commit %s: %w", commit, err)
 	}
 	archive, err := run(ctx, root, nil, "git", "archive", commit)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := run(ctx, f.tree, archive, "tar", "-x"); err != nil {
+	if _, err := run(ctx, previous.tree, archive, "tar", "-x"); err != nil {
 		return nil, err
 	}
-	unfinished := f.manager + ".unfinished"
-	if _, err := run(ctx, f.tree, nil, "go", "build", "-tags=grpcnotrace", "-o", unfinished, "./cmd/manager"); err != nil {
+	partial := previous.manager + ".partial"
+	if _, err := run(ctx, previous.tree, nil, "go", "build", "-tags=grpcnotrace", "-o", partial, "./cmd/manager"); err != nil {
 		return nil, err
 	}
-	return f, os.Rename(unfinished, f.manager)
+	return previous, os.Rename(partial, previous.manager)
 }
 
 // run returns the standard output of a command, and an error with its standard error.
@@ -66,16 +66,16 @@ func run(ctx context.Context, dir string, input []byte, name string, args ...str
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Stdin = dir, bytes.NewReader(input)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	var complaints strings.Builder
-	command.Stderr = &complaints
+	var stderr strings.Builder
+	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, complaints.String())
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.String())
 	}
 	return output, nil
 }
 
-func TestACommitThatIsNotInTheClone(t *testing.T) {
+func TestFetchPreviousReleaseWithMissingCommit(t *testing.T) {
 	const commit = "0123456789012345678901234567890123456789"
 	if _, err := fetchPreviousRelease(t.Context(), commit); !errors.Is(err, errNotInClone) || !strings.Contains(err.Error(), "run git fetch --depth=1 origin "+commit) {
 		t.Errorf("error %v", err)

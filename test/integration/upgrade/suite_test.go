@@ -19,7 +19,7 @@ const (
 
 	specTimeout = 10 * time.Minute
 	waitTimeout = 2 * time.Minute
-	// quiet is how long an idle manager has sent nothing.
+	// quiet is how long the manager must send no request to count as idle.
 	quiet = 4 * time.Second
 )
 

@@ -31,8 +31,8 @@ type child struct {
 	Template string
 }
 
-// children returns the live objects that managers wrote, by `Kind namespace/name`.
-func children(ctx context.Context) map[string]child {
+// listChildren returns the existing objects that managers wrote, by `Kind namespace/name`.
+func listChildren(ctx context.Context) map[string]child {
 	GinkgoHelper()
 	all := map[string]child{}
 	for _, e := range env.Since(0).ChildWrites(manager.User) {
@@ -58,9 +58,9 @@ func children(ctx context.Context) map[string]child {
 	return all
 }
 
-// install applies a kustomization without the Deployment of the manager, like `kubectl apply --server-side`, and deletes objects that only
-// the previous version had, like GitOps.
-func install(ctx context.Context, dir string, before []*unstructured.Unstructured) []*unstructured.Unstructured {
+// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side` does, and deletes the objects that
+// only the installed version has, as GitOps tools do.
+func install(ctx context.Context, dir string, installed []*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize(dir)
 	Expect(err).NotTo(HaveOccurred())
@@ -70,19 +70,19 @@ func install(ctx context.Context, dir string, before []*unstructured.Unstructure
 		Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership)).
 			To(Succeed(), "%s %s", o.GetKind(), o.GetName())
 	}
-	for _, gone := range before {
-		still := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-			return o.GetKind() == gone.GetKind() && o.GetName() == gone.GetName() && o.GetNamespace() == gone.GetNamespace()
+	for _, obsolete := range installed {
+		isKept := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == obsolete.GetKind() && o.GetName() == obsolete.GetName() && o.GetNamespace() == obsolete.GetNamespace()
 		})
-		if !still && gone.GetKind() != "Namespace" && gone.GetKind() != "CustomResourceDefinition" {
-			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, gone.DeepCopy()))).To(Succeed())
+		if !isKept && obsolete.GetKind() != "Namespace" && obsolete.GetKind() != "CustomResourceDefinition" {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, obsolete.DeepCopy()))).To(Succeed())
 		}
 	}
 	return objects
 }
 
-// documentedReplacements returns the Deployments whose pods are replaced, from the list in the unreleased section of the changelog. REGISTRY means
-// the name of each ModelRegistry.
+// documentedReplacements returns the Deployments whose pods are replaced according to the unreleased section of the changelog. In the section,
+// REGISTRY is a placeholder for the name of each ModelRegistry.
 func documentedReplacements(resources []*unstructured.Unstructured) []string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
@@ -90,7 +90,7 @@ func documentedReplacements(resources []*unstructured.Unstructured) []string {
 	content, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
 	Expect(err).NotTo(HaveOccurred())
 	_, section, found := strings.Cut(string(content), "\n### Replaced pods\n")
-	Expect(found).To(BeTrue(), "CHANGELOG.md lists whose pods the upgrade replaces")
+	Expect(found).To(BeTrue(), "CHANGELOG.md must list the Deployments whose pods the upgrade replaces")
 	section, _, _ = strings.Cut(section, "\n#")
 	var names []string
 	for _, item := range regexp.MustCompile("(?m)^- Deployment `([^`]+)`").FindAllStringSubmatch(section, -1) {
@@ -110,44 +110,44 @@ func documentedReplacements(resources []*unstructured.Unstructured) []string {
 // replacedDeployments returns the Deployments whose pod template changed.
 func replacedDeployments(before, after map[string]child) []string {
 	var names []string
-	for title, was := range before {
-		if now, found := after[title]; found && now.Template != was.Template {
-			names = append(names, title[strings.LastIndex(title, "/")+1:])
+	for key, previousChild := range before {
+		if current, found := after[key]; found && current.Template != previousChild.Template {
+			names = append(names, key[strings.LastIndex(key, "/")+1:])
 		}
 	}
 	slices.Sort(names)
 	return names
 }
 
-// expectKept checks that no child was deleted or recreated.
+// expectKept checks that no child object was deleted or recreated.
 func expectKept(before, after map[string]child) {
 	GinkgoHelper()
 	var lost []string
-	for title, was := range before {
-		if now, found := after[title]; !found || now.UID != was.UID {
-			lost = append(lost, title)
+	for key, previousChild := range before {
+		if current, found := after[key]; !found || current.UID != previousChild.UID {
+			lost = append(lost, key)
 		}
 	}
-	Expect(lost).To(BeEmpty(), "children that were deleted or recreated")
+	Expect(lost).To(BeEmpty(), "child objects that were deleted or recreated")
 }
 
-// repeatedWrites returns the objects that the manager wrote more than once since a position in the log, with its requests. Writes of the status of custom
-// resources are not counted.
+// repeatedWrites returns the writes to each object that the manager wrote more than once since a position in the audit log, except writes of
+// the status of custom resources.
 func repeatedWrites(start framework.AuditPosition) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
 	for _, e := range env.Since(start).ChildWrites(manager.User) {
 		if e.Subresource != "status" {
-			title := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
-			all[title] = append(all[title], e)
+			key := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
+			all[key] = append(all[key], e)
 		}
 	}
 	maps.DeleteFunc(all, func(_ string, entries framework.Entries) bool { return len(entries) < 2 })
 	return all
 }
 
-// start runs the manager of a version, and waits until all resources are ready and the manager is idle.
-func start(ctx context.Context, binary string, resources []*unstructured.Unstructured) {
+// startManager starts the manager of a version, and waits until the resources are ready and the manager is idle.
+func startManager(ctx context.Context, binary string, resources []*unstructured.Unstructured) {
 	GinkgoHelper()
 	options := env.Options(env.Installed)
 	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
@@ -157,10 +157,10 @@ func start(ctx context.Context, binary string, resources []*unstructured.Unstruc
 }
 
 var _ = Describe("An upgrade", func() {
-	It("keeps every kind serving, with one write for each object, as does the downgrade", func(ctx SpecContext) {
+	It("keeps every kind ready with one write for each object, and so does a downgrade", func(ctx SpecContext) {
 		env.Namespace(ctx)
 		objects := install(ctx, previous.tree+"/config/default", nil)
-		start(ctx, previous.manager, nil)
+		startManager(ctx, previous.manager, nil)
 		platform, resources := env.PlatformResources(), env.Resources()
 		env.Create(ctx, platform[:len(platform)-1]...)
 		env.WaitReady(ctx, platform)
@@ -168,28 +168,28 @@ var _ = Describe("An upgrade", func() {
 		resources = append(resources, platform...)
 		env.WaitReady(ctx, resources)
 		env.WaitIdle(manager.User, quiet, waitTimeout)
-		before := children(ctx)
+		before := listChildren(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 
 		By("upgrading")
 		manager.Stop(ctx)
 		objects = install(ctx, "config/default", objects)
 		begin := env.AuditPosition()
-		start(ctx, "", resources)
-		after := children(ctx)
+		startManager(ctx, "", resources)
+		after := listChildren(ctx)
 		expectKept(before, after)
 		AddReportEntry("replaced", fmt.Sprint(replacedDeployments(before, after)))
 		Expect(repeatedWrites(begin)).To(BeEmpty(), "objects that were written more than once")
-		Expect(replacedDeployments(before, after)).To(ConsistOf(documentedReplacements(resources)), "CHANGELOG.md lists the Deployments whose pods are replaced")
+		Expect(replacedDeployments(before, after)).To(ConsistOf(documentedReplacements(resources)), "CHANGELOG.md must list the Deployments whose pods are replaced")
 
 		By("downgrading")
 		manager.Stop(ctx)
 		install(ctx, previous.tree+"/config/default", objects)
 		begin = env.AuditPosition()
-		start(ctx, previous.manager, resources)
-		back := children(ctx)
-		expectKept(before, back)
-		Expect(replacedDeployments(before, back)).To(BeEmpty(), "the downgrade changed pod templates")
+		startManager(ctx, previous.manager, resources)
+		downgraded := listChildren(ctx)
+		expectKept(before, downgraded)
+		Expect(replacedDeployments(before, downgraded)).To(BeEmpty(), "the downgrade changed pod templates")
 		deleted := env.Since(begin).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
 		Expect(deleted).To(BeEmpty(), "deletions during the downgrade")
 		env.ExpectIdle(manager.User, quiet)

@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Certificates are a CA and a certificate that it signed. Only clients with the bundle of the pod trust the CA.
+// Certificates are a CA and a certificate that the CA signed.
 type Certificates struct {
-	// CA is the certificate of the authority in PEM.
+	// CA is the CA certificate in PEM.
 	CA []byte
 	// Certificate and Key are the paths of the certificate and its key.
 	Certificate, Key string
 }
 
-// NewCertificates writes certificate and key to a folder. Without names, the certificate is for localhost.
+// NewCertificates writes a certificate for the names and its key to a folder. Without names, the certificate is for localhost.
 func NewCertificates(dir string, names ...string) (*Certificates, error) {
 	if len(names) == 0 {
 		names = []string{"localhost"}
 	}
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, SubjectKeyId: []byte{1},
 	}
-	ca, err := x509.CreateCertificate(rand.Reader, root, root, signer.Public(), signer)
+	ca, err := x509.CreateCertificate(rand.Reader, root, root, caKey.Public(), caKey)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 		NotBefore: root.NotBefore, NotAfter: root.NotAfter, AuthorityKeyId: root.SubjectKeyId,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), signer)
+	signed, err := x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), caKey)
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +56,13 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Certificates{
+	certificates := &Certificates{
 		CA:          pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca}),
 		Certificate: filepath.Join(dir, "tls.crt"),
 		Key:         filepath.Join(dir, "tls.key"),
 	}
-	if err := os.WriteFile(made.Certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644); err != nil {
+	if err := os.WriteFile(certificates.Certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644); err != nil {
 		return nil, err
 	}
-	return made, os.WriteFile(made.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
+	return certificates, os.WriteFile(certificates.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
 }

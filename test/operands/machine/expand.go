@@ -9,7 +9,7 @@ import (
 
 var references = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
-// Expand expands references like a kubelet: $(NAME) is the value of a variable, $$ is an escaped $, and unresolved references are
+// Expand expands references as a kubelet does: $(NAME) is the value of a variable, $$ is an escaped $, and unresolved references are
 // unchanged.
 func Expand(text string, env []corev1.EnvVar) string {
 	return references.ReplaceAllStringFunc(text, func(found string) string {

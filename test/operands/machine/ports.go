@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// ports are the ports that FreePort returned, which may not be in use yet.
+// ports contains the ports that FreePort has returned: they may not be in use yet.
 var ports struct {
 	sync.Mutex
-	given []int
+	returned []int
 }
 
-// FreePort returns a free port, never the same one twice.
+// FreePort returns a free port that it has not returned before.
 func FreePort() (int, error) {
 	for {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,10 +24,10 @@ func FreePort() (int, error) {
 			return 0, err
 		}
 		ports.Lock()
-		fresh := !slices.Contains(ports.given, port)
-		ports.given = append(ports.given, port)
+		isNew := !slices.Contains(ports.returned, port)
+		ports.returned = append(ports.returned, port)
 		ports.Unlock()
-		if fresh {
+		if isNew {
 			return port, nil
 		}
 	}

@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// Password has characters that URIs and Alembic's files must escape. It must not appear in any output.
+// Password contains characters that URIs and configuration files of Alembic must escape. No output may contain it.
 const Password = "hunter2 %/@"
 
 // Postgres is a PostgreSQL server on loopback that accepts passwords only over TLS.
 type Postgres struct {
-	Bin, Dir string
-	Port     int
-	as       *syscall.SysProcAttr
-	server   *exec.Cmd
+	Bin, Dir   string
+	Port       int
+	attributes *syscall.SysProcAttr
+	server     *exec.Cmd
 }
 
 // findPostgres returns the folder of the server's programs, or "".
@@ -43,33 +43,33 @@ func findPostgres() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// StartPostgres starts a server with a folder below dir. It installs a missing PostgreSQL on Debian.
-func StartPostgres(ctx context.Context, dir string, served *Certificates) (*Postgres, error) {
+// StartPostgres starts a server with a folder in dir. It installs a missing PostgreSQL on Debian.
+func StartPostgres(ctx context.Context, dir string, certificates *Certificates) (*Postgres, error) {
 	p := &Postgres{Bin: findPostgres(), Dir: filepath.Join(dir, "postgres")}
 	if p.Bin == "" {
 		if err := installPostgres(ctx); err != nil {
 			return nil, err
 		}
 		if p.Bin = findPostgres(); p.Bin == "" {
-			return nil, errors.New("PostgreSQL was installed, but its initdb is not below /usr/lib/postgresql: put it on the PATH")
+			return nil, errors.New("PostgreSQL was installed, but its initdb is not in /usr/lib/postgresql: put it on the PATH")
 		}
 	}
-	if err := p.initialize(ctx, served); err != nil {
+	if err := p.initialize(ctx, certificates); err != nil {
 		return nil, err
 	}
 	// Another program may take the port before the server starts.
-	var failed error
+	var startErr error
 	for range 5 {
 		err := p.start()
 		if err == nil {
 			return p, nil
 		}
-		failed = errors.Join(failed, err)
+		startErr = errors.Join(startErr, err)
 	}
-	return nil, failed
+	return nil, startErr
 }
 
-// installPostgres installs PostgreSQL without the server that Debian would start.
+// installPostgres installs PostgreSQL and disables the server that Debian would start.
 func installPostgres(ctx context.Context) error {
 	const settings = "/etc/postgresql-common/createcluster.d"
 	if os.Geteuid() == 0 {
@@ -83,8 +83,8 @@ func installPostgres(ctx context.Context) error {
 	return InstallPackages(ctx, "the server of PostgreSQL", "postgresql")
 }
 
-// initialize creates the data directory of the server. PostgreSQL refuses to run as root.
-func (p *Postgres) initialize(ctx context.Context, served *Certificates) error {
+// initialize creates the data directory of the server. PostgreSQL does not run as root.
+func (p *Postgres) initialize(ctx context.Context, certificates *Certificates) error {
 	if err := os.Mkdir(p.Dir, 0o700); err != nil {
 		return err
 	}
@@ -94,9 +94,9 @@ func (p *Postgres) initialize(ctx context.Context, served *Certificates) error {
 		if uid, gid, err = Unprivileged(); err != nil {
 			return err
 		}
-		p.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		p.attributes = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	}
-	for name, source := range map[string]string{"tls.crt": served.Certificate, "tls.key": served.Key, "password": ""} {
+	for name, source := range map[string]string{"tls.crt": certificates.Certificate, "tls.key": certificates.Key, "password": ""} {
 		content := []byte(Password)
 		if source != "" {
 			var err error
@@ -144,11 +144,11 @@ func (p *Postgres) Command(ctx context.Context, name string, args ...string) *ex
 	command := exec.CommandContext(ctx, filepath.Join(p.Bin, name), args...)
 	command.Dir = p.Dir
 	command.Env = []string{"PATH=" + p.Bin + ":/usr/bin:/bin", "HOME=" + p.Dir, "LC_ALL=C", "PGPASSWORD=" + Password, "PGSSLMODE=require"}
-	command.SysProcAttr = p.as
+	command.SysProcAttr = p.attributes
 	return command
 }
 
-// start starts the server, and waits until it accepts connections.
+// start starts the server and waits until it accepts connections.
 func (p *Postgres) start() error {
 	port, err := FreePort()
 	if err != nil {
@@ -177,16 +177,16 @@ func (p *Postgres) start() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("PostgreSQL ended: %w\n%s", p.server.Wait(), strings.Join(logLines, "\n"))
+	return fmt.Errorf("PostgreSQL exited: %w\n%s", p.server.Wait(), strings.Join(logLines, "\n"))
 }
 
-// Stop does not wait for clients.
+// Stop stops the server without waiting for clients.
 func (p *Postgres) Stop() {
 	_ = p.server.Process.Signal(syscall.SIGQUIT) // it may have exited
-	ended := make(chan struct{})
-	go func() { _ = p.server.Wait(); close(ended) }()
+	exited := make(chan struct{})
+	go func() { _ = p.server.Wait(); close(exited) }()
 	select {
-	case <-ended:
+	case <-exited:
 	case <-time.After(10 * time.Second):
 		_ = p.server.Process.Kill()
 	}

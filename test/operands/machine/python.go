@@ -18,11 +18,11 @@ import (
 
 // Python is an environment with pinned packages in the user's cache directory.
 type Python struct {
-	// Bin is the folder of its commands. It contains python3.12 like the image of MLflow, regardless of the actual version.
+	// Bin is the folder of the commands. It contains python3.12, as the image of MLflow does, regardless of the actual version.
 	Bin string
 	// dir is the folder of the environment.
 	dir string
-	// interpreter is the Python that created it.
+	// interpreter is the Python that created the environment.
 	interpreter string
 }
 
@@ -36,7 +36,7 @@ func newPython(dir, interpreter string) *Python {
 // supported are the minor versions of Python that pinned packages support, in order of preference: the image of MLflow has the first.
 var supported = []string{"3.12", "3.13", "3.11"}
 
-// candidates returns the interpreters of minor versions. Versions in pyenv are not in PATH.
+// candidates returns commands of interpreters of the minor versions, including those of pyenv, which are not in PATH.
 func candidates(versions []string) []string {
 	var names []string
 	if home, err := os.UserHomeDir(); err == nil {
@@ -49,7 +49,7 @@ func candidates(versions []string) []string {
 	return append(names, "python3")
 }
 
-// findPython returns the first interpreter that has one of the versions, and venv.
+// findPython returns the first interpreter with venv and one of the versions.
 func findPython(ctx context.Context, versions []string) (path, version string) {
 	const probe = "import sys, venv, ensurepip; assert '%d.%d' % sys.version_info[:2] in sys.argv; print(sys.version.split()[0])"
 	for _, name := range candidates(versions) {
@@ -68,12 +68,12 @@ func InstallPython(ctx context.Context, folder, name string, requirements []byte
 		versions = supported
 	}
 	names := "Python " + strings.Join(versions, " or ") + " with venv"
-	found, version := findPython(ctx, versions)
-	if found == "" {
+	interpreter, version := findPython(ctx, versions)
+	if interpreter == "" {
 		if err := InstallPackages(ctx, names, "python3", "python3-venv"); err != nil {
 			return nil, err
 		}
-		if found, version = findPython(ctx, versions); found == "" {
+		if interpreter, version = findPython(ctx, versions); interpreter == "" {
 			return nil, fmt.Errorf("this system has no %s: put it on the PATH", names)
 		}
 	}
@@ -82,26 +82,26 @@ func InstallPython(ctx context.Context, folder, name string, requirements []byte
 		return nil, err
 	}
 	sum := sha256.Sum256(append([]byte(version+"\n"), requirements...))
-	p := newPython(filepath.Join(cache, folder, name+"-"+hex.EncodeToString(sum[:8])), found)
-	return p, complete(ctx, p.dir, func() error { return p.fill(ctx, requirements) })
+	p := newPython(filepath.Join(cache, folder, name+"-"+hex.EncodeToString(sum[:8])), interpreter)
+	return p, complete(ctx, p.dir, func() error { return p.installList(ctx, requirements) })
 }
 
 // Extend creates an environment with the given packages, which imports the packages of p without a copy.
 func (p *Python) Extend(ctx context.Context, name string, packages ...string) (*Python, error) {
-	own := newPython(p.dir+"-"+name, p.interpreter)
-	return own, complete(ctx, own.dir, func() error { return own.add(ctx, p, packages) })
+	extended := newPython(p.dir+"-"+name, p.interpreter)
+	return extended, complete(ctx, extended.dir, func() error { return extended.extend(ctx, p, packages) })
 }
 
-// complete creates an environment in a folder, and marks it as complete. An interrupted run left no mark and is repeated.
-func complete(ctx context.Context, dir string, make func() error) error {
+// complete creates an environment in a folder, unless the folder contains the mark of a complete environment.
+func complete(ctx context.Context, dir string, create func() error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	release, err := filelock.Take(ctx, dir+".lock", nil)
+	unlock, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer unlock()
 	mark := filepath.Join(dir, "complete")
 	if _, err := os.Stat(mark); err == nil {
 		return nil
@@ -110,67 +110,67 @@ func complete(ctx context.Context, dir string, make func() error) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := make(); err != nil {
+	if err := create(); err != nil {
 		return err
 	}
 	return os.WriteFile(mark, nil, 0o644)
 }
 
-// fill installs a list of packages.
-func (p *Python) fill(ctx context.Context, requirements []byte) error {
-	if err := do(ctx, p.interpreter, "-m", "venv", p.dir); err != nil {
+// installList installs a list of packages.
+func (p *Python) installList(ctx context.Context, requirements []byte) error {
+	if err := runCommand(ctx, p.interpreter, "-m", "venv", p.dir); err != nil {
 		return err
 	}
 	list := filepath.Join(p.dir, "pinned.txt") // a package contains a folder requirements.txt
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
-	return do(ctx, p.Path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps", "-r", list)
+	return runCommand(ctx, p.Path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps", "-r", list)
 }
 
-// add installs packages, and imports those of another environment.
-func (p *Python) add(ctx context.Context, needed *Python, packages []string) error {
-	if err := do(ctx, p.interpreter, "-m", "venv", "--without-pip", p.dir); err != nil {
+// extend creates an environment with packages that imports those of the base.
+func (p *Python) extend(ctx context.Context, base *Python, packages []string) error {
+	if err := runCommand(ctx, p.interpreter, "-m", "venv", "--without-pip", p.dir); err != nil {
 		return err
 	}
 	const folder = "import sysconfig; print(sysconfig.get_path('purelib'))"
-	foreign, err := exec.CommandContext(ctx, needed.Path("python"), "-c", folder).Output()
+	baseDir, err := exec.CommandContext(ctx, base.Path("python"), "-c", folder).Output()
 	if err != nil {
 		return err
 	}
-	own, err := exec.CommandContext(ctx, p.Path("python"), "-c", folder).Output()
+	ownDir, err := exec.CommandContext(ctx, p.Path("python"), "-c", folder).Output()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), foreign, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(ownDir)), "needed.pth"), baseDir, 0o644); err != nil {
 		return err
 	}
 	args := []string{"-m", "pip", "--python", p.Path("python"), "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"}
-	if err := do(ctx, needed.Path("python"), append(args, packages...)...); err != nil {
+	if err := runCommand(ctx, base.Path("python"), append(args, packages...)...); err != nil {
 		return err
 	}
-	// The symbolic links of an environment must not leave it.
+	// The symbolic links of an environment must not refer to other folders.
 	if err := os.Symlink("python", p.Path("python3.12")); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// InstallPackages installs packages on Debian, if the user may.
+// InstallPackages installs packages on Debian if the user is root.
 func InstallPackages(ctx context.Context, description string, packages ...string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return fmt.Errorf("this machine lacks %s: install it (on Debian: apt-get install %v) and run again", description, packages)
 	}
 	fmt.Println("installing", packages)
-	if err := do(ctx, "apt-get", "update", "-qq"); err != nil {
+	if err := runCommand(ctx, "apt-get", "update", "-qq"); err != nil {
 		return err
 	}
 	args := append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends"}, packages...)
-	return do(ctx, "env", args...)
+	return runCommand(ctx, "env", args...)
 }
 
-// do runs a command of the installation, and returns its output in the error.
-func do(ctx context.Context, name string, args ...string) error {
+// runCommand runs a command of the installation. An error contains the output.
+func runCommand(ctx context.Context, name string, args ...string) error {
 	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %v: %w\n%s", name, args, err, output)

@@ -18,8 +18,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// openapi is the source of the package github.com/kubeflow/model-registry/pkg/openapi. In v0.2.22, whose server is built here, the package
-// is a separate module that was never published; v0.2.19 contains it with the same API. The sum is that of the checksum database.
+// openapi is the source of the package github.com/kubeflow/model-registry/pkg/openapi. In v0.2.22, the version of the server, the package is
+// a separate module that was never published; v0.2.19 contains it with the same API. The sum is from the checksum database.
 var openapi = struct{ module, version, sum string }{
 	"github.com/kubeflow/model-registry", "v0.2.19", "h1:w/3QuxZPc4BxwddQuWhfQe/+u/aPvcmbLvUtLjPF29Q=",
 }
@@ -39,8 +39,8 @@ func ObjectStore(ctx context.Context) (string, error) {
 	return build(ctx, "versitygw", "github.com/versity/versitygw/cmd/versitygw", nil)
 }
 
-// build builds a package of a module in the cache, after furnish has added files to the module.
-func build(ctx context.Context, name, pkg string, furnish func(ctx context.Context, dir string) error) (string, error) {
+// build builds a package of a module in the cache, after addFiles has added files to the module.
+func build(ctx context.Context, name, pkg string, addFiles func(ctx context.Context, dir string) error) (string, error) {
 	root, err := cluster.RepositoryRoot()
 	if err != nil {
 		return "", err
@@ -61,11 +61,11 @@ func build(ctx context.Context, name, pkg string, furnish func(ctx context.Conte
 		files[file] = content
 	}
 	dir := filepath.Join(cache, "operands", name+"-"+hex.EncodeToString(key.Sum(nil)[:8]))
-	release, err := filelock.Take(ctx, dir+".lock", nil)
+	unlock, err := filelock.Take(ctx, dir+".lock", nil)
 	if err != nil {
 		return "", err
 	}
-	defer release()
+	defer unlock()
 	program := filepath.Join(dir, name)
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
@@ -79,8 +79,8 @@ func build(ctx context.Context, name, pkg string, furnish func(ctx context.Conte
 			return "", err
 		}
 	}
-	if furnish != nil {
-		if err := furnish(ctx, dir); err != nil {
+	if addFiles != nil {
+		if err := addFiles(ctx, dir); err != nil {
 			return "", err
 		}
 	}
@@ -91,7 +91,7 @@ func build(ctx context.Context, name, pkg string, furnish func(ctx context.Conte
 	return program, os.Rename(program+".partial", program)
 }
 
-// addOpenAPI adds the package to the folder of the go.mod, which has a replace directive for it.
+// addOpenAPI adds the package openapi to the folder of the go.mod, which has a replace directive for the package.
 func addOpenAPI(ctx context.Context, dir string) error {
 	response, err := goCommand(ctx, dir, "mod", "download", "-json", openapi.module+"@"+openapi.version)
 	if err != nil {

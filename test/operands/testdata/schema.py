@@ -1,4 +1,4 @@
-"""Brings an empty database to a revision of MLflow's history, as an older release would have, and changes it with SQL."""
+"""Migrates an empty database to a revision, as an older release of MLflow does, and changes the database with SQL."""
 import sys
 
 import sqlalchemy

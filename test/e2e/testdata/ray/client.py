@@ -1,4 +1,4 @@
-# What a user of the SDK does from another namespace: runs a task through the Ray client at the address that is the argument.
+# Runs a task through the Ray client at the address argv[1], as a user of the SDK does.
 import sys
 
 import ray

@@ -1,4 +1,4 @@
-# Prints whether a port can be reached: arguments are an address and the port. One at which nothing listens is an error.
+# Prints whether connections to a port are open or closed by a policy. Arguments: address, port. A port without a listener is an error.
 import socket
 import sys
 

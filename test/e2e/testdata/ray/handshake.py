@@ -1,5 +1,4 @@
-# Prints whether the Ray client at an address, the first argument, talks to a client with a certificate or without: the second is
-# `with` or `without`.
+# Prints whether the client port at the address argv[1] talks to a client with or without a certificate: argv[2] is `with` or `without`.
 import os
 import socket
 import ssl
@@ -13,7 +12,7 @@ if certificate == "with":
     context.load_cert_chain(os.environ["RAY_TLS_SERVER_CERT"], os.environ["RAY_TLS_SERVER_KEY"])
 try:
     with context.wrap_socket(socket.create_connection((host, port), 5), server_hostname=host) as connection:
-        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")  # an empty frame of settings
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")  # an empty SETTINGS frame
         print("talks" if connection.recv(9) else "closes")
 except (ssl.SSLError, ConnectionResetError):
     print("refuses")

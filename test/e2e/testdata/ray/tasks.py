@@ -1,5 +1,5 @@
-# Runs a task on every node of a Ray cluster, and calls an actor on a worker, which outlives this program. Prints on how many
-# nodes tasks ran and how often the actor was called.
+# Runs a task on every node of a Ray cluster, and calls an actor on a worker, which survives this program. Prints the number of nodes that
+# ran tasks and the number of calls of the actor.
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
@@ -21,7 +21,7 @@ class Counter:
 
 
 nodes = [n for n in ray.nodes() if n["Alive"]]
-answers = ray.get([node.options(scheduling_strategy=On(n["NodeID"], soft=False)).remote() for n in nodes], timeout=60)
+responses = ray.get([node.options(scheduling_strategy=On(n["NodeID"], soft=False)).remote() for n in nodes], timeout=60)
 worker = next(n["NodeID"] for n in nodes if "node:__internal_head__" not in n["Resources"])
 counter = Counter.options(name="counter", lifetime="detached", get_if_exists=True, scheduling_strategy=On(worker, soft=False)).remote()
-print(len(set(answers)), ray.get(counter.call.remote(), timeout=60))
+print(len(set(responses)), ray.get(counter.call.remote(), timeout=60))

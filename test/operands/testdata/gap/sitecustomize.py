@@ -1,4 +1,4 @@
-"""Makes this Python one whose MLflow ships the module that repairs databases."""
+"""Adds the module that repairs databases to MLflow, as some images do."""
 import importlib.util
 import os
 import sys

@@ -16,15 +16,15 @@ import (
 
 type entry = framework.Entry
 
-// crowd is the number of clusters; test/bench creates more.
-const crowd = 40
+// clusterCount is the number of RayClusters. The benchmark in test/bench creates more.
+const clusterCount = 40
 
-// allReady waits until KubeRay reports all clusters of a namespace as ready.
-func allReady(ctx context.Context, namespace string, count int) {
+// waitAllReady waits until KubeRay reports the given number of clusters in a namespace as ready.
+func waitAllReady(ctx context.Context, namespace string, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
 		ready := 0
-		for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
+		for _, cluster := range listObjects(ctx, g, raycluster.GVK, namespace) {
 			if state, _, _ := unstructured.NestedString(cluster.Object, "status", "state"); state == "ready" {
 				ready++
 			}
@@ -35,46 +35,46 @@ func allReady(ctx context.Context, namespace string, count int) {
 
 var _ = Describe("Many RayClusters", func() {
 	It("cause a bounded number of requests, none in the steady state and none for status updates by KubeRay [R21]", func(ctx SpecContext) {
-		namespace := env.Namespace(ctx, "crowd")
+		namespace := env.Namespace(ctx, "scale")
 		start := env.AuditPosition()
 		DeferCleanup(func(ctx SpecContext) {
 			all := &unstructured.Unstructured{}
 			all.SetGroupVersionKind(raycluster.GVK)
 			Expect(env.Admin.DeleteAllOf(ctx, all, client.InNamespace(namespace))).To(Succeed())
-			eventually(ctx, func(g Gomega) { g.Expect(list(ctx, g, raycluster.GVK, namespace)).To(BeEmpty()) })
+			eventually(ctx, func(g Gomega) { g.Expect(listObjects(ctx, g, raycluster.GVK, namespace)).To(BeEmpty()) })
 		}, NodeTimeout(specTimeout))
-		for i := range crowd {
-			cluster := rayCluster(namespace, fmt.Sprintf("c%d", i))
+		for i := range clusterCount {
+			cluster := newRayCluster(namespace, fmt.Sprintf("c%d", i))
 			unstructured.RemoveNestedField(cluster.Object, "spec", "workerGroupSpecs")
 			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
 		}
-		allReady(ctx, namespace, crowd)
-		env.WaitIdle(manager.User, rest, waitTimeout)
+		waitAllReady(ctx, namespace, clusterCount)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 
-		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-		writes, reads := len(mine.WithoutEvents().Writes()), len(mine.Reads())
-		AddReportEntry("requests", fmt.Sprintf("%d clusters: %d writes, %d reads", crowd, writes, reads))
-		Expect(writes).To(BeNumerically("<=", crowd*8), "objects, the address of the head and a word to its pod")
-		Expect(mine.WithoutEvents().Unchanged()).To(BeEmpty())
-		for _, e := range mine.Of("pods") {
+		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		writes, reads := len(requests.WithoutEvents().Writes()), len(requests.Reads())
+		AddReportEntry("requests", fmt.Sprintf("%d clusters: %d writes, %d reads", clusterCount, writes, reads))
+		Expect(writes).To(BeNumerically("<=", clusterCount*8), "child objects, the certificate with the address of the head, and a patch of its pod")
+		Expect(requests.WithoutEvents().Unchanged()).To(BeEmpty())
+		for _, e := range requests.Of("pods") {
 			Expect(e.Verb).To(Equal("patch"), "%s", e)
 		}
 		for _, e := range env.Since(0).ByUser(manager.User).Of("pods") {
-			listing := e.Verb == "list" || e.Verb == "watch"
-			Expect(listing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "all pods are listed: %s", e.URI)
+			isListing := e.Verb == "list" || e.Verb == "watch"
+			Expect(isListing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "all pods are listed: %s", e.URI)
 		}
 
-		By("letting KubeRay write every status again")
+		By("updating every status as KubeRay does")
 		start = env.AuditPosition()
-		for i := range crowd {
-			cluster := reference(rayCluster(namespace, fmt.Sprintf("c%d", i)))
+		for i := range clusterCount {
+			cluster := reference(newRayCluster(namespace, fmt.Sprintf("c%d", i)))
 			env.Patch(ctx, cluster, map[string]any{"status": map[string]any{"lastUpdateTime": "2026-01-01T00:00:00Z", "reason": "touched"}}, "status")
 		}
 		eventually(ctx, func(g Gomega) {
 			statuses := env.Since(start).Where(func(e entry) bool { return e.Resource == "rayclusters" && e.Subresource == "status" })
-			g.Expect(len(statuses)).To(BeNumerically(">=", crowd))
+			g.Expect(len(statuses)).To(BeNumerically(">=", clusterCount))
 		})
-		env.ExpectIdle(manager.User, rest)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(framework.UnexpectedWhenIdle(env.Since(start), manager.User)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

@@ -1,5 +1,5 @@
-# Prints the HTTP status of the answer at the path argv[1] to a request with the token argv[2], which may be empty. A further
-# argument is sent, as JSON.
+# Sends a request to the path argv[1] with the token argv[2], unless it is empty, and prints the status code. A third argument is the
+# JSON body.
 import os
 import ssl
 import sys

@@ -17,75 +17,75 @@ import (
 )
 
 var _ = Describe("An enabled namespace", func() {
-	It("has a Service, the objects that pods mount, and a Deployment for each runtime, and then sends no write [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
+	It("gets a Service, the objects that pods mount and a Deployment for each runtime, which are not written again [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		shared := clusterRuntime(ctx, "shared-"+ns, "sklearn")
-		local := runtimeOf(ctx, ns, "local", "onnx")
-		runtimeOf(ctx, ns, "single", "onnx", func(r *v1alpha1.ServingRuntime) {
+		shared := createClusterRuntime(ctx, "shared-"+ns, "sklearn")
+		local := createRuntime(ctx, ns, "local", "onnx")
+		createRuntime(ctx, ns, "single", "onnx", func(r *v1alpha1.ServingRuntime) {
 			r.Spec.MultiModel = nil
 			r.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
 		})
-		predictor(ctx, ns, "m", "onnx")
-		d, s := deployment(ns, "local"), service(ns)
-		env.WaitExists(ctx, s, constraints(ns), etcdCopy(ns), monitor(ns), d, deployment(ns, shared.Name))
-		waitForReplicas(ctx, d, 2)
-		Expect(metav1.GetControllerOf(d).UID).To(Equal(local.UID))
+		createPredictor(ctx, ns, "m", "onnx")
+		deployment, s := deploymentOf(ns, "local"), serviceOf(ns)
+		env.WaitExists(ctx, s, constraints(ns), etcdCopy(ns), monitor(ns), deployment, deploymentOf(ns, shared.Name))
+		waitForReplicas(ctx, deployment, 2)
+		Expect(metav1.GetControllerOf(deployment).UID).To(Equal(local.UID))
 		Expect(metav1.GetControllerOf(s).Kind).To(Equal("Namespace"))
-		Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "modelmesh-controller"))
-		Expect(framework.Variable(framework.Container(d, "mm"), "MM_LABELS")).To(Equal("mt:onnx,mt:onnx:1,pv:grpc-v2,pv:v2,rt:local"))
+		Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "modelmesh-controller"))
+		Expect(framework.Variable(framework.Container(deployment, "mm"), "MM_LABELS")).To(Equal("mt:onnx,mt:onnx:1,pv:grpc-v2,pv:v2,rt:local"))
 		copied := etcdCopy(ns)
 		env.WaitExists(ctx, copied)
 		Expect(string(copied.Data["etcd_connection"])).To(ContainSubstring(`"root_prefix":"models/mm_ns/` + ns + `"`))
-		env.ExpectAbsent(ctx, deployment(ns, "single"))
+		env.ExpectAbsent(ctx, deploymentOf(ns, "single"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("changing the Deployment of a ClusterServingRuntime [M19]")
-		sharedDeployment := deployment(ns, shared.Name)
+		sharedDeployment := deploymentOf(ns, shared.Name)
 		env.Get(ctx, sharedDeployment)
 		env.Patch(ctx, sharedDeployment, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})
 		env.Patch(ctx, sharedDeployment, map[string]any{"spec": map[string]any{"replicas": 7}})
 		waitForReplicas(ctx, sharedDeployment, 0)
 
-		By("leaving it [M11]")
+		By("disabling the namespace [M11]")
 		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "theirs", Labels: map[string]string{"modelmesh-service": "theirs"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
-		env.WaitDeleted(ctx, s, constraints(ns), copied, d, sharedDeployment)
+		env.WaitDeleted(ctx, s, constraints(ns), copied, deployment, sharedDeployment)
 		env.Get(ctx, foreign)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 
 		By("enabling the namespace again")
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
-		env.WaitExists(ctx, service(ns), deployment(ns, "local"))
+		env.WaitExists(ctx, serviceOf(ns), deploymentOf(ns, "local"))
 	}, NodeTimeout(specTimeout))
 
-	It("serves other runtimes despite invalid ones, and reports those in Events [M1] [M6] [M28]", func(ctx SpecContext) {
+	It("serves valid runtimes next to invalid ones, and reports the invalid ones in Events [M1] [M6] [M28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		odd := runtimeOf(ctx, ns, "odd", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(70000)) })
-		less := runtimeOf(ctx, ns, "less", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(-1)) })
-		withoutEndpoint := runtimeOf(ctx, ns, "bare", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.GRPCEndpoint = nil })
-		runtimeOf(ctx, ns, "good", "onnx")
-		env.WaitExists(ctx, deployment(ns, "good"))
-		env.WaitForEvent(ctx, odd, "InvalidRuntime", "70000")
-		env.WaitForEvent(ctx, less, "InvalidRuntime", "-1")
+		tooMany := createRuntime(ctx, ns, "too-many", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(70000)) })
+		negative := createRuntime(ctx, ns, "negative", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(-1)) })
+		withoutEndpoint := createRuntime(ctx, ns, "without-endpoint", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.GRPCEndpoint = nil })
+		createRuntime(ctx, ns, "good", "onnx")
+		env.WaitExists(ctx, deploymentOf(ns, "good"))
+		env.WaitForEvent(ctx, tooMany, "InvalidRuntime", "70000")
+		env.WaitForEvent(ctx, negative, "InvalidRuntime", "-1")
 		env.WaitForEvent(ctx, withoutEndpoint, "InvalidRuntime", "grpcEndpoint")
-		env.ExpectAbsent(ctx, deployment(ns, "odd"), deployment(ns, "less"), deployment(ns, "bare"))
+		env.ExpectAbsent(ctx, deploymentOf(ns, "too-many"), deploymentOf(ns, "negative"), deploymentOf(ns, "without-endpoint"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		env.Patch(ctx, withoutEndpoint, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
-		env.WaitExists(ctx, deployment(ns, "bare"))
+		env.WaitExists(ctx, deploymentOf(ns, "without-endpoint"))
 		env.WaitForEvent(ctx, withoutEndpoint, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
 	It("keeps fields that third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		r := runtimeOf(ctx, ns, "r", "onnx")
-		d := deployment(ns, "r")
-		env.WaitExists(ctx, d)
+		r := createRuntime(ctx, ns, "r", "onnx")
+		deployment := deploymentOf(ns, "r")
+		env.WaitExists(ctx, deployment)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"trustyai.example.com/patched": "yes"}},
@@ -99,22 +99,22 @@ var _ = Describe("An enabled namespace", func() {
 			},
 		}}})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner("trustyai"))).To(Succeed())
-		survives := func(g Gomega) {
-			template := d.Spec.Template
+		Expect(env.Admin.Patch(ctx, deployment, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner("trustyai"))).To(Succeed())
+		expectPatched := func(g Gomega) {
+			template := deployment.Spec.Template
 			g.Expect(template.Annotations).To(HaveKeyWithValue("trustyai.example.com/patched", "yes"))
-			g.Expect(framework.Variable(framework.Container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
-			g.Expect(framework.Container(d, "mm").VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/trusty")))
+			g.Expect(framework.Variable(framework.Container(deployment, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
+			g.Expect(framework.Container(deployment, "mm").VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/trusty")))
 			g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", "trusty")))
 		}
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.Get(ctx, d)
-		survives(Default)
+		env.Get(ctx, deployment)
+		expectPatched(Default)
 		By("changing the runtime")
 		env.Patch(ctx, r, map[string]any{"spec": map[string]any{"labels": map[string]any{"more": "labels"}}})
-		env.WaitFor(ctx, d, func(g Gomega) {
-			g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels"))
-			survives(g)
+		env.WaitFor(ctx, deployment, func(g Gomega) {
+			g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels"))
+			expectPatched(g)
 		})
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
@@ -123,15 +123,15 @@ var _ = Describe("An enabled namespace", func() {
 	It("scales runtimes without models to zero [modelmesh-98] [M25]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		env.SetConfigMap(ctx, ns, "model-serving-config", "config.yaml", "scaleToZero: {gracePeriodSeconds: 5}\npodsPerRuntime: 3\n")
-		runtimeOf(ctx, ns, "r", "onnx")
-		d := deployment(ns, "r")
-		env.WaitExists(ctx, d)
-		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(0))))
-		m := predictor(ctx, ns, "m", "onnx")
-		waitForReplicas(ctx, d, 3)
+		createRuntime(ctx, ns, "r", "onnx")
+		deployment := deploymentOf(ns, "r")
+		env.WaitExists(ctx, deployment)
+		Expect(deployment.Spec.Replicas).To(HaveValue(Equal(int32(0))))
+		m := createPredictor(ctx, ns, "m", "onnx")
+		waitForReplicas(ctx, deployment, 3)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, m)
-		waitForReplicas(ctx, d, 0)
+		waitForReplicas(ctx, deployment, 0)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
@@ -140,33 +140,33 @@ var _ = Describe("An enabled namespace", func() {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		env.SetConfigMap(ctx, ns, "model-serving-config", "config.yaml", "scaleToZero: {gracePeriodSeconds: 1}\n")
 		const class = "serving.kserve.io/autoscalerClass"
-		r := runtimeOf(ctx, ns, "r", "onnx", annotated(class, "hpa"))
-		d, h := deployment(ns, "r"), autoscaler(ns, "r")
-		waitForReplicas(ctx, d, 0)
+		r := createRuntime(ctx, ns, "r", "onnx", withAnnotations(class, "hpa"))
+		deployment, h := deploymentOf(ns, "r"), autoscalerOf(ns, "r")
+		waitForReplicas(ctx, deployment, 0)
 		env.ExpectAbsent(ctx, h)
-		m := predictor(ctx, ns, "m", "onnx")
+		m := createPredictor(ctx, ns, "m", "onnx")
 		env.WaitExists(ctx, h)
 		Expect(h.Spec.MinReplicas).To(HaveValue(Equal(int32(1))))
-		waitForReplicas(ctx, d, 1)
+		waitForReplicas(ctx, deployment, 1)
 		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 			"serving.kserve.io/min-scale": "2", "serving.kserve.io/max-scale": "4",
 			"serving.kserve.io/targetUtilizationPercentage": "90", "serving.kserve.io/metrics": "memory",
 		}}})
-		waitForReplicas(ctx, d, 2)
+		waitForReplicas(ctx, deployment, 2)
 		env.WaitFor(ctx, h, func(g Gomega) {
 			g.Expect(h.Spec.MaxReplicas).To(Equal(int32(4)))
 			g.Expect(h.Spec.Metrics[0].Resource.Name).To(Equal(corev1.ResourceMemory))
 			g.Expect(h.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(Equal(int32(90))))
 		})
-		manager.Restart(ctx) // which writes nothing
+		manager.Restart(ctx) // a restart causes no write
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		waitForReplicas(ctx, d, 0)
+		waitForReplicas(ctx, deployment, 0)
 		env.WaitDeleted(ctx, h)
-		predictor(ctx, ns, "again", "onnx")
-		env.WaitExists(ctx, autoscaler(ns, "r"))
+		createPredictor(ctx, ns, "again", "onnx")
+		env.WaitExists(ctx, autoscalerOf(ns, "r"))
 		env.SetAnnotation(ctx, r, class, nil)
-		env.WaitDeleted(ctx, autoscaler(ns, "r"))
+		env.WaitDeleted(ctx, autoscalerOf(ns, "r"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
@@ -174,10 +174,10 @@ var _ = Describe("An enabled namespace", func() {
 
 var _ = Describe("Foreign objects with the names of child objects", func() {
 	It("are not taken over, and the runtime gets an Event [M11]", func(ctx SpecContext) {
-		ns := env.Namespace(ctx, "taken")
+		ns := env.Namespace(ctx, "foreign")
 		guards := []client.Object{
 			&networkingv1.NetworkPolicy{ObjectMeta: objectMeta(ns, "modelmesh-runtimes")},
-			&corev1.ConfigMap{ObjectMeta: objectMeta(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose deletion triggers a reconcile
+			&corev1.ConfigMap{ObjectMeta: objectMeta(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // its deletion triggers a reconcile
 		}
 		foreign := []client.Object{
 			etcdSecret(ns, "http://theirs:2379"),
@@ -190,7 +190,7 @@ var _ = Describe("Foreign objects with the names of child objects", func() {
 		for _, o := range append(guards, foreign...) {
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 		}
-		r := runtimeOf(ctx, ns, "r", "onnx")
+		r := createRuntime(ctx, ns, "r", "onnx")
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
 		for _, text := range []string{
 			"NetworkPolicy " + ns + "/modelmesh-runtimes exists and was not created by this operator",
@@ -210,7 +210,7 @@ var _ = Describe("Foreign objects with the names of child objects", func() {
 		for _, o := range foreign {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
-			if _, is := o.(*appsv1.Deployment); !is { // the status of a Deployment is written by others
+			if _, isDeployment := o.(*appsv1.Deployment); !isDeployment { // the Deployment controller writes its status
 				Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
 			}
 			Expect(o.GetLabels()).NotTo(HaveKey("platform.opendatahub.io/operator"))

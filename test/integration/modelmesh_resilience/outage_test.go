@@ -17,13 +17,13 @@ import (
 // listVModels returns the names of the vmodels in the routing layer of a namespace.
 func listVModels(ctx context.Context, namespace string) func() ([]string, error) {
 	return func() ([]string, error) {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
+		etcdClient, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
 		if err != nil {
 			return nil, err
 		}
-		defer c.Close()
+		defer etcdClient.Close()
 		prefix := "modelmesh-serving/mm_ns/" + namespace + "/mm/modelmesh-serving/vmodels/"
-		response, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		response, err := etcdClient.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +36,7 @@ func listVModels(ctx context.Context, namespace string) func() ([]string, error)
 	}
 }
 
-// createPredictors creates Predictors, each with a name and a path.
+// createPredictors creates Predictors from pairs of a name and a path.
 func createPredictors(ctx context.Context, namespace string, models ...[2]string) {
 	GinkgoHelper()
 	for _, m := range models {
@@ -56,19 +56,19 @@ func deletePredictor(ctx context.Context, namespace, name string) {
 	Expect(env.Admin.Delete(ctx, predictor(namespace, name, ""))).To(Succeed())
 }
 
-// The specs are serial, because all share the stopped processes.
+// The specs are serial, because they stop processes that all specs share.
 var _ = Describe("Models reach the expected state", Serial, func() {
 	It("after the pods of the routing layer were killed while models are loaded, created, changed and deleted [modelmesh-79] [modelmesh-84]", func(ctx SpecContext) {
 		const namespace = "layer-killed"
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"unchanged", "models/a"}, [2]string{"bad", "models/missing"}, [2]string{"changed", "models/c"}, [2]string{"deleted", "models/d"})
 		for _, name := range []string{"unchanged", "changed", "deleted"} {
-			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
+			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
-		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
+		Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
 		release := loads.blockLoads()
 		createPredictors(ctx, namespace, [2]string{"loading", "models/e"})
-		Eventually(state(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
+		Eventually(getState(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
 		stopRoutingLayers(ctx)
 		release()
 		createPredictors(ctx, namespace, [2]string{"late", "models/f"})
@@ -76,11 +76,11 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		deletePredictor(ctx, namespace, "deleted")
 		startRoutingLayers(ctx)
 		for _, name := range []string{"unchanged", "changed", "late"} {
-			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
+			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
-		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
-		// Depending on when the outage was observed, the lost load is repeated immediately or at the first use.
-		Eventually(state(ctx, namespace, "loading")).Should(Or(Equal(loaded), Equal("available=true Standby/ UpToDate")))
+		Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
+		// The interrupted load is repeated immediately or at the first request, depending on when the manager observes the outage.
+		Eventually(getState(ctx, namespace, "loading")).Should(Or(Equal(loadedState), Equal("available=true Standby/ UpToDate")))
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"bad", "changed", "late", "loading", "unchanged"}))
 	}, SpecTimeout(specTimeout))
 
@@ -89,7 +89,7 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"changed", "models/a"}, [2]string{"deleted", "models/b"}, [2]string{"broken", "models/c"})
 		for _, name := range []string{"changed", "deleted", "broken"} {
-			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
+			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
 		Expect(etcd.Kill(ctx)).To(Succeed())
 		createPredictors(ctx, namespace, [2]string{"late", "models/d"})
@@ -98,32 +98,32 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		deletePredictor(ctx, namespace, "deleted")
 		Expect(etcd.Restart(ctx)).To(Succeed())
 		for _, name := range []string{"changed", "late"} {
-			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
+			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
-		Eventually(state(ctx, namespace, "broken")).Should(Equal(blocked))
+		Eventually(getState(ctx, namespace, "broken")).Should(Equal(blockedState))
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"broken", "changed", "late"}))
 	}, SpecTimeout(specTimeout))
 
-	It("after the manager was killed while a model is created, loaded and replaced; models that were deleted meanwhile are removed", func(ctx SpecContext) {
+	It("after the manager was killed while a model is created, loaded and replaced; models that were deleted in the meantime are removed", func(ctx SpecContext) {
 		const namespace = "manager-killed"
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"model", "models/a"}, [2]string{"deleted", "models/b"})
 		manager.Kill(ctx)
 		manager.Restart(ctx)
-		Eventually(state(ctx, namespace, "model")).Should(Equal(loaded))
-		Eventually(state(ctx, namespace, "deleted")).Should(Equal(loaded))
+		Eventually(getState(ctx, namespace, "model")).Should(Equal(loadedState))
+		Eventually(getState(ctx, namespace, "deleted")).Should(Equal(loadedState))
 
 		release := loads.blockLoads()
 		createPredictors(ctx, namespace, [2]string{"loading", "models/c"})
 		setPath(ctx, namespace, "model", "models/a2")
-		Eventually(state(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
-		Eventually(state(ctx, namespace, "model")).Should(Equal("available=true Loaded/Loading InProgress"))
+		Eventually(getState(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
+		Eventually(getState(ctx, namespace, "model")).Should(Equal("available=true Loaded/Loading InProgress"))
 		manager.Kill(ctx)
 		deletePredictor(ctx, namespace, "deleted")
 		release()
 		manager.Restart(ctx)
-		Eventually(state(ctx, namespace, "loading")).Should(Equal(loaded))
-		Eventually(state(ctx, namespace, "model")).Should(Equal(loaded))
+		Eventually(getState(ctx, namespace, "loading")).Should(Equal(loadedState))
+		Eventually(getState(ctx, namespace, "model")).Should(Equal(loadedState))
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"loading", "model"}))
 	}, SpecTimeout(specTimeout))
 
@@ -131,8 +131,8 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		const namespace = "all-killed"
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})
-		Eventually(state(ctx, namespace, "good")).Should(Equal(loaded))
-		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
+		Eventually(getState(ctx, namespace, "good")).Should(Equal(loadedState))
+		Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
 		manager.Kill(ctx)
 		Expect(etcd.Kill(ctx)).To(Succeed())
 		stopRoutingLayers(ctx)
@@ -142,7 +142,7 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		startRoutingLayers(ctx)
 		manager.Restart(ctx)
 		for _, name := range []string{"good", "bad", "late"} {
-			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
+			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
 		var p v1alpha1.Predictor
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "bad"}, &p)).To(Succeed())
