@@ -27,22 +27,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// enqueued returns the requests that a handler creates for an object.
-func enqueued(t *testing.T, h handler.EventHandler, o client.Object) []string {
+// requestsFrom returns the requests that a handler enqueues for an object.
+func requestsFrom(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
-	var out []string
+	var requests []string
 	for _, request := range meshtest.Requests(t, h, o) {
-		out = append(out, request.String())
+		requests = append(requests, request.String())
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(requests)
+	return requests
 }
 
-func head(namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
+func newMetadata(namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 }
 
-// managedLabels returns the labels of this component and further ones.
+// managedLabels returns the labels of this component and the given ones.
 func managedLabels(more ...string) map[string]string {
 	labels := map[string]string{names.OperatorLabel: names.OperatorName, names.ComponentLabel: modelmesh.ComponentName}
 	for _, key := range more {
@@ -52,26 +52,26 @@ func managedLabels(more ...string) map[string]string {
 }
 
 func TestObjectsEnqueueTheirNamespace(t *testing.T) {
-	if got := enqueued(t, newControllerBuilder(t, "").shared.Namespaces.Enqueue(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("enqueued: %q, want %q", got, []string{"/team"})
+	if got := requestsFrom(t, newControllerBuilder(t, "").shared.Namespaces.Enqueue(), newMetadata("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
+		t.Errorf("enqueued %q, want %q", got, []string{"/team"})
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
 	for name, want := range map[string][]string{
 		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "another-binding": nil, "team": nil,
 	} {
-		if got := enqueued(t, binding, head("", name, nil)); !slices.Equal(got, want) {
+		if got := requestsFrom(t, binding, newMetadata("", name, nil)); !slices.Equal(got, want) {
 			t.Errorf("%s enqueues %q, want %q", name, got, want)
 		}
 	}
 }
 
 // settingsOf returns a source with the settings of the administrator; "" for none.
-func settingsOf(t *testing.T, text string) *meshsettings.Source {
+func settingsOf(t *testing.T, yaml string) *meshsettings.Source {
 	t.Helper()
 	var existing []runtime.Object
-	if text != "" {
+	if yaml != "" {
 		existing = append(existing, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: meshsettings.ConfigMapName}, Data: map[string]string{meshsettings.ConfigMapKey: text},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: meshsettings.ConfigMapName}, Data: map[string]string{meshsettings.ConfigMapKey: yaml},
 		})
 	}
 	return meshsettings.NewSource(meshsettings.Options{
@@ -80,82 +80,82 @@ func settingsOf(t *testing.T, text string) *meshsettings.Source {
 	})
 }
 
-func newControllerBuilder(t *testing.T, text string) controllerBuilder {
+func newControllerBuilder(t *testing.T, yaml string) controllerBuilder {
 	t.Helper()
-	own, err := modelmesh.NewNamespaces(nil, "own", true)
+	namespaces, err := modelmesh.NewNamespaces(nil, "own", true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return controllerBuilder{shared: &modelmesh.Dependencies{Options: modelmesh.Options{Settings: settingsOf(t, text)}, Namespaces: own}}
+	return controllerBuilder{shared: &modelmesh.Dependencies{Options: modelmesh.Options{Settings: settingsOf(t, yaml)}, Namespaces: namespaces}}
 }
 
-// Only relevant Secrets pass, although the cache holds the metadata of all.
+// Predicates select the relevant Secrets from a cache with the metadata of all Secrets.
 func TestSecretPredicates(t *testing.T) {
 	for name, tc := range map[string]struct {
-		settings         string
-		secret           *metav1.PartialObjectMetadata
-		namespaces, mesh bool
+		settings      string
+		secret        *metav1.PartialObjectMetadata
+		managed, mesh bool
 	}{
-		"the cookie":                            {"", head("team", authproxy.CookieSecret, nil), true, false},
-		"the certificate of the proxy":          {"", head("team", authproxy.TLSSecret, nil), true, false},
-		"storage entries":                       {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
-		"storage entries by another name":       {"storageSecretName: mine", head("team", "mine", nil), true, false},
-		"the usual name then":                   {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
-		"managed object with the previous name": {"storageSecretName: mine", head("team", "former", managedLabels(LabelManaged)), true, false},
-		"foreign object with the label":         {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
-		"the certificate of the mesh":           {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
-		"something else":                        {"tls: {secretName: serving}", head("team", "other", nil), false, false},
-		"invalid settings":                      {"tls: [", head("team", "serving", nil), false, false},
-		"cookie Secret with invalid settings":   {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
+		"cookie Secret":                         {"", newMetadata("team", authproxy.CookieSecret, nil), true, false},
+		"certificate of the proxy":              {"", newMetadata("team", authproxy.TLSSecret, nil), true, false},
+		"storage Secret":                        {"", newMetadata("team", meshsettings.DefaultStorageSecret, nil), true, false},
+		"storage Secret with another name":      {"storageSecretName: custom", newMetadata("team", "custom", nil), true, false},
+		"default name with another name set":    {"storageSecretName: custom", newMetadata("team", meshsettings.DefaultStorageSecret, nil), false, false},
+		"managed Secret with the previous name": {"storageSecretName: custom", newMetadata("team", "previous", managedLabels(LabelManaged)), true, false},
+		"foreign Secret with the label":         {"", newMetadata("team", "previous", map[string]string{LabelManaged: "true"}), false, false},
+		"certificate of the mesh":               {"tls: {secretName: serving}", newMetadata("team", "serving", nil), false, true},
+		"another Secret":                        {"tls: {secretName: serving}", newMetadata("team", "other", nil), false, false},
+		"invalid settings":                      {"tls: [", newMetadata("team", "serving", nil), false, false},
+		"cookie Secret with invalid settings":   {"tls: [", newMetadata("team", authproxy.CookieSecret, nil), true, false},
 	} {
-		w := newControllerBuilder(t, tc.settings)
-		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
-			t.Errorf("%s concerns namespaces: %t, want %t", name, got, tc.namespaces)
+		builder := newControllerBuilder(t, tc.settings)
+		if got := builder.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.managed {
+			t.Errorf("%s: managedSecrets matches: %t, want %t", name, got, tc.managed)
 		}
-		if got := w.meshCertificates().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
-			t.Errorf("%s is of the mesh: %t, want %t", name, got, tc.mesh)
+		if got := builder.meshCertificates().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
+			t.Errorf("%s: meshCertificates matches: %t, want %t", name, got, tc.mesh)
 		}
 	}
 }
 
 func TestSettingsEnqueueNamespaces(t *testing.T) {
 	h := newControllerBuilder(t, "").shared.Namespaces.Enqueue()
-	if got := enqueued(t, h, meshtest.Namespace("team", "")); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("one namespace: %q, want %q", got, []string{"/team"})
+	if got := requestsFrom(t, h, meshtest.Namespace("team", "")); !slices.Equal(got, []string{"/team"}) {
+		t.Errorf("settings of one namespace: %q, want %q", got, []string{"/team"})
 	}
-	if got := enqueued(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {
-		t.Errorf("all that are served: %q, want %q", got, []string{"/own"})
+	if got := requestsFrom(t, h, newMetadata("", "", nil)); !slices.Equal(got, []string{"/own"}) {
+		t.Errorf("settings of all namespaces: %q, want %q", got, []string{"/own"})
 	}
 }
 
-func TestPredicatesByIdentity(t *testing.T) {
+func TestHasName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		predicate predicate.Predicate
 		object    client.Object
 		want      bool
 	}{
-		"object with one of the names": {hasName("a", "b"), head("team", "b", nil), true},
-		"another name":                 {hasName("a", "b"), head("team", "c", nil), false},
-		"no names":                     {hasName(), head("team", "", nil), false},
+		"object with one of the names": {hasName("a", "b"), newMetadata("team", "b", nil), true},
+		"object with another name":     {hasName("a", "b"), newMetadata("team", "c", nil), false},
+		"no names":                     {hasName(), newMetadata("team", "", nil), false},
 	} {
 		for description, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
 			"update": tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.object, ObjectNew: tc.object}),
 		} {
 			if got != tc.want {
-				t.Errorf("%s, %s: got %t, want %t", name, description, got, tc.want)
+				t.Errorf("%s: %s returned %t, want %t", name, description, got, tc.want)
 			}
 		}
 	}
 }
 
-// passesUpdate reports whether an update passes. It requires that creation and deletion always pass.
-func passesUpdate(t *testing.T, p predicate.Predicate, before, after client.Object) bool {
+// passesUpdate reports whether a predicate passes an update. It checks that create and delete events pass.
+func passesUpdate(t *testing.T, p predicate.Predicate, oldObject, newObject client.Object) bool {
 	t.Helper()
-	if !p.Create(event.CreateEvent{Object: after}) || !p.Delete(event.DeleteEvent{Object: before}) {
-		t.Errorf("%T: coming and going always matters", after)
+	if !p.Create(event.CreateEvent{Object: newObject}) || !p.Delete(event.DeleteEvent{Object: oldObject}) {
+		t.Errorf("%T: the predicate dropped a create or delete event", newObject)
 	}
-	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	return p.Update(event.UpdateEvent{ObjectOld: oldObject, ObjectNew: newObject})
 }
 
 func TestInferenceServicePredicates(t *testing.T) {
@@ -167,29 +167,29 @@ func TestInferenceServicePredicates(t *testing.T) {
 		"no change":                  {func(*v1beta1.InferenceService) {}, false},
 		"spec":                       {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
 		"status":                     {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
-		"recreated with another UID": {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
-		"an annotation":              {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
-		"another mode":               {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
-		"no mode":                    {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
-		"deletion begins":            {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
-		"a label":                    {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
-		"a finalizer without an end": {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
+		"recreated object":           {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
+		"annotation":                 {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
+		"deployment mode":            {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
+		"annotations removed":        {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
+		"deletion":                   {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
+		"label":                      {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
+		"finalizer without deletion": {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
 		"finalizer removed from a terminating object": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
 	} {
-		before := inference("digits")
-		before.Generation = 1
-		after := inference("digits")
-		after.Generation = 1
-		tc.change(after)
-		if got := passesUpdate(t, modelmesh.SpecOrAnnotationsChanged(), before, after); got != tc.want {
-			t.Errorf("%s matters: %t, want %t", name, got, tc.want)
+		oldObject := newInferenceService("digits")
+		oldObject.Generation = 1
+		newObject := newInferenceService("digits")
+		newObject.Generation = 1
+		tc.change(newObject)
+		if got := passesUpdate(t, modelmesh.SpecOrAnnotationsChanged(), oldObject, newObject); got != tc.want {
+			t.Errorf("%s: the update passes: %t, want %t", name, got, tc.want)
 		}
 	}
-	ending, ended := inference("digits"), inference("digits")
-	ending.DeletionTimestamp, ended.DeletionTimestamp = &now, &now
-	ending.Finalizers = []string{"a", "b"}
-	ended.Finalizers = []string{"a"}
-	if !modelmesh.SpecOrAnnotationsChanged().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
-		t.Error("the predicate ignored the removal of the last foreign finalizer")
+	oldObject, newObject := newInferenceService("digits"), newInferenceService("digits")
+	oldObject.DeletionTimestamp, newObject.DeletionTimestamp = &now, &now
+	oldObject.Finalizers = []string{"a", "b"}
+	newObject.Finalizers = []string{"a"}
+	if !modelmesh.SpecOrAnnotationsChanged().Update(event.UpdateEvent{ObjectOld: oldObject, ObjectNew: newObject}) {
+		t.Error("the predicate dropped the removal of a finalizer")
 	}
 }
