@@ -21,223 +21,223 @@ import (
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// namespaceModel applies random changes to a namespace and computes the expected objects.
-type namespaceModel struct {
+// randomNamespace applies random changes to a namespace and computes the expected objects. Runtimes have the name of their format.
+type randomNamespace struct {
 	*testEnv
-	rapid *rapid.T
-	// local are ServingRuntimes and shared ClusterServingRuntimes by name; models count Predictors by format.
-	local, shared map[string]*v1alpha1.ServingRuntimeSpec
-	scaled        map[string]bool
-	models        map[string]bool
-	on            bool
-	service       string
+	rapid                                   *rapid.T
+	servingRuntimes, clusterServingRuntimes map[string]*v1alpha1.ServingRuntimeSpec // by name
+	autoscaled                              map[string]bool                         // by name of the runtime
+	hasPredictor                            map[string]bool                         // by format
+	enabled                                 bool
+	serviceName                             string
 }
 
 // formats are the names of runtimes and the formats that they support.
 var formats = []string{"onnx", "sklearn", "xgboost"}
 
-func (j *namespaceModel) write(o client.Object, found bool) {
-	if found {
-		j.must(client.IgnoreAlreadyExists(j.api.Create(j.Context(), o)))
+// setExists creates or deletes an object.
+func (n *randomNamespace) setExists(o client.Object, exists bool) {
+	if exists {
+		n.must(client.IgnoreAlreadyExists(n.api.Create(n.Context(), o)))
 		return
 	}
-	j.must(client.IgnoreNotFound(j.api.Delete(j.Context(), o)))
+	n.must(client.IgnoreNotFound(n.api.Delete(n.Context(), o)))
 }
 
-// localStep creates, updates or deletes a ServingRuntime.
-func (j *namespaceModel) localStep() string {
-	name := rapid.SampledFrom(formats).Draw(j.rapid, "runtime")
-	r := localRuntime(name, name)
-	if _, found := j.local[name]; found {
-		delete(j.local, name)
-		delete(j.scaled, name)
-		j.write(r, false)
-		return "removed runtime " + name
+// changeServingRuntime creates or deletes a ServingRuntime.
+func (n *randomNamespace) changeServingRuntime() string {
+	name := rapid.SampledFrom(formats).Draw(n.rapid, "runtime")
+	r := newServingRuntime(name, name)
+	if _, found := n.servingRuntimes[name]; found {
+		delete(n.servingRuntimes, name)
+		delete(n.autoscaled, name)
+		n.setExists(r, false)
+		return "deleted ServingRuntime " + name
 	}
-	switch rapid.SampledFrom([]string{"plain", "scaled", "disabled", "single", "invalid"}).Draw(j.rapid, "kind") {
-	case "scaled":
+	switch rapid.SampledFrom([]string{"plain", "autoscaled", "disabled", "single-model", "invalid"}).Draw(n.rapid, "kind") {
+	case "autoscaled":
 		r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-		j.scaled[name] = true
+		n.autoscaled[name] = true
 	case "disabled":
 		r.Spec.Disabled = new(true)
-	case "single":
+	case "single-model":
 		r.Spec.MultiModel = nil
 	case "invalid":
 		r.Spec.Containers[0].Name = "puller"
 	}
-	j.local[name] = &r.Spec
-	j.write(r, true)
-	return "added runtime " + name
+	n.servingRuntimes[name] = &r.Spec
+	n.setExists(r, true)
+	return "created ServingRuntime " + name
 }
 
-// sharedStep creates or deletes a ClusterServingRuntime.
-func (j *namespaceModel) sharedStep() string {
-	name := rapid.SampledFrom(formats).Draw(j.rapid, "cluster runtime")
-	r := clusterRuntime(name, name)
-	_, found := j.shared[name]
-	j.write(r, !found)
+// changeClusterServingRuntime creates or deletes a ClusterServingRuntime.
+func (n *randomNamespace) changeClusterServingRuntime() string {
+	name := rapid.SampledFrom(formats).Draw(n.rapid, "cluster runtime")
+	r := newClusterServingRuntime(name, name)
+	_, found := n.clusterServingRuntimes[name]
+	n.setExists(r, !found)
 	if found {
-		delete(j.shared, name)
-		return "removed the cluster's runtime " + name
+		delete(n.clusterServingRuntimes, name)
+		return "deleted ClusterServingRuntime " + name
 	}
-	j.shared[name] = &r.Spec
-	return "added the cluster's runtime " + name
+	n.clusterServingRuntimes[name] = &r.Spec
+	return "created ClusterServingRuntime " + name
 }
 
-func (j *namespaceModel) modelStep() string {
-	format := rapid.SampledFrom(formats).Draw(j.rapid, "format")
-	j.models[format] = !j.models[format]
-	j.write(predictorOf("of-"+format, format), j.models[format])
-	return fmt.Sprintf("model of %s: %v", format, j.models[format])
+func (n *randomNamespace) changePredictor() string {
+	format := rapid.SampledFrom(formats).Draw(n.rapid, "format")
+	n.hasPredictor[format] = !n.hasPredictor[format]
+	n.setExists(newPredictor("of-"+format, format), n.hasPredictor[format])
+	return fmt.Sprintf("Predictor of %s: %t", format, n.hasPredictor[format])
 }
 
-func (j *namespaceModel) labelStep() string {
-	j.on = !j.on
-	n := &corev1.Namespace{}
-	j.get(n, "", "ns")
-	n.Labels[modelmesh.LabelEnabled] = fmt.Sprint(j.on)
-	j.must(j.api.Update(j.Context(), n))
-	return fmt.Sprintf("served: %v", j.on)
+func (n *randomNamespace) changeLabel() string {
+	n.enabled = !n.enabled
+	namespace := &corev1.Namespace{}
+	n.get(namespace, "", "ns")
+	namespace.Labels[modelmesh.LabelEnabled] = fmt.Sprint(n.enabled)
+	n.must(n.api.Update(n.Context(), namespace))
+	return fmt.Sprintf("enabled: %t", n.enabled)
 }
 
-func (j *namespaceModel) settingsStep() string {
-	j.service = rapid.SampledFrom([]string{"modelmesh-serving", "other"}).Draw(j.rapid, "service")
-	j.settings.ServiceName = j.service
-	j.settings.PodsPerRuntime = rapid.Int32Range(1, 3).Draw(j.rapid, "pods")
-	return fmt.Sprintf("settings: %s, %d pods", j.service, j.settings.PodsPerRuntime)
+func (n *randomNamespace) changeSettings() string {
+	n.serviceName = rapid.SampledFrom([]string{"modelmesh-serving", "other"}).Draw(n.rapid, "service")
+	n.settings.ServiceName = n.serviceName
+	n.settings.PodsPerRuntime = rapid.Int32Range(1, 3).Draw(n.rapid, "pods")
+	return fmt.Sprintf("settings: %s, %d pods", n.serviceName, n.settings.PodsPerRuntime)
 }
 
-// failStep rejects writes of a kind during one reconcile.
-func (j *namespaceModel) failStep() string {
-	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(j.rapid, "kind that fails")
-	j.fail = func(verb, k, _ string) error {
+// failWrites fails all writes of a kind during one reconcile.
+func (n *randomNamespace) failWrites() string {
+	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(n.rapid, "failing kind")
+	n.failRequest = func(verb, k, _ string) error {
 		if verb != "get" && k == kind {
-			return errors.New("not now")
+			return errors.New("write failed")
 		}
 		return nil
 	}
-	_, _ = j.Reconcile(j.Context(), modelmesh.RequestFor("ns"))
-	j.fail = nil
+	_, _ = n.Reconcile(n.Context(), modelmesh.RequestFor("ns"))
+	n.failRequest = nil
 	return "writes of " + kind + " failed"
 }
 
 // step applies a random change and describes it.
-func (j *namespaceModel) step() string {
+func (n *randomNamespace) step() string {
 	return rapid.SampledFrom([]func() string{
-		j.localStep, j.localStep, j.sharedStep, j.modelStep, j.labelStep, j.settingsStep, j.failStep,
-		func() string { j.restart(); return "restart" },
-		func() string { j.clock.Step(2 * time.Minute); return "time" },
-	}).Draw(j.rapid, "step")()
+		n.changeServingRuntime, n.changeServingRuntime, n.changeClusterServingRuntime, n.changePredictor, n.changeLabel, n.changeSettings, n.failWrites,
+		func() string { n.restart(); return "operator restart" },
+		func() string { n.clock.Step(2 * time.Minute); return "two minutes" },
+	}).Draw(n.rapid, "step")()
 }
 
-// effective returns the spec of a runtime: a ServingRuntime takes precedence over a ClusterServingRuntime.
-func (j *namespaceModel) effective(name string) *v1alpha1.ServingRuntimeSpec {
-	if spec, found := j.local[name]; found {
+// specOf returns the spec of a runtime: a ServingRuntime takes precedence over a ClusterServingRuntime.
+func (n *randomNamespace) specOf(name string) *v1alpha1.ServingRuntimeSpec {
+	if spec, found := n.servingRuntimes[name]; found {
 		return spec
 	}
-	return j.shared[name]
+	return n.clusterServingRuntimes[name]
 }
 
 // check compares the managed objects with the expected ones.
-func (j *namespaceModel) check() {
+func (n *randomNamespace) check() {
 	want := map[string]bool{}
-	known := false
+	hasRuntimes := false
 	for _, name := range formats {
-		spec := j.effective(name)
-		known = known || spec != nil
-		if spec == nil || !j.on || !pkgmodelmesh.IsEnabled(spec) {
+		spec := n.specOf(name)
+		hasRuntimes = hasRuntimes || spec != nil
+		if spec == nil || !n.enabled || !pkgmodelmesh.IsEnabled(spec) {
 			continue
 		}
 		if spec.Containers[0].Name == "puller" {
-			continue // it was invalid when it came, or stays as it was
+			continue // an invalid runtime has no Deployment, or keeps that of a valid spec
 		}
-		want["Deployment "+j.service+"-"+name] = true
-		if j.scaled[name] && j.models[name] {
-			want["HorizontalPodAutoscaler "+j.service+"-"+name] = true
+		want["Deployment "+n.serviceName+"-"+name] = true
+		if n.autoscaled[name] && n.hasPredictor[name] {
+			want["HorizontalPodAutoscaler "+n.serviceName+"-"+name] = true
 		}
 	}
-	if j.on {
-		want["Service "+j.service] = true
+	if n.enabled {
+		want["Service "+n.serviceName] = true
 	}
-	if j.on && known {
+	if n.enabled && hasRuntimes {
 		want["ConfigMap tc-config"], want["Secret model-serving-etcd"] = true, true
 	}
-	got := j.managedObjects()
-	for _, name := range formats { // grace periods, and invalid runtimes, which keep their Deployment
-		delete(got, "HorizontalPodAutoscaler "+j.service+"-"+name)
-		delete(want, "HorizontalPodAutoscaler "+j.service+"-"+name)
-		if spec := j.effective(name); spec != nil && spec.Containers[0].Name == "puller" && j.on {
-			delete(got, "Deployment "+j.service+"-"+name)
+	got := n.managedObjects()
+	for _, name := range formats { // autoscalers depend on grace periods, and invalid runtimes may have a Deployment
+		delete(got, "HorizontalPodAutoscaler "+n.serviceName+"-"+name)
+		delete(want, "HorizontalPodAutoscaler "+n.serviceName+"-"+name)
+		if spec := n.specOf(name); spec != nil && spec.Containers[0].Name == "puller" && n.enabled {
+			delete(got, "Deployment "+n.serviceName+"-"+name)
 		}
 	}
 	if !maps.Equal(got, want) {
-		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", sortedLines(got), sortedLines(want))
+		n.rapid.Fatalf("objects\n%s\nwant\n%s", sortedLines(got), sortedLines(want))
 	}
 	foreign := &corev1.Service{}
-	if !j.get(foreign, "ns", "theirs") || isManaged(foreign) {
-		j.rapid.Fatalf("a foreign Service is gone or taken over")
+	if !n.get(foreign, "ns", "foreign") || isManaged(foreign) {
+		n.rapid.Fatalf("the foreign Service was deleted or adopted")
 	}
 }
 
 // managedObjects returns the managed objects in ns as kind and name.
-func (j *namespaceModel) managedObjects() map[string]bool {
-	out := map[string]bool{}
+func (n *randomNamespace) managedObjects() map[string]bool {
+	objects := map[string]bool{}
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
 	} {
-		j.must(j.api.List(j.Context(), list, client.InNamespace("ns"), managedLabels()))
+		n.must(n.api.List(n.Context(), list, client.InNamespace("ns"), managedLabels()))
 		switch l := list.(type) {
 		case *appsv1.DeploymentList:
 			for i := range l.Items {
-				out["Deployment "+l.Items[i].Name] = true
+				objects["Deployment "+l.Items[i].Name] = true
 			}
 		case *autoscalingv2.HorizontalPodAutoscalerList:
 			for i := range l.Items {
-				out["HorizontalPodAutoscaler "+l.Items[i].Name] = true
+				objects["HorizontalPodAutoscaler "+l.Items[i].Name] = true
 			}
 		case *corev1.ServiceList:
 			for i := range l.Items {
-				out["Service "+l.Items[i].Name] = true
+				objects["Service "+l.Items[i].Name] = true
 			}
 		case *corev1.ConfigMapList:
 			for i := range l.Items {
-				out["ConfigMap "+l.Items[i].Name] = true
+				objects["ConfigMap "+l.Items[i].Name] = true
 			}
 		case *corev1.SecretList:
 			for i := range l.Items {
-				out["Secret "+l.Items[i].Name] = true
+				objects["Secret "+l.Items[i].Name] = true
 			}
 		}
 	}
-	return out
+	return objects
 }
 
 func sortedLines(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
 
 // [M11] [M16] [M20] After any sequence of changes the expected objects exist, foreign objects are unchanged, and a further reconcile
-// writes nothing.
-func TestRandomNamespaceChangesConverge(t *testing.T) {
+// sends no request.
+func TestRandomChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		j := &namespaceModel{
-			testEnv: newTestEnv(t, &corev1.Service{ObjectMeta: legacyMeta("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
-			local: map[string]*v1alpha1.ServingRuntimeSpec{}, shared: map[string]*v1alpha1.ServingRuntimeSpec{},
-			scaled: map[string]bool{}, models: map[string]bool{}, on: true, service: "modelmesh-serving",
+		n := &randomNamespace{
+			testEnv: newTestEnv(t, &corev1.Service{ObjectMeta: legacyMeta("ns", "foreign", "", resources.LabelService, "foreign")}), rapid: r,
+			servingRuntimes: map[string]*v1alpha1.ServingRuntimeSpec{}, clusterServingRuntimes: map[string]*v1alpha1.ServingRuntimeSpec{},
+			autoscaled: map[string]bool{}, hasPredictor: map[string]bool{}, enabled: true, serviceName: "modelmesh-serving",
 		}
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
-			description := j.step()
+			description := n.step()
 			for range 5 {
-				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
-					r.Fatalf("reconciling after %s failed: %v", description, err)
+				if _, err := n.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
+					r.Fatalf("reconcile after %s: %v", description, err)
 				}
-				if len(j.takeWrites()) == 0 {
+				if len(n.takeWrites()) == 0 {
 					break
 				}
 			}
 			r.Log(description)
-			j.check()
-			j.reads = nil
-			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.takeWrites())+len(j.reads) > 0 {
-				r.Fatalf("after %s: in the steady state the reconciler wrote %q and read %q: %v", description, j.takeWrites(), j.reads, err)
+			n.check()
+			n.reads = nil
+			if _, err := n.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(n.takeWrites())+len(n.reads) > 0 {
+				r.Fatalf("steady state after %s: writes %q, reads %q, error %v", description, n.takeWrites(), n.reads, err)
 			}
 		}
 	})
