@@ -30,26 +30,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// layered is the mesh of one namespace: the fake of the routing layer, over a store in memory. Paths with "bad" fail.
-type layered struct {
+// simulatedMesh is the mesh of one namespace: the fake routing layer with an in-memory store. Loads of paths that contain "bad" fail.
+type simulatedMesh struct {
 	*modelmesh.Layer
 	store *modelmesh.Memory
-	// silent makes calls fail although there are addresses; pods reports whether any pod exists.
-	silent, pods bool
-	// taking is how long a load takes, and loads are those that began, by path.
-	taking time.Duration
-	mu     sync.Mutex
-	loads  map[string]int
+	// unresponsive fails all calls. hasPods is true if a pod is ready.
+	unresponsive, hasPods bool
+	// loadTime is the duration of a load. loads counts the loads by path.
+	loadTime time.Duration
+	mu       sync.Mutex
+	loads    map[string]int
 }
 
 var sklearnPod = modelmesh.Instance{ID: "one", Labels: []string{"mt:a"}}
 
-const journeyConstraints = `{"_default":{"required":["_no_runtime"]},"mt:a":{"required":["mt:a"]},"mt:b":{"required":["mt:b"]}}`
+const typeConstraints = `{"_default":{"required":["_no_runtime"]},"mt:a":{"required":["mt:a"]},"mt:b":{"required":["mt:b"]}}`
 
-// newLayered opens the mesh with one pod, for models of format a.
-func newLayered(t testing.TB, change ...func(*modelmesh.LayerOptions)) *layered {
+// newSimulatedMesh returns a mesh with one pod, for models of format a.
+func newSimulatedMesh(t testing.TB, change ...func(*modelmesh.LayerOptions)) *simulatedMesh {
 	t.Helper()
-	m := &layered{store: &modelmesh.Memory{}, pods: true, taking: time.Second, loads: map[string]int{}}
+	m := &simulatedMesh{store: &modelmesh.Memory{}, hasPods: true, loadTime: time.Second, loads: map[string]int{}}
 	options := modelmesh.LayerOptions{Store: m.store, Loader: m.load, Log: logr.Discard()}
 	for _, c := range change {
 		c(&options)
@@ -58,27 +58,27 @@ func newLayered(t testing.TB, change ...func(*modelmesh.LayerOptions)) *layered 
 	if m.Layer, err = modelmesh.NewLayer(options); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(m.SetConstraints([]byte(journeyConstraints)), m.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod})); err != nil {
+	if err := errors.Join(m.SetConstraints([]byte(typeConstraints)), m.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod})); err != nil {
 		t.Fatal(err)
 	}
-	elapse(time.Second) // until it can be reached
+	elapse(time.Second) // until clients can call the pod
 	return m
 }
 
-// elapse lets time go by, and lets all other goroutines finish what they do at its end: which acts first in a moment is chance.
+// elapse advances the time and waits until all other goroutines are blocked: the order of events at the same time is random.
 func elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func (m *layered) load(ctx context.Context, l modelmesh.Load) error {
+func (m *simulatedMesh) load(ctx context.Context, l modelmesh.Load) error {
 	m.mu.Lock()
 	m.loads[l.Path]++
 	m.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(m.taking):
+	case <-time.After(m.loadTime):
 	}
 	if strings.Contains(l.Path, "bad") {
 		return status.Error(codes.InvalidArgument, "cannot load")
@@ -86,146 +86,146 @@ func (m *layered) load(ctx context.Context, l modelmesh.Load) error {
 	return nil
 }
 
-// loadCount is how many loads of a path began.
-func (m *layered) loadCount(path string) int {
+// loadCount returns the number of loads of a path.
+func (m *simulatedMesh) loadCount(path string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loads[path]
 }
 
-func (m *layered) reachable() error {
+func (m *simulatedMesh) checkReachable() error {
 	switch {
-	case !m.pods:
+	case !m.hasPods:
 		return meshclient.ErrNoAddress
-	case m.silent:
+	case m.unresponsive:
 		return status.Error(codes.Unavailable, "connection refused")
 	default:
 		return nil
 	}
 }
 
-func (m *layered) URLs() (grpc, http string) { return grpcAddress, "" }
+func (m *simulatedMesh) URLs() (grpc, http string) { return grpcAddress, "" }
 
-func (m *layered) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
-	if err := m.reachable(); err != nil {
+func (m *simulatedMesh) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
+	if err := m.checkReachable(); err != nil {
 		return nil, err
 	}
 	return m.Layer.SetVModel(ctx, r)
 }
 
-func (m *layered) DeleteVModel(ctx context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
-	if err := m.reachable(); err != nil {
+func (m *simulatedMesh) DeleteVModel(ctx context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
+	if err := m.checkReachable(); err != nil {
 		return nil, err
 	}
 	return m.Layer.DeleteVModel(ctx, r)
 }
 
-func (m *layered) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
-	if err := m.reachable(); err != nil {
+func (m *simulatedMesh) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
+	if err := m.checkReachable(); err != nil {
 		return nil, err
 	}
 	return m.Layer.GetVModelStatus(ctx, r)
 }
 
-// journey is a test environment with a mesh, a queue and timers, in a time of its own.
-type journey struct {
+// simulation is a test environment with a simulated mesh, a queue and timers.
+type simulation struct {
 	*testEnv
-	mesh   *layered
+	mesh   *simulatedMesh
 	timers map[types.NamespacedName]time.Time
-	// created counts resources, each of which has a uid of its own.
+	// created is the number of created resources, from which their UIDs are derived.
 	created int
 
-	mu        sync.Mutex // the mesh writes at any moment
-	queue     map[types.NamespacedName]bool
-	listening bool
+	mu       sync.Mutex // the mesh writes to etcd concurrently
+	queue    map[types.NamespacedName]bool
+	watching bool // the watch of etcd is connected
 }
 
-func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey {
-	j := &journey{testEnv: newTestEnv(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
-	j.mesh = newLayered(t, change...)
-	j.mesh.store.OnCommit = j.deliverEvents
-	j.modelReconciler.client = func(string) (meshclient.Client, bool) { return j.mesh, true }
-	j.modelReconciler.clock = clock.RealClock{}
-	j.modelReconciler.recorder = events.NewFakeRecorder(10000)
-	return j
+func newSimulation(t *testing.T, change ...func(*modelmesh.LayerOptions)) *simulation {
+	sim := &simulation{testEnv: newTestEnv(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, watching: true}
+	sim.mesh = newSimulatedMesh(t, change...)
+	sim.mesh.store.OnCommit = sim.deliverEvents
+	sim.modelReconciler.client = func(string) (meshclient.Client, bool) { return sim.mesh, true }
+	sim.modelReconciler.clock = clock.RealClock{}
+	sim.modelReconciler.recorder = events.NewFakeRecorder(10000)
+	return sim
 }
 
-// deliverEvents delivers the values as events of the stream.
-func (j *journey) deliverEvents(values map[string][]byte) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// deliverEvents enqueues the models of etcd keys, as the etcd watcher does.
+func (sim *simulation) deliverEvents(values map[string][]byte) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	for key := range values {
 		name, found := strings.CutPrefix(key, "vmodels/")
-		if id, is := strings.CutPrefix(key, "registry/"); is {
+		if id, isRegistry := strings.CutPrefix(key, "registry/"); isRegistry {
 			name, _, found = strings.Cut(id, "__")
 		}
-		if found && j.listening {
-			j.enqueueName(name)
+		if found && sim.watching {
+			sim.enqueueName(name)
 		}
 	}
 }
 
-// enqueueName queues a model by its name: those of InferenceServices begin with s.
-func (j *journey) enqueueName(name string) {
+// enqueueName enqueues a model by its name. The names of InferenceServices start with s.
+func (sim *simulation) enqueueName(name string) {
 	source := "ksp"
 	if strings.HasPrefix(name, "s") {
 		source = "isvc"
 	}
 	key := modelKey(source, types.NamespacedName{Namespace: "ns", Name: name})
-	j.states.markDirty(key)
-	j.queue[key] = true
+	sim.states.markDirty(key)
+	sim.queue[key] = true
 }
 
-func (j *journey) enqueue(keys ...types.NamespacedName) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (sim *simulation) enqueue(keys ...types.NamespacedName) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	for _, key := range keys {
-		j.queue[key] = true
+		sim.queue[key] = true
 	}
 }
 
-// run lets time go by.
-func (j *journey) run(t testing.TB, d time.Duration) {
+// run reconciles due models for the given time.
+func (sim *simulation) run(t testing.TB, d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); elapse(50 * time.Millisecond) {
-		for j.reconcile(t) {
+		for sim.reconcile(t) {
 		}
 	}
 }
 
-// startManager starts a manager: it has no state, reconciles every resource, and lists the models of the mesh.
-func (j *journey) startManager(t testing.TB) {
-	j.states.entries, j.breakers.byNamespace = map[types.NamespacedName]modelState{}, nil
-	clear(j.timers)
-	j.enqueue(j.resources(t)...)
-	j.relist(t)
+// restartOperator deletes all states, enqueues every resource and lists the models of the mesh.
+func (sim *simulation) restartOperator(t testing.TB) {
+	sim.states.entries, sim.breakers.byNamespace = map[types.NamespacedName]modelState{}, nil
+	clear(sim.timers)
+	sim.enqueue(sim.resources(t)...)
+	sim.relist(t)
 }
 
-// relist reports a new listing of etcd, as the watcher does after a connection.
-func (j *journey) relist(t testing.TB) {
-	all, err := j.mesh.store.List(context.Background())
+// relist connects the watch of etcd and delivers all keys, as the etcd watcher does.
+func (sim *simulation) relist(t testing.TB) {
+	all, err := sim.mesh.store.List(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.mu.Lock()
-	j.listening = true
-	j.mu.Unlock()
-	j.deliverEvents(all)
-	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are emitted too
-		for _, key := range j.states.keysOfSource(source) {
-			j.states.markDirty(key)
-			j.enqueue(key)
+	sim.mu.Lock()
+	sim.watching = true
+	sim.mu.Unlock()
+	sim.deliverEvents(all)
+	for _, source := range []string{"ksp", "isvc"} { // deleted keys cause events too
+		for _, key := range sim.states.keysOfSource(source) {
+			sim.states.markDirty(key)
+			sim.enqueue(key)
 		}
 	}
 }
 
-func (j *journey) resources(t testing.TB) []types.NamespacedName {
+func (sim *simulation) resources(t testing.TB) []types.NamespacedName {
 	var keys []types.NamespacedName
 	var predictors v1alpha1.PredictorList
 	var services v1beta1.InferenceServiceList
-	if err := j.client.List(context.Background(), &predictors); err != nil {
+	if err := sim.client.List(context.Background(), &predictors); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.client.List(context.Background(), &services); err != nil {
+	if err := sim.client.List(context.Background(), &services); err != nil {
 		t.Fatal(err)
 	}
 	for i := range predictors.Items {
@@ -237,45 +237,45 @@ func (j *journey) resources(t testing.TB) []types.NamespacedName {
 	return keys
 }
 
-// reconcile looks at one model of the queue.
-func (j *journey) reconcile(t testing.TB) bool {
-	j.mu.Lock()
-	for key, due := range j.timers {
+// reconcile reconciles the first model of the queue. It returns false if the queue is empty.
+func (sim *simulation) reconcile(t testing.TB) bool {
+	sim.mu.Lock()
+	for key, due := range sim.timers {
 		if !time.Now().Before(due) {
-			delete(j.timers, key)
-			j.queue[key] = true
+			delete(sim.timers, key)
+			sim.queue[key] = true
 		}
 	}
-	waiting := slices.SortedFunc(maps.Keys(j.queue), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	if len(waiting) > 0 {
-		delete(j.queue, waiting[0])
+	keys := slices.SortedFunc(maps.Keys(sim.queue), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	if len(keys) > 0 {
+		delete(sim.queue, keys[0])
 	}
-	j.mu.Unlock()
-	if len(waiting) == 0 {
+	sim.mu.Unlock()
+	if len(keys) == 0 {
 		return false
 	}
-	key := waiting[0]
-	result, err := j.Reconcile(context.Background(), requestOf(key))
+	key := keys[0]
+	result, err := sim.Reconcile(context.Background(), requestFor(key))
 	if err != nil {
 		t.Fatalf("%s: unexpected error: %v", key, err)
 	}
 	synctest.Wait()
-	delete(j.timers, key)
+	delete(sim.timers, key)
 	if result.RequeueAfter > 0 {
-		j.timers[key] = time.Now().Add(result.RequeueAfter)
+		sim.timers[key] = time.Now().Add(result.RequeueAfter)
 	}
 	return true
 }
 
-// edit creates, changes or deletes the resource of a name, and queues it as its watch would.
-func (j *journey) edit(t testing.TB, name, format, path string, deleted bool) {
+// edit creates, updates or deletes the resource of a model, and enqueues the model.
+func (sim *simulation) edit(t testing.TB, name, format, path string, deleted bool) {
 	key, object := modelKey("ksp", types.NamespacedName{Namespace: "ns", Name: name}), client.Object(&v1alpha1.Predictor{})
 	if strings.HasPrefix(name, "s") {
 		key, object = modelKey("isvc", types.NamespacedName{Namespace: "ns", Name: name}), &v1beta1.InferenceService{}
 	}
-	j.enqueue(key)
-	_, at := splitKey(key)
-	exists := j.client.Get(context.Background(), at, object) == nil
+	sim.enqueue(key)
+	_, objectKey := splitKey(key)
+	exists := sim.client.Get(context.Background(), objectKey, object) == nil
 	object.SetName(name)
 	object.SetNamespace("ns")
 	var err error
@@ -283,7 +283,7 @@ func (j *journey) edit(t testing.TB, name, format, path string, deleted bool) {
 	case *v1alpha1.Predictor:
 		o.Spec = v1alpha1.PredictorSpec{ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Path: &path}}
 		if !exists {
-			o.Status = predictor().Status
+			o.Status = newPredictor().Status
 		}
 	case *v1beta1.InferenceService:
 		o.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
@@ -293,165 +293,166 @@ func (j *journey) edit(t testing.TB, name, format, path string, deleted bool) {
 	}
 	switch {
 	case deleted && exists:
-		err = j.client.Delete(context.Background(), object)
+		err = sim.client.Delete(context.Background(), object)
 	case deleted:
 	case exists:
-		err = j.client.Update(context.Background(), object)
+		err = sim.client.Update(context.Background(), object)
 	default:
-		j.created++
+		sim.created++
 		object.SetResourceVersion("")
-		object.SetUID(types.UID(strconv.Itoa(j.created)))
-		err = j.client.Create(context.Background(), object)
+		object.SetUID(types.UID(strconv.Itoa(sim.created)))
+		err = sim.client.Create(context.Background(), object)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// After any sequence of events of resources, mesh, etcd and manager, and once all of them work, each model has its expected
-// status, the mesh has no other models, and there are no more calls or writes.
+// After any sequence of changes and faults of resources, mesh, etcd and operator, when all faults have ended, each model has the
+// expected status, the mesh has no other models, and the operator sends no more requests.
 func TestStatusConvergesAfterRandomEvents(t *testing.T) {
-	kinds := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "settle", "pods", "silence", "deaf", "hear", "restart", "later"})
-	step := rapid.Custom(func(rt *rapid.T) journeyStep {
-		return journeyStep{
-			kind: kinds.Draw(rt, "step"), name: rapid.SampledFrom([]string{"p1", "p2", "s1"}).Draw(rt, "name"),
+	actions := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "two seconds", "pods", "mesh", "disconnect etcd", "relist etcd", "restart", "five seconds"})
+	step := rapid.Custom(func(rt *rapid.T) simulationStep {
+		return simulationStep{
+			action: actions.Draw(rt, "step"), name: rapid.SampledFrom([]string{"p1", "p2", "s1"}).Draw(rt, "name"),
 			path: rapid.SampledFrom([]string{"good", "better", "bad"}).Draw(rt, "path"),
 		}
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(step, 1, 25).Draw(rt, "steps")
 		var problem error
-		onJourney(t, func(t *testing.T, j *journey) {
-			wanted := map[string]string{}
+		simulate(t, func(t *testing.T, sim *simulation) {
+			want := map[string]string{}
 			for _, s := range steps {
-				j.step(t, s, wanted)
+				sim.step(t, s, want)
 			}
-			j.endFaults(t)
-			problem = j.check(t, wanted)
+			sim.endFaults(t)
+			problem = sim.check(t, want)
 		})
 		if problem != nil {
-			rt.Fatal(problem) // out here, where rapid looks for the fewest steps
+			rt.Fatal(problem) // outside of the bubble, so that rapid can reduce the steps
 		}
 	})
 }
 
-type journeyStep struct{ kind, name, path string }
+type simulationStep struct{ action, name, path string }
 
-func (j *journey) step(t testing.TB, s journeyStep, wanted map[string]string) {
-	switch s.kind {
+func (sim *simulation) step(t testing.TB, s simulationStep, want map[string]string) {
+	switch s.action {
 	case "edit":
-		wanted[s.name] = s.path
-		j.edit(t, s.name, "a", s.path, false)
+		want[s.name] = s.path
+		sim.edit(t, s.name, "a", s.path, false)
 	case "delete":
-		delete(wanted, s.name)
-		j.edit(t, s.name, "a", "", true)
+		delete(want, s.name)
+		sim.edit(t, s.name, "a", "", true)
 	case "reconcile":
-		j.reconcile(t)
-	case "settle":
+		sim.reconcile(t)
+	case "two seconds":
 		elapse(2 * time.Second)
 	case "pods":
-		j.switchPods(t)
-	case "silence":
-		j.mesh.silent = !j.mesh.silent
-	case "deaf":
-		j.mu.Lock()
-		j.listening = false
-		j.mu.Unlock()
-	case "hear":
-		j.relist(t)
+		sim.togglePods(t)
+	case "mesh":
+		sim.mesh.unresponsive = !sim.mesh.unresponsive
+	case "disconnect etcd":
+		sim.mu.Lock()
+		sim.watching = false
+		sim.mu.Unlock()
+	case "relist etcd":
+		sim.relist(t)
 	case "restart":
-		j.startManager(t)
-	case "later":
+		sim.restartOperator(t)
+	case "five seconds":
 		elapse(5 * time.Second)
 	}
 }
 
-// switchPods lets the pod come or go.
-func (j *journey) switchPods(t testing.TB) {
+// togglePods starts or stops the pod.
+func (sim *simulation) togglePods(t testing.TB) {
 	var running []modelmesh.Instance
-	if !j.mesh.pods {
+	if !sim.mesh.hasPods {
 		running = append(running, sklearnPod)
 	}
-	if err := j.mesh.SetInstances(context.Background(), running); err != nil {
+	if err := sim.mesh.SetInstances(context.Background(), running); err != nil {
 		t.Fatal(err)
 	}
 	elapse(time.Second)
-	j.mesh.pods = !j.mesh.pods
-	j.onEndpointsChanged()
+	sim.mesh.hasPods = !sim.mesh.hasPods
+	sim.onEndpointsChanged()
 }
 
-// onEndpointsChanged is the callback of the pool when addresses are added or removed.
-func (j *journey) onEndpointsChanged() {
-	j.breakers.reset("ns")
-	j.enqueue(j.states.markPodsChanged("ns")...)
+// onEndpointsChanged does the same as eventSource.onEndpointsChanged.
+func (sim *simulation) onEndpointsChanged() {
+	sim.breakers.reset("ns")
+	sim.enqueue(sim.states.markPodsChanged("ns")...)
 }
 
-// endFaults ends all faults and waits until nothing happens.
-func (j *journey) endFaults(t testing.TB) {
-	j.mesh.silent = false
-	if !j.mesh.pods {
-		j.switchPods(t)
+// endFaults ends all faults and waits until no call is scheduled.
+func (sim *simulation) endFaults(t testing.TB) {
+	sim.mesh.unresponsive = false
+	if !sim.mesh.hasPods {
+		sim.togglePods(t)
 	}
-	j.relist(t)
-	tended := false
+	sim.relist(t)
+	waited := false
 	for range 500 {
-		j.run(t, 5*time.Second)
+		sim.run(t, 5*time.Second)
 		switch {
-		case len(j.timers) > 0:
-		case tended:
+		case len(sim.timers) > 0:
+		case waited:
 			return
 		default:
-			elapse(8 * time.Minute) // a target that had no pod for a moment is loaded in the next round of the mesh
-			tended = true
+			elapse(8 * time.Minute) // a target without a pod is loaded in the next round of the mesh
+			waited = true
 		}
 	}
-	t.Fatalf("the queue does not become empty: %v", j.timers)
+	t.Fatalf("calls are still scheduled: %v", sim.timers)
 }
 
-func (j *journey) check(t testing.TB, wanted map[string]string) error {
-	all, err := j.mesh.store.List(context.Background())
+// check compares the vmodels of the mesh and the status of each model with the wanted paths by name.
+func (sim *simulation) check(t testing.TB, want map[string]string) error {
+	all, err := sim.mesh.store.List(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var has []string
+	var vmodels []string
 	for key := range all {
-		if name, is := strings.CutPrefix(key, "vmodels/"); is {
-			has = append(has, name)
+		if name, isVModel := strings.CutPrefix(key, "vmodels/"); isVModel {
+			vmodels = append(vmodels, name)
 		}
 	}
-	slices.Sort(has)
-	if want := slices.Sorted(maps.Keys(wanted)); !slices.Equal(has, want) {
-		return fmt.Errorf("the mesh has %q, want %q", has, want)
+	slices.Sort(vmodels)
+	if names := slices.Sorted(maps.Keys(want)); !slices.Equal(vmodels, names) {
+		return fmt.Errorf("vmodels %q, want %q", vmodels, names)
 	}
-	for name, path := range wanted {
-		s := j.statusOf(t, name)
+	for name, path := range want {
+		s := sim.statusOf(t, name)
 		served := s.ActiveModelState == v1alpha1.Loaded || s.ActiveModelState == v1alpha1.Standby
 		switch {
 		case path != "bad":
 			if !s.Available || !served || s.TransitionStatus != v1alpha1.UpToDate || s.LastFailureInfo != nil {
-				return fmt.Errorf("%s: got status %+v, want it loaded and up to date", name, s)
+				return fmt.Errorf("%s: status %+v, want it loaded and up to date", name, s)
 			}
 		case s.TransitionStatus == v1alpha1.UpToDate:
 			if s.Available || s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo == nil {
-				return fmt.Errorf("%s, failed: %+v", name, s)
+				return fmt.Errorf("%s: status %+v, want FailedToLoad", name, s)
 			}
 		case s.TransitionStatus != v1alpha1.BlockedByFailedLoad || s.TargetModelState != v1alpha1.FailedToLoad:
-			return fmt.Errorf("%s, blocked: %+v", name, s)
+			return fmt.Errorf("%s: status %+v, want BlockedByFailedLoad", name, s)
 		}
 	}
 	return nil
 }
 
-func (j *journey) statusOf(t testing.TB, name string) v1alpha1.PredictorStatus {
-	at := types.NamespacedName{Namespace: "ns", Name: name}
+func (sim *simulation) statusOf(t testing.TB, name string) v1alpha1.PredictorStatus {
+	key := types.NamespacedName{Namespace: "ns", Name: name}
 	s, p := &v1beta1.InferenceService{}, &v1alpha1.Predictor{}
 	if strings.HasPrefix(name, "s") {
-		if err := j.client.Get(context.Background(), at, s); err != nil {
+		if err := sim.client.Get(context.Background(), key, s); err != nil {
 			t.Fatal(err)
 		}
 		return toPredictorStatus(&s.Status)
 	}
-	if err := j.client.Get(context.Background(), at, p); err != nil {
+	if err := sim.client.Get(context.Background(), key, p); err != nil {
 		t.Fatal(err)
 	}
 	return p.Status
