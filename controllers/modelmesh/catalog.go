@@ -28,12 +28,12 @@ type Catalog struct {
 	Causes Findings[Cause]
 }
 
-// Runtime is a ServingRuntime or ClusterServingRuntime in the view of one namespace.
+// Runtime is a ServingRuntime or ClusterServingRuntime that is available in a namespace.
 type Runtime struct {
 	// Object is shared with the cache and must not be changed.
 	Object client.Object
 	Spec   *v1alpha1.ServingRuntimeSpec
-	// Malformed describes the part of the spec that could not be decoded; empty if there is none.
+	// Malformed describes the field of the spec that could not be decoded, if any.
 	Malformed string
 }
 
@@ -83,7 +83,7 @@ func (c *Catalog) HasSupportingRuntime(ctx context.Context, namespace, label str
 	return len(names) > 0, err
 }
 
-// supportingRuntimes returns the names of the enabled runtimes of a namespace that support models with the given label, in no order.
+// supportingRuntimes returns the names, unsorted, of the enabled runtimes of a namespace that support models with the given label.
 func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label string) (names []string, err error) {
 	enabled, err := c.Namespaces.Enabled(ctx, namespace)
 	if err != nil || !enabled {
@@ -105,8 +105,8 @@ func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label strin
 	return names, nil
 }
 
-// Models returns the models of a namespace: its Predictors and the InferenceServices of ModelMesh. It skips an InferenceService that
-// cannot be converted: it needs no runtime.
+// Models returns the models of a namespace: its Predictors and the InferenceServices of ModelMesh. Models skips an InferenceService that
+// cannot be converted, because it needs no runtime.
 func (c *Catalog) Models(ctx context.Context, namespace string) ([]pkgmodelmesh.Model, error) {
 	var models []pkgmodelmesh.Model
 	predictors := &v1alpha1.PredictorList{}

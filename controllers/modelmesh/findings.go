@@ -32,7 +32,7 @@ func (f *Findings[V]) Set(namespace string, byName map[string]V) {
 	}
 }
 
-// Forget removes a namespace that is not enabled any more.
+// Forget removes the findings of a namespace.
 func (f *Findings[V]) Forget(namespace string) { f.byNamespace.Delete(namespace) }
 
 // Cause is the reason why a runtime has no serving pod.
@@ -44,7 +44,7 @@ type Cause struct {
 }
 
 // Cause returns the reason why no runtime of a namespace serves models with the given label. It is empty if one of them has no problem,
-// and Invalid only if all of them are. known is false until the namespace was reconciled.
+// and Invalid only if all of them are invalid. known is false until the namespace has been reconciled.
 func (c *Catalog) Cause(ctx context.Context, namespace, label string) (cause Cause, known bool, err error) {
 	causes, known := c.Causes.byNamespace.Get(namespace)
 	if len(causes) == 0 {

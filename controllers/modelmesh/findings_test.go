@@ -8,37 +8,37 @@ import (
 
 // Listeners are called when the findings of a namespace change.
 func TestFindings(t *testing.T) {
-	lacks := func(name string) []reference.Missing {
+	missingSecret := func(name string) []reference.Missing {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
 	}
-	var r Findings[[]reference.Missing]
-	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is started
+	var findings Findings[[]reference.Missing]
+	findings.Set("early", map[string][]reference.Missing{"m": missingSecret("s")}) // before the models controller subscribes
 	changes := 0
-	r.Subscribe(t.Context(), func(string) { changes++ })
+	findings.Subscribe(t.Context(), func(string) { changes++ })
 	for _, step := range []struct {
 		missing map[string][]reference.Missing
 		want    int
 	}{
 		{nil, 1}, // the namespace is set for the first time
 		{nil, 0},
-		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, 1},
-		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, 0},
-		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("other")}, 1},
-		{map[string][]reference.Missing{"b": lacks("other")}, 1},
+		{map[string][]reference.Missing{"a": missingSecret("s"), "b": missingSecret("s")}, 1},
+		{map[string][]reference.Missing{"a": missingSecret("s"), "b": missingSecret("s")}, 0},
+		{map[string][]reference.Missing{"a": missingSecret("s"), "b": missingSecret("other")}, 1},
+		{map[string][]reference.Missing{"b": missingSecret("other")}, 1},
 		{nil, 1},
 	} {
 		changes = 0
-		if r.Set("ns", step.missing); changes != step.want {
+		if findings.Set("ns", step.missing); changes != step.want {
 			t.Errorf("%v: called %d times, want %d", step.missing, changes, step.want)
 		}
-		if got, known := r.Get("ns", "b"); !known || len(got) != len(step.missing["b"]) {
-			t.Errorf("b lacks %v", got)
+		if got, known := findings.Get("ns", "b"); !known || len(got) != len(step.missing["b"]) {
+			t.Errorf("%v: Get(ns, b) = %v, %t", step.missing, got, known)
 		}
 	}
-	if got, known := r.Get("early", "m"); !known || len(got) != 1 {
-		t.Errorf("m lacks %v", got)
+	if got, known := findings.Get("early", "m"); !known || len(got) != 1 {
+		t.Errorf("Get(early, m) = %v, %t, want the finding set before Subscribe", got, known)
 	}
-	if got, known := r.Get("never", "m"); known || len(got) > 0 {
-		t.Errorf("unexpected references of a namespace that was never read: %v", got)
+	if got, known := findings.Get("never", "m"); known || len(got) > 0 {
+		t.Errorf("Get(never, m) = %v, %t, want no findings", got, known)
 	}
 }

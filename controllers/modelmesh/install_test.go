@@ -44,22 +44,22 @@ func TestSingleNamespaceInstallationSetsOperatorDeployment(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == "NAMESPACE_SCOPE" && v.Value == "true" }) {
-		t.Errorf("no scope in %v", env)
+		t.Errorf("NAMESPACE_SCOPE is not true in %v", env)
 	}
 	if !slices.ContainsFunc(env, func(v corev1.EnvVar) bool {
 		return v.Name == "POD_NAME" && v.ValueFrom != nil && v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.name"
 	}) {
-		t.Errorf("no name of the pod in %v", env)
+		t.Errorf("POD_NAME is not set from metadata.name in %v", env)
 	}
 }
 
 func readManifest(t *testing.T, path string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(text, into); err != nil {
+	if err := yaml.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -85,7 +85,7 @@ func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.Part
 	return metadata, err
 }
 
-// NewCache adds a cache of the objects that match a label selector, or "" for all, in the namespaces that can be enabled to the manager.
+// NewCache adds to the manager a cache of objects in the namespaces that can be enabled. An empty label selects all objects.
 func (n *Namespaces) NewCache(mgr ctrl.Manager, label string, transform toolscache.TransformFunc) (cache.Cache, error) {
 	options := cache.Options{DefaultTransform: transform}
 	if n.SingleNamespace() {
@@ -170,13 +170,13 @@ func stripNamespace(in any) (any, error) {
 	return in, nil
 }
 
-// Enqueue returns a handler that enqueues the namespace of an object, also if it is not enabled, so that managed objects are deleted there. It
-// enqueues a Namespace itself, and all enabled namespaces for any other cluster-scoped object.
+// Enqueue returns a handler that enqueues the namespace of an object. A namespace that is not enabled is enqueued too, because its managed
+// objects must be deleted. A cluster-scoped object other than a Namespace enqueues all enabled namespaces.
 func (n *Namespaces) Enqueue() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(n.requestsFor)
 }
 
-// EnqueueEnabled is Enqueue without objects in other namespaces, which may hold thousands of them.
+// EnqueueEnabled is like Enqueue, but ignores objects in namespaces that are not enabled: there can be thousands of them.
 func (n *Namespaces) EnqueueEnabled() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		if enabled, err := n.Enabled(ctx, o.GetNamespace()); o.GetNamespace() != "" && err == nil && !enabled {
@@ -197,7 +197,7 @@ func (n *Namespaces) requestsFor(ctx context.Context, o client.Object) []reconci
 	return []reconcile.Request{RequestFor(name)}
 }
 
-// Requests returns the requests for all enabled namespaces. It logs an error.
+// Requests returns the requests for all enabled namespaces. It logs errors.
 func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	list, err := n.List(ctx)
 	if err != nil {
@@ -210,12 +210,12 @@ func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	return requests
 }
 
-// CreatedOrDeleted drops updates, except those that show another UID.
+// CreatedOrDeleted drops updates, except those with a changed UID, which show that the object was recreated.
 func CreatedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }
 
-// SpecOrAnnotationsChanged admits changes of the spec and of annotations, which hold settings of the kinds of KServe, and of the finalizers of a
+// SpecOrAnnotationsChanged admits changes of the spec, of the annotations, which contain settings of KServe, and of the finalizers of a
 // terminating object. It drops status updates, which are frequent.
 func SpecOrAnnotationsChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -22,36 +22,36 @@ import (
 
 // The label enables a namespace; the operator's namespace is enabled without it.
 func TestNamespaceEnabledByLabel(t *testing.T) {
-	going := meshtest.Namespace("going", "true")
-	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
+	terminating := meshtest.Namespace("terminating", "true")
+	terminating.Finalizers, terminating.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
 	all := []client.Object{
-		meshtest.Namespace("yes", "true"), meshtest.Namespace("no", "false"), meshtest.Namespace("odd", "True"), meshtest.Namespace("plain", ""), going,
+		meshtest.Namespace("yes", "true"), meshtest.Namespace("no", "false"), meshtest.Namespace("capitalized", "True"), meshtest.Namespace("unlabelled", ""), terminating,
 	}
 	for name, tc := range map[string]struct {
-		own  *corev1.Namespace
-		want []string
+		operatorNamespace *corev1.Namespace
+		want              []string
 	}{
-		"the manager's own without a label": {meshtest.Namespace("own", ""), []string{"own", "yes"}},
-		"with the label":                    {meshtest.Namespace("own", "true"), []string{"own", "yes"}},
-		"with another value":                {meshtest.Namespace("own", "false"), []string{"yes"}},
+		"operator namespace without the label": {meshtest.Namespace("own", ""), []string{"own", "yes"}},
+		"operator namespace with the label":    {meshtest.Namespace("own", "true"), []string{"own", "yes"}},
+		"operator namespace with false":        {meshtest.Namespace("own", "false"), []string{"yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.own)...)}}
+			n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.operatorNamespace)...)}}
 			got, err := n.List(t.Context())
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v, want %v", got, err, tc.want)
 			}
-			for _, namespace := range []string{"yes", "no", "odd", "plain", "going", "own", "absent"} {
-				on, err := n.Enabled(t.Context(), namespace)
-				if err != nil || on != slices.Contains(tc.want, namespace) {
-					t.Errorf("%s: Enabled returned %v, error %v", namespace, on, err)
+			for _, namespace := range []string{"yes", "no", "capitalized", "unlabelled", "terminating", "own", "absent"} {
+				enabled, err := n.Enabled(t.Context(), namespace)
+				if err != nil || enabled != slices.Contains(tc.want, namespace) {
+					t.Errorf("%s: Enabled returned %v, error %v", namespace, enabled, err)
 				}
 			}
-			if all := n.Requests(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
-				t.Errorf("Requests returned %v, want the enabled namespaces", all)
+			if requests := n.Requests(t.Context()); len(requests) != len(tc.want) || requests[0].Name != tc.want[0] || requests[0].Namespace != "" {
+				t.Errorf("Requests returned %v, want the enabled namespaces", requests)
 			}
 			if _, watched := n.Source(nil); !watched || n.SingleNamespace() {
-				t.Error("the namespaces are not watched")
+				t.Error("namespaces are not watched")
 			}
 		})
 	}
@@ -65,11 +65,11 @@ func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	}
 	list, err := n.List(t.Context())
 	if err != nil || !slices.Equal(list, []string{"own"}) {
-		t.Errorf("unexpected list %v, error %v", list, err)
+		t.Errorf("List returned %v, error %v, want only the operator's namespace", list, err)
 	}
 	for name, want := range map[string]bool{"own": true, "other": false} {
-		if on, err := n.Enabled(t.Context(), name); err != nil || on != want {
-			t.Errorf("%s: Enabled returned %v, error %v", name, on, err)
+		if enabled, err := n.Enabled(t.Context(), name); err != nil || enabled != want {
+			t.Errorf("%s: Enabled returned %v, error %v", name, enabled, err)
 		}
 	}
 	if _, watched := n.Source(nil); watched || !n.SingleNamespace() {
@@ -77,21 +77,21 @@ func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	}
 }
 
-// [M11] A namespace that cannot be read does not count as disabled.
+// [M11] An error of the cache is returned; the namespace is not reported as disabled.
 func TestEnabledReturnsReadErrors(t *testing.T) {
-	broken := errors.New("no cache")
+	readErr := errors.New("cache is unavailable")
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return broken
+			return readErr
 		},
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return readErr },
 	})
 	n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: reader}}
-	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
+	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, readErr) {
+		t.Errorf("Enabled returned error %v, want %v", err, readErr)
 	}
-	if _, err := n.List(t.Context()); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
+	if _, err := n.List(t.Context()); !errors.Is(err, readErr) {
+		t.Errorf("List returned error %v, want %v", err, readErr)
 	}
 }
 
@@ -113,31 +113,31 @@ func TestStripNamespace(t *testing.T) {
 // A namespace without the label is read from the API server; the operator's namespace only once.
 func TestGetMetadata(t *testing.T) {
 	reads := 0
-	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(meshtest.Namespace("own", "")).Build(), interceptor.Funcs{
+	apiServer := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(meshtest.Namespace("own", "")).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			reads++
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	n := &Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
+	n := &Namespaces{OperatorNamespace: "own", APIReader: apiServer, Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
 	for _, c := range []struct {
 		name, uid string
 		reads     int
-	}{{"labelled", "uid-of-labelled", 0}, {"own", "uid-of-own", 1}, {"own", "uid-of-own", 0}, {"gone", "", 1}} {
+	}{{"labelled", "uid-of-labelled", 0}, {"own", "uid-of-own", 1}, {"own", "uid-of-own", 0}, {"absent", "", 1}} {
 		reads = 0
-		head, err := n.GetMetadata(t.Context(), c.name)
-		if err != nil || (head == nil) != (c.uid == "") || head != nil && string(head.UID) != c.uid || reads != c.reads {
-			t.Errorf("%s: %+v after %d reads, error %v", c.name, head, reads, err)
+		metadata, err := n.GetMetadata(t.Context(), c.name)
+		if err != nil || (metadata == nil) != (c.uid == "") || metadata != nil && string(metadata.UID) != c.uid || reads != c.reads {
+			t.Errorf("%s: %+v after %d reads, error %v", c.name, metadata, reads, err)
 		}
 	}
-	n.Cache = meshtest.Cache{Reader: brokenReader{}}
+	n.Cache = meshtest.Cache{Reader: failingReader{}}
 	if _, err := n.GetMetadata(t.Context(), "own"); err == nil {
-		t.Error("want the error of the cache returned")
+		t.Error("GetMetadata returned no error, want that of the cache")
 	}
 }
 
-type brokenReader struct{ client.Reader }
+type failingReader struct{ client.Reader }
 
-func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errors.New("no memory")
+func (failingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("cache is unavailable")
 }

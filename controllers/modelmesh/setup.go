@@ -40,7 +40,7 @@ func LegacyAnnotations() []string {
 // PredictorKind is the API that the component requires. All other APIs of KServe are optional.
 var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"}
 
-// RBAC for cluster-scoped kinds, and for the optional kinds of KServe and Prometheus, which are watched in all namespaces. The right to
+// RBAC for cluster-scoped kinds, and for the optional kinds of KServe and Prometheus, which are watched in all namespaces. The permission to
 // update finalizers is needed to set blockOwnerDeletion. RBAC for child objects is in package runtimes.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=list;watch
@@ -56,7 +56,7 @@ type Options struct {
 	Clock  clock.Clock
 	// Applier applies as FieldOwner and takes over the fields of LegacyManagers.
 	Applier *apply.Applier
-	// Settings are those of all namespaces. The program adds the Source to the manager.
+	// Settings provides the settings of each namespace. The caller adds it to the manager.
 	Settings       *meshsettings.Source
 	Subcontrollers []Subcontroller
 }
@@ -68,7 +68,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	endpointSlices, err := namespaces.NewCache(mgr, pkgmodelmesh.LabelService, nil) // they have the labels of their Service
+	endpointSlices, err := namespaces.NewCache(mgr, pkgmodelmesh.LabelService, nil) // EndpointSlices have the labels of their Service
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ type Dependencies struct {
 // Subcontroller registers a group of controllers. ctx is cancelled when the component stops.
 type Subcontroller func(ctx context.Context, mgr ctrl.Manager, shared *Dependencies) error
 
-// MinNonZero returns the shorter of two requeue delays, of which 0 means none.
+// MinNonZero returns the shorter of two requeue delays. 0 means no requeue.
 func MinNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

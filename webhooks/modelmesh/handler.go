@@ -75,15 +75,15 @@ func allowed(warnings []string) admission.Response {
 	return pkgadmission.AddWarnings(admission.Allowed(""), warnings)
 }
 
-// newWarnings returns the warnings that do not apply to the stored runtime too.
+// newWarnings returns the warnings that do not also apply to the stored runtime.
 func (v *validator) newWarnings(ctx context.Context, namespace string, current, old *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
-	texts := pkgmodelmesh.Warnings(&current.Spec, types)
+	warnings := pkgmodelmesh.Warnings(&current.Spec, types)
 	if !pkgmodelmesh.IsMultiModel(&old.Spec) {
-		return texts
+		return warnings
 	}
 	oldWarnings := pkgmodelmesh.Warnings(&old.Spec, types)
-	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(oldWarnings, text) })
+	return slices.DeleteFunc(warnings, func(warning string) bool { return slices.Contains(oldWarnings, warning) })
 }
 
 // decodeRuntime decodes a runtime of either scope.
@@ -113,7 +113,7 @@ const ValidatePath = "/validate-serving-modelmesh-io-v1alpha1-servingruntime"
 const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 
 // Register adds the webhook to the server of the manager. While the component is disabled, it only checks the permissions of the author and
-// warns.
+// returns a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, serverTypes ServerTypes) {
 	handler := guards.Wrap(disabledHandler.Unless(enabled, &validator{serverTypes}), v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), referencesOfObject)
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
@@ -124,30 +124,30 @@ func referencesOfObject(rules pkgadmission.Rules, raw []byte, namespace string) 
 	if err != nil || !pkgmodelmesh.IsMultiModel(&r.Spec) { // the operator creates pods only for multi-model runtimes
 		return pkgadmission.References{}, err
 	}
-	u := References(rules, &r.Spec, namespace)
-	if at := field.NewPath("metadata", "annotations"); r.Annotations[pkgmodelmesh.AnnotationRoute] == pkgmodelmesh.Enabled {
-		u.Add(pkgadmission.RuntimeAnnotation, pkgmodelmesh.AnnotationRoute, at.Key(pkgmodelmesh.AnnotationRoute))
+	references := References(rules, &r.Spec, namespace)
+	if path := field.NewPath("metadata", "annotations"); r.Annotations[pkgmodelmesh.AnnotationRoute] == pkgmodelmesh.Enabled {
+		references.Add(pkgadmission.RuntimeAnnotation, pkgmodelmesh.AnnotationRoute, path.Key(pkgmodelmesh.AnnotationRoute))
 		if r.Annotations[pkgmodelmesh.AnnotationAuth] != pkgmodelmesh.Enabled { // models are published without authentication
-			u.Add(pkgadmission.RuntimeAnnotation, pkgmodelmesh.AnnotationRoute+" without "+pkgmodelmesh.AnnotationAuth, at.Key(pkgmodelmesh.AnnotationAuth))
+			references.Add(pkgadmission.RuntimeAnnotation, pkgmodelmesh.AnnotationRoute+" without "+pkgmodelmesh.AnnotationAuth, path.Key(pkgmodelmesh.AnnotationAuth))
 		}
 	}
-	return u, nil
+	return references, nil
 }
 
 // References returns the references in the spec of a runtime for ModelMesh. The namespace is empty for a ClusterServingRuntime, which runs
-// in all served namespaces.
+// in all enabled namespaces.
 func References(rules pkgadmission.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) pkgadmission.References {
 	path := field.NewPath("spec")
 	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets, ResourceClaims: spec.ResourceClaims}
-	u := pkgadmission.References{Namespace: namespace}
-	u.AddPod(pod, path)
-	u.AddMetadata(pkgadmission.Label, spec.Labels, path.Child("labels"))
-	u.AddMetadata(pkgadmission.Annotation, spec.Annotations, path.Child("annotations"))
+	references := pkgadmission.References{Namespace: namespace}
+	references.AddPod(pod, path)
+	references.AddMetadata(pkgadmission.Label, spec.Labels, path.Child("labels"))
+	references.AddMetadata(pkgadmission.Annotation, spec.Annotations, path.Child("annotations"))
 	if adapter := spec.BuiltInAdapter; adapter != nil && len(adapter.Env) > 0 {
-		at := path.Child("builtInAdapter", "env")
-		u.AddReferences(adapter.Env, at)
-		u.AddContent(pkgadmission.Container, "adapter", adapter.Env, at)
+		envPath := path.Child("builtInAdapter", "env")
+		references.AddReferences(adapter.Env, envPath)
+		references.AddContent(pkgadmission.Container, "adapter", adapter.Env, envPath)
 	}
-	u.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.Labels, Annotations: spec.Annotations}, pod, path)
-	return u
+	references.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.Labels, Annotations: spec.Annotations}, pod, path)
+	return references
 }

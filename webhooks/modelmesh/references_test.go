@@ -11,56 +11,56 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// A ResourceClaim referenced by name requires the permission to use it, as in other pods.
+// A reference to a ResourceClaim requires permission for the claim, as in other pods.
 func TestResourceClaimsRequirePermission(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub"}
-	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	denyAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	u, err := referencesOfObject(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
+	references, err := referencesOfObject(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
 	if err != nil {
 		t.Fatal(err)
 	}
-	judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, pkgadmission.References{})
-	if err != nil || len(judgement.Errors) != 1 || judgement.Errors[0].Field != "spec.resourceClaims[0]" {
-		t.Errorf("unexpected judgement.Errors %v, error %v", judgement.Errors, err)
+	result, err := rules.Review(t.Context(), denyAll, authenticationv1.UserInfo{Username: "u"}, references, pkgadmission.References{})
+	if err != nil || len(result.Errors) != 1 || result.Errors[0].Field != "spec.resourceClaims[0]" {
+		t.Errorf("errors %v, error %v, want one error for spec.resourceClaims[0]", result.Errors, err)
 	}
 }
 
-// Publishing models, or removing authentication, requires the permission to create pods. Ending a publication does not.
+// Publishing models and disabling authentication require permission to create pods. Ending a publication does not.
 func TestPublicationRequiresPermission(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub"}
-	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	denyAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	uses := func(annotations string) pkgadmission.References {
-		u, err := referencesOfObject(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
+	referencesFor := func(annotations string) pkgadmission.References {
+		references, err := referencesOfObject(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return u
+		return references
 	}
-	const route, guarded = `{"enable-route":"true"}`, `{"enable-route":"true","enable-auth":"true"}`
+	const route, routeWithAuth = `{"enable-route":"true"}`, `{"enable-route":"true","enable-auth":"true"}`
 	for _, tc := range []struct {
-		before, now string
-		refused     []string
+		oldAnnotations, annotations string
+		want                        []string
 	}{
 		{"{}", "{}", nil},
 		{"{}", `{"enable-auth":"true"}`, nil},
-		{"{}", guarded, []string{"metadata.annotations[enable-route]"}},
+		{"{}", routeWithAuth, []string{"metadata.annotations[enable-route]"}},
 		{"{}", route, []string{"metadata.annotations[enable-route]", "metadata.annotations[enable-auth]"}},
-		{guarded, route, []string{"metadata.annotations[enable-auth]"}},
-		{guarded, `{"enable-route":"true","enable-auth":"True"}`, []string{"metadata.annotations[enable-auth]"}},
-		{route, guarded, nil},
-		{guarded, "{}", nil},
+		{routeWithAuth, route, []string{"metadata.annotations[enable-auth]"}},
+		{routeWithAuth, `{"enable-route":"true","enable-auth":"True"}`, []string{"metadata.annotations[enable-auth]"}},
+		{route, routeWithAuth, nil},
+		{routeWithAuth, "{}", nil},
 	} {
-		judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, uses(tc.now), uses(tc.before))
+		result, err := rules.Review(t.Context(), denyAll, authenticationv1.UserInfo{Username: "u"}, referencesFor(tc.annotations), referencesFor(tc.oldAnnotations))
 		var fields []string
-		for _, one := range judgement.Errors {
-			fields = append(fields, one.Field)
+		for _, fieldError := range result.Errors {
+			fields = append(fields, fieldError.Field)
 		}
-		if err != nil || !slices.Equal(fields, tc.refused) {
-			t.Errorf("%s to %s: %v %v", tc.before, tc.now, judgement.Errors, err)
+		if err != nil || !slices.Equal(fields, tc.want) {
+			t.Errorf("%s to %s: errors %v, error %v, want errors for %q", tc.oldAnnotations, tc.annotations, result.Errors, err, tc.want)
 		}
 	}
 }

@@ -21,8 +21,8 @@ type violation struct {
 	message string
 }
 
-// validateEncoding returns a value that other clients cannot decode, or nil. One such object breaks their lists of all runtimes, so it is
-// denied for runtimes of KServe too.
+// validateEncoding returns a value that other clients cannot decode, or nil. Such a value makes their lists of all runtimes fail, so it is
+// denied in single-model runtimes too.
 func validateEncoding(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation {
 	if malformed != "" {
 		return &violation{"spec", malformed + ": correct the value"}
@@ -43,14 +43,14 @@ func validateAutoscaling(annotations map[string]string, spec *v1alpha1.ServingRu
 	case found && class != pkgmodelmesh.AutoscalerHPA && class != pkgmodelmesh.AutoscalerNone:
 		return annotationViolation(pkgmodelmesh.AnnotationAutoscalerClass, "["+class+"] is not a supported autoscaler class type.\n")
 	}
-	scaled := class == pkgmodelmesh.AutoscalerHPA
-	if metric, found := annotations[pkgmodelmesh.AnnotationMetric]; scaled && found && metric != pkgmodelmesh.MetricCPU && metric != pkgmodelmesh.MetricMemory {
+	isAutoscaled := class == pkgmodelmesh.AutoscalerHPA
+	if metric, found := annotations[pkgmodelmesh.AnnotationMetric]; isAutoscaled && found && metric != pkgmodelmesh.MetricCPU && metric != pkgmodelmesh.MetricMemory {
 		return annotationViolation(pkgmodelmesh.AnnotationMetric, "["+metric+"] is not a supported metric.\n")
 	}
 	if target, err := parseInt32(annotations, pkgmodelmesh.AnnotationTarget, 1); err != nil || target < 1 || target > 100 {
 		return annotationViolation(pkgmodelmesh.AnnotationTarget, "The target utilization percentage should be a [1-100] integer.")
 	}
-	if !scaled {
+	if !isAutoscaled {
 		return nil
 	}
 	if spec.Replicas != nil && *spec.Replicas != unsetReplicas {
@@ -84,9 +84,9 @@ func annotationViolation(annotation, message string) *violation {
 
 // parseInt32 returns an annotation as a 32-bit integer, or the default if it is not set.
 func parseInt32(annotations map[string]string, key string, defaultValue int64) (int64, error) {
-	text, found := annotations[key]
+	value, found := annotations[key]
 	if !found {
 		return defaultValue, nil
 	}
-	return strconv.ParseInt(text, 10, 32)
+	return strconv.ParseInt(value, 10, 32)
 }

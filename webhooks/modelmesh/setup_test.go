@@ -34,7 +34,7 @@ func TestRegisterServesWebhookWhileDisabled(t *testing.T) {
 			return true, nil
 		}
 		Register(m, enabled, pkgadmission.Guards{Access: allowAll}, adapters)
-		review := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":` + keda + `}}`
+		review := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":` + kedaRuntime + `}}`
 		r := httptest.NewRequest(http.MethodPost, "/validate-serving-modelmesh-io-v1alpha1-servingruntime", strings.NewReader(review))
 		r.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()

@@ -1,5 +1,5 @@
 // Package authproxy builds the sidecar that authenticates requests to the REST API of ModelMesh: the OAuth proxy of OpenShift if the
-// platform has OAuth, else kube-rbac-proxy. Its functions depend on settings and platform only.
+// platform has OAuth, otherwise kube-rbac-proxy. Its functions depend only on the settings and the served APIs.
 package authproxy
 
 import (
@@ -22,7 +22,7 @@ const (
 	// Port is the TLS port of the sidecar, and PortName its name in pod and Service.
 	Port     = 8443
 	PortName = "https"
-	// HealthPort is the probe port of kube-rbac-proxy. Its default is the management port of OpenVINO.
+	// HealthPort is the probe port of kube-rbac-proxy, whose default is already the management port of OpenVINO.
 	HealthPort = 8444
 	// DefaultServiceAccount is the service account of runtime pods if the settings name none.
 	DefaultServiceAccount = "modelmesh-serving-sa"
@@ -68,8 +68,8 @@ func Decide(s meshsettings.Settings, namespace string, apis capability.Set) *Pro
 	return p
 }
 
-// ServiceAccountName returns the service account of runtime pods: that of the settings, else [DefaultServiceAccount] on OpenShift or
-// with a sidecar, else "" for the default one.
+// ServiceAccountName returns the service account of runtime pods: the one in the settings, or [DefaultServiceAccount] on OpenShift and
+// with a sidecar. Otherwise it returns "", the default service account.
 func ServiceAccountName(s meshsettings.Settings, apis capability.Set) string {
 	if s.ServiceAccountName == "" && (apis.OpenShift() || Decide(s, "", apis) != nil) {
 		return DefaultServiceAccount
@@ -104,7 +104,7 @@ func (p *Proxy) Rules() map[string]string {
 	return rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: p.namespace})
 }
 
-// ServiceAnnotations returns the annotations of the Service by which the platform issues TLSSecret.
+// ServiceAnnotations returns the annotations of the Service that request TLSSecret from the platform.
 func (p *Proxy) ServiceAnnotations() map[string]string {
 	if !p.hasServiceCA {
 		return nil
@@ -118,8 +118,8 @@ func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
 		WithAppProtocol(resources.ProtocolHTTPS)
 }
 
-// HostAliases returns the aliases that resolve the DNS name of the mesh certificate to the pod itself, so that the sidecar can verify the
-// certificate.
+// HostAliases returns aliases that resolve the DNS name in the mesh certificate to the pod itself: the sidecar verifies the certificate with
+// that name.
 func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
 	if !p.settings.TLS.Enabled() {
 		return nil

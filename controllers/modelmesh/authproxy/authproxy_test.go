@@ -44,56 +44,56 @@ func tls(auth string) func(*meshsettings.Settings) {
 // sidecarPod returns a pod spec with the fields of the sidecar.
 func sidecarPod(t *testing.T, p *Proxy) corev1.PodSpec {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"containers": []any{p.Container()}, "volumes": p.Volumes(), "hostAliases": p.HostAliases()})
+	data, err := json.Marshal(map[string]any{"containers": []any{p.Container()}, "volumes": p.Volumes(), "hostAliases": p.HostAliases()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var spec corev1.PodSpec
-	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+	if err := yaml.UnmarshalStrict(data, &spec); err != nil {
 		t.Fatal(err)
 	}
 	return spec
 }
 
 func TestDecide(t *testing.T) {
-	none := func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }
+	noREST := func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }
 	for name, c := range map[string]struct {
-		wishes    meshsettings.Settings
-		served    capability.Set
-		container string
-		upstream  string
-		signed    bool // the platform makes the certificate
+		settings     meshsettings.Settings
+		served       capability.Set
+		container    string
+		upstream     string
+		hasServiceCA bool
 	}{
 		"OpenShift":                             {newSettings(), openShift, "oauth-proxy", "http://localhost:8008", true},
 		"another port":                          {newSettings(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
 		"OpenShift without OAuth":               {newSettings(), openShiftWithoutOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
 		"Kubernetes":                            {newSettings(), plain, "", "", false},
-		"Kubernetes, requested":                 {newSettings(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
+		"Kubernetes, proxy enabled":             {newSettings(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
 		"OpenShift, proxy disabled":             {newSettings(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
 		"only Routes served":                    {newSettings(), capability.NewSet(capability.Route), "", "", false},
-		"no REST proxy":                         {newSettings(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
+		"no REST proxy":                         {newSettings(noREST, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
 		"TLS":                                   {newSettings(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
 		"TLS with optional client certificates": {newSettings(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
-		"TLS that demands a certificate of clients":   {newSettings(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
-		"client certificates without TLS mean little": {newSettings(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
+		"TLS with required client certificates": {newSettings(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
+		"client certificates without TLS":       {newSettings(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(c.wishes, "ns", c.served)
+			p := Decide(c.settings, "ns", c.served)
 			if (p == nil) != (c.container == "") {
-				t.Fatalf("got %+v, want container %q", p, c.container)
+				t.Fatalf("proxy %+v, want container %q", p, c.container)
 			}
 			if p == nil {
 				return
 			}
 			got := sidecarPod(t, p).Containers[0]
 			if got.Name != c.container || !slices.Contains(got.Args, "--upstream="+c.upstream) {
-				t.Errorf("container %s with %q", got.Name, got.Args)
+				t.Errorf("container %s with arguments %q, want %s with upstream %s", got.Name, got.Args, c.container, c.upstream)
 			}
-			if p.NeedsCertificate() == c.signed || (len(p.ServiceAnnotations()) > 0) != c.signed {
-				t.Errorf("needs a certificate of ours: %t, annotations %v", p.NeedsCertificate(), p.ServiceAnnotations())
+			if p.NeedsCertificate() == c.hasServiceCA || (len(p.ServiceAnnotations()) > 0) != c.hasServiceCA {
+				t.Errorf("NeedsCertificate returned %t, annotations %v", p.NeedsCertificate(), p.ServiceAnnotations())
 			}
 			if p.NeedsCookieSecret() != (c.container == "oauth-proxy") || p.NeedsRules() == p.NeedsCookieSecret() {
-				t.Errorf("cookie %t, rules %t", p.NeedsCookieSecret(), p.NeedsRules())
+				t.Errorf("NeedsCookieSecret returned %t, NeedsRules %t", p.NeedsCookieSecret(), p.NeedsRules())
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestOAuthContainer(t *testing.T) {
 	}
 	env := c.Env[0].ValueFrom.SecretKeyRef
 	if c.Env[0].Name != "OAUTH2_PROXY_COOKIE_SECRET" || env.Name != CookieSecret || env.Key != "cookie_secret" {
-		t.Errorf("cookie from %+v", c.Env[0])
+		t.Errorf("environment variable %+v, want the cookie key", c.Env[0])
 	}
 	if diff := cmp.Diff([]corev1.ContainerPort{{Name: "https", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}}, c.Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
@@ -148,13 +148,13 @@ func TestOAuthContainer(t *testing.T) {
 		t.Errorf("mounts (-want +got):\n%s", diff)
 	}
 	if len(spec.HostAliases) > 0 {
-		t.Errorf("aliases %v without TLS", spec.HostAliases)
+		t.Errorf("host aliases %v without TLS, want none", spec.HostAliases)
 	}
 }
 
-// [O3] The sidecar uses port and TLS of the REST proxy, and verifies its certificate.
+// [O3] The sidecar uses the port and TLS of the REST proxy, and verifies the certificate of the mesh.
 func TestSidecarUpstreamTLS(t *testing.T) {
-	mounts := func(c corev1.Container) bool {
+	mountsMeshTLS := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
 			return m.Name == "tls-certs" && m.MountPath == "/opt/kserve/mmesh/tls" && m.ReadOnly
 		})
@@ -165,7 +165,7 @@ func TestSidecarUpstreamTLS(t *testing.T) {
 	}{
 		"OAuth":           {Decide(newSettings(tls("")), "ns", openShift), []string{"--upstream-ca=/opt/kserve/mmesh/tls/tls.crt"}},
 		"kube-rbac-proxy": {Decide(newSettings(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain), []string{"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt"}},
-		"with a client certificate": {Decide(newSettings(tls("require")), "ns", openShift), []string{
+		"client certificate": {Decide(newSettings(tls("require")), "ns", openShift), []string{
 			"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt", "--upstream-client-cert-file=/opt/kserve/mmesh/tls/tls.crt",
 			"--upstream-client-key-file=/opt/kserve/mmesh/tls/tls.key",
 		}},
@@ -175,20 +175,20 @@ func TestSidecarUpstreamTLS(t *testing.T) {
 			got := spec.Containers[0]
 			for _, arg := range c.args {
 				if !slices.Contains(got.Args, arg) {
-					t.Errorf("%q lacks %s", got.Args, arg)
+					t.Errorf("arguments %q lack %s", got.Args, arg)
 				}
 			}
-			if !mounts(got) {
-				t.Errorf("mounts %v", got.VolumeMounts)
+			if !mountsMeshTLS(got) {
+				t.Errorf("mounts %v, want the certificate of the mesh", got.VolumeMounts)
 			}
 			want := []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: []string{"modelmesh-serving.ns"}}}
 			if diff := cmp.Diff(want, spec.HostAliases); diff != "" {
-				t.Errorf("aliases (-want +got):\n%s", diff)
+				t.Errorf("host aliases (-want +got):\n%s", diff)
 			}
 		})
 	}
 	if got := sidecarPod(t, Decide(newSettings(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
-		t.Errorf("a client certificate is demanded where it is optional: %q", got.Args)
+		t.Errorf("arguments %q contain a client certificate, although it is optional", got.Args)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestRBACContainer(t *testing.T) {
 	}
 	for _, m := range c.VolumeMounts {
 		if !slices.Contains(names, m.Name) {
-			t.Errorf("mount of %s, which is no volume", m.Name)
+			t.Errorf("mount of volume %s, which does not exist", m.Name)
 		}
 	}
 	rules := p.Rules()
@@ -245,7 +245,7 @@ func TestServicePort(t *testing.T) {
 	}
 }
 
-// With any set of served APIs, the certificate of the sidecar is issued by a controller.
+// Either the platform or the operator issues the certificate of the sidecar, for any set of served APIs.
 func TestCertificateHasIssuer(t *testing.T) {
 	kinds := []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup}
 	for mask := range 1 << len(kinds) {
@@ -259,10 +259,10 @@ func TestCertificateHasIssuer(t *testing.T) {
 		for _, m := range []string{meshsettings.AuthProxyAuto, meshsettings.AuthProxyAlways, meshsettings.AuthProxyNever, ""} {
 			p := Decide(newSettings(mode(m)), "ns", set)
 			if p != nil && p.NeedsCertificate() == set.OpenShift() {
-				t.Errorf("%s, mode %q: needs a certificate of ours: %t", set, m, p.NeedsCertificate())
+				t.Errorf("%s, mode %q: NeedsCertificate returned %t", set, m, p.NeedsCertificate())
 			}
 			if p != nil && m == meshsettings.AuthProxyNever || p == nil && m == meshsettings.AuthProxyAlways {
-				t.Errorf("%s, mode %q: %+v", set, m, p)
+				t.Errorf("%s, mode %q: proxy %+v", set, m, p)
 			}
 		}
 	}

@@ -33,11 +33,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// ErrNoAddress is returned when no pod of the Service is ready. The Pool notifies its listeners when that changes.
+// ErrNoAddress is returned when no pod of the Service is ready. The Pool notifies its listeners when a pod becomes ready.
 var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 
 // Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has the gRPC
-// status of the answer (status.Code). The client of a namespace is replaced when its target changes: get it again for each use.
+// status of the response. The client of a namespace is replaced when its target changes: get it again for each use.
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)

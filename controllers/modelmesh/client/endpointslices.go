@@ -61,21 +61,21 @@ func SetupEndpointSliceController(mgr ctrl.Manager, name string, endpointSlices 
 // ReadyAddresses returns the sorted, unique addresses of the ready endpoints of a Service with the given port. It returns IPv6 addresses only
 // if there are no IPv4 ones, because each pod must be called once.
 func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
-	found := map[discoveryv1.AddressType][]string{}
+	byType := map[discoveryv1.AddressType][]string{}
 	for _, slice := range endpoints {
 		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {
 			if len(endpoint.Addresses) > 0 && ptr.Deref(endpoint.Conditions.Ready, true) { // nil means ready
-				found[slice.AddressType] = append(found[slice.AddressType], net.JoinHostPort(endpoint.Addresses[0], port))
+				byType[slice.AddressType] = append(byType[slice.AddressType], net.JoinHostPort(endpoint.Addresses[0], port))
 			}
 		}
 	}
-	out := found[discoveryv1.AddressTypeIPv4]
-	if len(out) == 0 {
-		out = found[discoveryv1.AddressTypeIPv6]
+	addresses := byType[discoveryv1.AddressTypeIPv4]
+	if len(addresses) == 0 {
+		addresses = byType[discoveryv1.AddressTypeIPv6]
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
 }

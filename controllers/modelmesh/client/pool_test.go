@@ -18,13 +18,13 @@ import (
 
 func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
-// [M27] The resolver determines whether there is an address, not the text of an error.
+// [M27] ErrNoAddress depends on the addresses of the resolver, not on the text of an error.
 func TestNoCallWithoutReadyAddress(t *testing.T) {
 	p, notified := newPool(t)
-	r := &routing{}
-	port, _ := serve(t, "127.0.0.1:0", r, nil)
+	mesh := &fakeMesh{}
+	port, _ := serve(t, "127.0.0.1:0", mesh, nil)
 	if c, found := p.Client("fraud"); found {
-		t.Fatalf("client %v of a namespace that was never requested", c)
+		t.Fatalf("client %v before Ensure", c)
 	}
 	must(t, p.Ensure("fraud", target(port)))
 	c := clientOf(t, p, "fraud")
@@ -34,21 +34,21 @@ func TestNoCallWithoutReadyAddress(t *testing.T) {
 	if _, err := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{VModelId: "digits"}); !errors.Is(err, ErrNoAddress) {
 		t.Fatalf("error %v, want ErrNoAddress", err)
 	}
-	if r.calls() != 0 {
-		t.Errorf("%d calls reached the server", r.calls())
+	if mesh.calls() != 0 {
+		t.Errorf("%d calls reached the server", mesh.calls())
 	}
 
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	response, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1"})
 	if err != nil || response.GetTargetModelId() != "digits__ksp-1" {
-		t.Fatalf("answer %v, %v", response, err)
+		t.Fatalf("response %v, error %v", response, err)
 	}
 	if _, err := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{VModelId: "digits"}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{VModelId: "digits", Owner: "isvc"})
 	if err != nil || state.GetActiveModelId() != "digits" || state.GetOwner() != "isvc" {
-		t.Fatalf("answer %v, %v", state, err)
+		t.Fatalf("status %v, error %v", state, err)
 	}
 
 	p.SetEndpointSlices(fraud, nil)
@@ -56,17 +56,17 @@ func TestNoCallWithoutReadyAddress(t *testing.T) {
 		t.Fatalf("error %v, want ErrNoAddress", err)
 	}
 	if got := notified(); !slices.Equal(got, []string{"fraud", "fraud", "fraud"}) {
-		t.Errorf("notified of %v, want the client, its address, and its loss", got)
+		t.Errorf("notifications %v, want one each for the new client, its first address and the deletion of that address", got)
 	}
 }
 
 func TestPodsDeletedDuringCall(t *testing.T) {
 	p, _ := newPool(t)
-	r := &routing{respond: func(context.Context) error {
+	mesh := &fakeMesh{respond: func(context.Context) error {
 		p.SetEndpointSlices(fraud, nil)
-		return status.Error(codes.Unavailable, "going")
+		return status.Error(codes.Unavailable, "shutting down")
 	}}
-	port, _ := serve(t, "127.0.0.1:0", r, nil)
+	port, _ := serve(t, "127.0.0.1:0", mesh, nil)
 	must(t, p.Ensure("fraud", target(port)))
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	if _, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{}); !errors.Is(err, ErrNoAddress) {
@@ -74,10 +74,10 @@ func TestPodsDeletedDuringCall(t *testing.T) {
 	}
 }
 
-func TestErrorsKeepTheirStatus(t *testing.T) {
+func TestErrorsKeepStatusCode(t *testing.T) {
 	for _, code := range []codes.Code{codes.AlreadyExists, codes.FailedPrecondition, codes.Unavailable, codes.Internal} {
 		p, _ := newPool(t)
-		port, _ := serve(t, "127.0.0.1:0", &routing{respond: func(context.Context) error { return status.Error(code, "so it is") }}, nil)
+		port, _ := serve(t, "127.0.0.1:0", &fakeMesh{respond: func(context.Context) error { return status.Error(code, "test") }}, nil)
 		must(t, p.Ensure("fraud", target(port)))
 		p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 		_, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{})
@@ -87,169 +87,169 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 	}
 }
 
-// [M21] Every call has a timeout, getVModelStatus too.
+// [M21] Every call has a timeout, including getVModelStatus.
 func TestEveryCallHasTimeout(t *testing.T) {
 	p, _ := newPool(t)
-	r := &routing{respond: func(ctx context.Context) error {
+	mesh := &fakeMesh{respond: func(ctx context.Context) error {
 		deadline, found := ctx.Deadline()
-		if left := time.Until(deadline); !found || left > callTimeout {
-			return status.Errorf(codes.Internal, "a limit of %v", left)
+		if remaining := time.Until(deadline); !found || remaining > callTimeout {
+			return status.Errorf(codes.Internal, "timeout %v", remaining)
 		}
 		return nil
 	}}
-	port, _ := serve(t, "127.0.0.1:0", r, nil)
+	port, _ := serve(t, "127.0.0.1:0", mesh, nil)
 	must(t, p.Ensure("fraud", target(port)))
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	c := clientOf(t, p, "fraud")
-	_, set := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{})
-	_, deleted := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{})
-	_, asked := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
-	if err := errors.Join(set, deleted, asked); err != nil {
+	_, setErr := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{})
+	_, deleteErr := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{})
+	_, getErr := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
+	if err := errors.Join(setErr, deleteErr, getErr); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestBalancesCallsOverPods(t *testing.T) {
 	p, _ := newPool(t)
-	one, two := &routing{}, &routing{}
-	port, _ := serve(t, "127.0.0.1:0", one, nil)
-	_, stop := serve(t, fmt.Sprintf("127.0.0.2:%d", port), two, nil)
+	first, second := &fakeMesh{}, &fakeMesh{}
+	port, _ := serve(t, "127.0.0.1:0", first, nil)
+	_, stop := serve(t, fmt.Sprintf("127.0.0.2:%d", port), second, nil)
 	must(t, p.Ensure("fraud", target(port)))
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1", "127.0.0.2"))
 	c := clientOf(t, p, "fraud")
-	ask := func() error {
+	getStatus := func() error {
 		_, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
 		return err
 	}
-	eventually(t, "both pods were asked", func() error {
-		must(t, ask())
-		if one.calls() == 0 || two.calls() == 0 {
-			return fmt.Errorf("%d and %d calls", one.calls(), two.calls())
+	eventually(t, "both pods are called", func() error {
+		must(t, getStatus())
+		if first.calls() == 0 || second.calls() == 0 {
+			return fmt.Errorf("%d and %d calls", first.calls(), second.calls())
 		}
 		return nil
 	})
 
 	stop()
-	eventually(t, "the other pod answers alone", func() error { return errors.Join(ask(), ask(), ask()) })
+	eventually(t, "only the first pod is called", func() error { return errors.Join(getStatus(), getStatus(), getStatus()) })
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.2"))
-	again := &routing{}
-	serve(t, fmt.Sprintf("127.0.0.2:%d", port), again, nil)
-	eventually(t, "the pod that came back is called again, without a notification", ask)
-	if again.calls() == 0 {
-		t.Error("the server with the address did not get the calls")
+	restarted := &fakeMesh{}
+	serve(t, fmt.Sprintf("127.0.0.2:%d", port), restarted, nil)
+	eventually(t, "the restarted pod is called", getStatus)
+	if restarted.calls() == 0 {
+		t.Error("the restarted pod received no call")
 	}
 }
 
-// [modelmesh-91] M31: pods that require a client certificate receive that of the namespace, also after a rotation.
-func TestTLSOfANamespace(t *testing.T) {
+// [modelmesh-91] M31: the client presents the certificate of the namespace, and the new one after a rotation.
+func TestMutualTLS(t *testing.T) {
 	p, notified := newPool(t)
-	pair := pairOf(t, "modelmesh-serving.fraud")
-	port, stop := serve(t, "127.0.0.1:0", &routing{}, mutual(t, pair))
+	pair := newKeyPair(t, "modelmesh-serving.fraud")
+	port, stop := serve(t, "127.0.0.1:0", &fakeMesh{}, mutualTLS(t, pair))
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
-	ask := func() error {
+	getStatus := func() error {
 		_, err := clientOf(t, p, "fraud").GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
 		return err
 	}
-	secured := target(port)
-	secured.TLS = pair
-	must(t, p.Ensure("fraud", secured))
-	must(t, ask())
+	withTLS := target(port)
+	withTLS.TLS = pair
+	must(t, p.Ensure("fraud", withTLS))
+	must(t, getStatus())
 
-	broken := secured
-	broken.TLS = &KeyPair{Secret: "mesh-tls", Certificate: []byte("no"), Key: []byte("no")}
-	if err := p.Ensure("fraud", broken); err == nil {
-		t.Fatal("an invalid key pair was not rejected")
+	invalid := withTLS
+	invalid.TLS = &KeyPair{Secret: "mesh-tls", Certificate: []byte("no"), Key: []byte("no")}
+	if err := p.Ensure("fraud", invalid); err == nil {
+		t.Fatal("Ensure accepted an invalid key pair")
 	}
-	must(t, ask()) // the previous client is kept
+	must(t, getStatus()) // the previous client is kept
 
 	stop()
-	rotated := pairOf(t, "modelmesh-serving.fraud")
-	serve(t, loopback(port), &routing{}, mutual(t, rotated))
+	rotated := newKeyPair(t, "modelmesh-serving.fraud")
+	serve(t, loopback(port), &fakeMesh{}, mutualTLS(t, rotated))
 	eventually(t, "the old certificate is no longer trusted", func() error {
-		if err := ask(); status.Code(err) != codes.Unavailable || errors.Is(err, ErrNoAddress) {
+		if err := getStatus(); status.Code(err) != codes.Unavailable || errors.Is(err, ErrNoAddress) {
 			return fmt.Errorf("error %w, want Unavailable", err)
 		}
 		return nil
 	})
 	notified()
-	secured.TLS = rotated
-	must(t, p.Ensure("fraud", secured))
-	eventually(t, "the new pair is in use", ask)
+	withTLS.TLS = rotated
+	must(t, p.Ensure("fraud", withTLS))
+	eventually(t, "calls use the new key pair", getStatus)
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("notified of %v, want the new client once", got)
+		t.Errorf("notifications %v, want one for the new client", got)
 	}
 
-	foreign := secured
-	foreign.Service, foreign.Endpoint = "other", "passthrough:///"+loopback(port)
-	must(t, p.Ensure("fraud", foreign))
-	if err := ask(); status.Code(err) != codes.Unavailable {
-		t.Errorf("error %v, want a refusal: the certificate is for another name", err)
+	otherName := withTLS
+	otherName.Service, otherName.Endpoint = "other", "passthrough:///"+loopback(port)
+	must(t, p.Ensure("fraud", otherName))
+	if err := getStatus(); status.Code(err) != codes.Unavailable {
+		t.Errorf("error %v, want Unavailable because the certificate is for another name", err)
 	}
 }
 
 func TestFixedEndpoint(t *testing.T) {
 	p, _ := newPool(t)
-	r := &routing{}
-	port, _ := serve(t, "127.0.0.1:0", r, nil)
-	fixed := target(8033)
-	fixed.Endpoint = loopback(port)
-	must(t, p.Ensure("fraud", fixed))
+	mesh := &fakeMesh{}
+	port, _ := serve(t, "127.0.0.1:0", mesh, nil)
+	withEndpoint := target(8033)
+	withEndpoint.Endpoint = loopback(port)
+	must(t, p.Ensure("fraud", withEndpoint))
 	c := clientOf(t, p, "fraud")
-	if _, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}); err != nil || r.calls() != 1 {
-		t.Errorf("%d calls, error %v", r.calls(), err)
+	if _, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}); err != nil || mesh.calls() != 1 {
+		t.Errorf("%d calls, error %v", mesh.calls(), err)
 	}
 	if grpc, http := c.URLs(); grpc != "grpc://modelmesh-serving.fraud:8033" || http != "" {
-		t.Errorf("endpoints %q and %q: users are shown the Service", grpc, http)
+		t.Errorf("URLs %q and %q, want those of the Service", grpc, http)
 	}
 }
 
 func TestEnsureReplacesClientOnChange(t *testing.T) {
-	pair, other := pairOf(t, "modelmesh-serving.fraud"), pairOf(t, "modelmesh-serving.fraud")
+	pair, other := newKeyPair(t, "modelmesh-serving.fraud"), newKeyPair(t, "modelmesh-serving.fraud")
 	for name, tc := range map[string]struct {
 		tls    *KeyPair
 		change func(*Target)
 		want   bool
 	}{
-		"no change":         {nil, func(*Target) {}, false},
-		"port":              {nil, func(t *Target) { t.Port = 8034 }, true},
-		"service":           {nil, func(t *Target) { t.Service = "mesh" }, true},
-		"REST port":         {nil, func(t *Target) { t.RESTPort = 8008 }, true},
-		"endpoint":          {nil, func(t *Target) { t.Endpoint = "localhost:1" }, true},
-		"TLS on":            {nil, func(t *Target) { t.TLS = pair }, true},
-		"TLS off":           {pair, func(t *Target) { t.TLS = nil }, true},
-		"equal key pair":    {pair, func(t *Target) { t.TLS = &KeyPair{Secret: pair.Secret, Certificate: pair.Certificate, Key: pair.Key} }, false},
-		"a CA":              {pair, func(t *Target) { t.TLS = &KeyPair{Certificate: pair.Certificate, Key: pair.Key, CA: other.Certificate} }, true},
-		"another pair":      {pair, func(t *Target) { t.TLS = other }, true},
-		"TLS, another port": {pair, func(t *Target) { t.Port = 8034 }, true},
+		"no change":        {nil, func(*Target) {}, false},
+		"port":             {nil, func(t *Target) { t.Port = 8034 }, true},
+		"service":          {nil, func(t *Target) { t.Service = "mesh" }, true},
+		"REST port":        {nil, func(t *Target) { t.RESTPort = 8008 }, true},
+		"endpoint":         {nil, func(t *Target) { t.Endpoint = "localhost:1" }, true},
+		"TLS is enabled":   {nil, func(t *Target) { t.TLS = pair }, true},
+		"TLS is disabled":  {pair, func(t *Target) { t.TLS = nil }, true},
+		"equal key pair":   {pair, func(t *Target) { t.TLS = &KeyPair{Secret: pair.Secret, Certificate: pair.Certificate, Key: pair.Key} }, false},
+		"CA is added":      {pair, func(t *Target) { t.TLS = &KeyPair{Certificate: pair.Certificate, Key: pair.Key, CA: other.Certificate} }, true},
+		"another key pair": {pair, func(t *Target) { t.TLS = other }, true},
+		"TLS, other port":  {pair, func(t *Target) { t.Port = 8034 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, notified := newPool(t)
 			next := target(8033)
 			next.TLS = tc.tls
 			must(t, p.Ensure("fraud", next))
-			former := clientOf(t, p, "fraud")
+			previous := clientOf(t, p, "fraud")
 			notified()
 			tc.change(&next)
 			must(t, p.Ensure("fraud", next))
-			replaced := clientOf(t, p, "fraud") != former
+			replaced := clientOf(t, p, "fraud") != previous
 			if replaced != tc.want || (len(notified()) == 1) != tc.want {
 				t.Errorf("replaced: %t, want %t", replaced, tc.want)
 			}
 			must(t, p.Ensure("fraud", next))
 			if len(notified()) != 0 {
-				t.Error("Ensure with the same target notified subscribers")
+				t.Error("Ensure with the same target notified the listener")
 			}
 		})
 	}
 }
 
-func TestEnsureRejectsInvalidTargets(t *testing.T) {
+func TestEnsureRejectsInvalidTarget(t *testing.T) {
 	p, notified := newPool(t)
 	if err := p.Ensure("fraud", Target{Service: "mesh", Port: 8033, Endpoint: "%zz:///"}); err == nil {
-		t.Error("want an error for an invalid target")
+		t.Error("Ensure accepted an invalid target")
 	}
 	if _, found := p.Client("fraud"); found || len(notified()) != 0 {
-		t.Error("invalid targets created a client or notified subscribers")
+		t.Error("an invalid target created a client or notified the listener")
 	}
 }
 
@@ -261,9 +261,9 @@ func TestForgetAndClose(t *testing.T) {
 	must(t, p.Ensure("sales", target(8033)))
 	p.Forget("fraud")
 	p.Forget("fraud")
-	p.Forget("never-known")
+	p.Forget("absent")
 	if _, found := p.Client("fraud"); found || !slices.Equal(notified, []string{"fraud", "sales", "fraud"}) {
-		t.Errorf("found: %t, notified of %v", found, notified)
+		t.Errorf("client of a forgotten namespace: %t, notifications %v", found, notified)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -277,42 +277,42 @@ func TestForgetAndClose(t *testing.T) {
 	}
 }
 
-func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
+func TestSetEndpointSlicesNotifiesOnChangeOnly(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()
 	other := fraud
-	other.Name = "something-else"
+	other.Name = "other"
 	p.SetEndpointSlices(other, endpointSliceOf(8033, "1.2.3.4"))
 	other = fraud
 	other.Namespace = "sales"
 	p.SetEndpointSlices(other, endpointSliceOf(8033, "1.2.3.4"))
 	p.SetEndpointSlices(fraud, endpointSliceOf(8008, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {
-		t.Errorf("notified of %v", got)
+		t.Errorf("notifications %v after changes of other Services and ports, want none", got)
 	}
 	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 1 {
-		t.Errorf("notified of %v, want one notification for one change", got)
+		t.Errorf("notifications %v, want one", got)
 	}
 }
 
-// A client created before its addresses may have reported ErrNoAddress already, so their arrival is notified.
+// The first addresses of an existing client are notified, because callers may have received ErrNoAddress already.
 func TestClientCreatedBeforeAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()
 	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("notified of %v, want %v", got, []string{"fraud"})
+		t.Errorf("notifications %v, want one for the first address", got)
 	}
 	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {
-		t.Errorf("notified of %v, which has not changed", got)
+		t.Errorf("notifications %v without a change, want none", got)
 	}
 	p.SetEndpointSlices(fraud, nil)
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("notified of %v, want the loss of the address", got)
+		t.Errorf("notifications %v, want one for the deleted Service", got)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawSlices draws the EndpointSlices of a Service whose pods listen on its ports.
+// drawSlices draws the EndpointSlices of a Service.
 func drawSlices(t *rapid.T) []discoveryv1.EndpointSlice {
 	endpoint := rapid.Custom(func(t *rapid.T) discoveryv1.Endpoint {
 		e := discoveryv1.Endpoint{Addresses: []string{"10.0.0." + strconv.Itoa(rapid.IntRange(1, 5).Draw(t, "pod"))}}
-		switch rapid.SampledFrom([]string{"ready", "not", "silent"}).Draw(t, "state") {
+		switch rapid.SampledFrom([]string{"ready", "not ready", "no condition"}).Draw(t, "state") {
 		case "ready":
 			e.Conditions.Ready = new(true)
-		case "not":
+		case "not ready":
 			e.Conditions.Ready = new(false)
 		}
 		return e
@@ -33,15 +33,15 @@ func drawSlices(t *rapid.T) []discoveryv1.EndpointSlice {
 	return rapid.SliceOfN(slice, 0, 4).Draw(t, "slices")
 }
 
-// For any order and repetition of slices, the addresses are those of ready pods, sorted and unique.
-func TestReadyAddressesOfDrawnSlices(t *testing.T) {
+// For any EndpointSlices in any order, ReadyAddresses returns the addresses of the ready endpoints, sorted and unique.
+func TestReadyAddressesOfAnySlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		endpoints := drawSlices(t)
 		want := map[string]bool{}
 		for _, slice := range endpoints {
-			has := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Port == 8033 })
+			hasPort := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Port == 8033 })
 			for _, e := range slice.Endpoints {
-				if has && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				if hasPort && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
 					want[net.JoinHostPort(e.Addresses[0], "8033")] = true
 				}
 			}
@@ -51,25 +51,25 @@ func TestReadyAddressesOfDrawnSlices(t *testing.T) {
 			t.Fatalf("addresses %v, want %v", got, want)
 		}
 		slices.Reverse(endpoints)
-		if again := ReadyAddresses(append(endpoints, endpoints...), "8033"); !slices.Equal(again, got) {
-			t.Fatalf("addresses %v in another order, and twice; want %v", again, got)
+		if repeated := ReadyAddresses(append(endpoints, endpoints...), "8033"); !slices.Equal(repeated, got) {
+			t.Fatalf("addresses %v of the slices reversed and repeated, want %v", repeated, got)
 		}
 	})
 }
 
-// For any interleaving of changes and connections, the last addresses are those of the last state.
-func TestLastAddressesMatchLastState(t *testing.T) {
+// After concurrent changes of EndpointSlices and targets, the connection has the addresses of the last EndpointSlices.
+func TestConcurrentSetEndpointSlicesAndEnsure(t *testing.T) {
 	const rounds, writers = 50, 8
 	p, _ := newPool(t)
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range writers {
-		all.Go(func() {
+		wg.Go(func() {
 			for n := range rounds {
 				p.SetEndpointSlices(fraud, endpointSliceOf(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
 			}
 		})
 	}
-	all.Go(func() {
+	wg.Go(func() {
 		for n := range rounds {
 			next := target(8033)
 			next.RESTPort = int32(n)
@@ -78,7 +78,7 @@ func TestLastAddressesMatchLastState(t *testing.T) {
 			}
 		}
 	})
-	all.Wait()
+	wg.Wait()
 	if got, want := addressList(p, "fraud"), ReadyAddresses(p.endpointSlices[fraud], "8033"); len(want) != 1 || !slices.Equal(got, want) {
 		t.Errorf("addresses %v, want %v", got, want)
 	}

@@ -27,51 +27,51 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// routing is a routing layer with configurable responses that records its calls.
-type routing struct {
+// fakeMesh is a fake routing layer that records its calls.
+type fakeMesh struct {
 	meshpb.UnimplementedModelMeshServer
 	respond func(context.Context) error
 
-	mu    sync.Mutex
-	asked []any
+	mu       sync.Mutex
+	requests []any
 }
 
-func (r *routing) recordCall(ctx context.Context, request any) error {
-	r.mu.Lock()
-	r.asked = append(r.asked, request)
-	r.mu.Unlock()
-	if r.respond != nil {
-		return r.respond(ctx)
+func (m *fakeMesh) recordCall(ctx context.Context, request any) error {
+	m.mu.Lock()
+	m.requests = append(m.requests, request)
+	m.mu.Unlock()
+	if m.respond != nil {
+		return m.respond(ctx)
 	}
 	return nil
 }
 
-func (r *routing) calls() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.asked)
+func (m *fakeMesh) calls() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.requests)
 }
 
-func (r *routing) SetVModel(ctx context.Context, in *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
-	return &meshpb.VModelStatusInfo{TargetModelId: in.TargetModelId}, r.recordCall(ctx, in)
+func (m *fakeMesh) SetVModel(ctx context.Context, in *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+	return &meshpb.VModelStatusInfo{TargetModelId: in.TargetModelId}, m.recordCall(ctx, in)
 }
 
-func (r *routing) DeleteVModel(ctx context.Context, in *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
-	return &meshpb.DeleteVModelResponse{}, r.recordCall(ctx, in)
+func (m *fakeMesh) DeleteVModel(ctx context.Context, in *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
+	return &meshpb.DeleteVModelResponse{}, m.recordCall(ctx, in)
 }
 
-func (r *routing) GetVModelStatus(ctx context.Context, in *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
-	return &meshpb.VModelStatusInfo{ActiveModelId: in.VModelId, Owner: in.Owner}, r.recordCall(ctx, in)
+func (m *fakeMesh) GetVModelStatus(ctx context.Context, in *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+	return &meshpb.VModelStatusInfo{ActiveModelId: in.VModelId, Owner: in.Owner}, m.recordCall(ctx, in)
 }
 
-// serve starts a routing layer at an address and returns its port. It stops with the test, or when stop is called.
-func serve(t *testing.T, address string, r *routing, config *tls.Config) (port int32, stop func()) {
+// serve starts a routing layer at an address and returns its port. It runs until stop is called or the test ends.
+func serve(t *testing.T, address string, m *fakeMesh, config *tls.Config) (port int32, stop func()) {
 	t.Helper()
-	at, stop := meshtest.Serve(t, address, config, func(s *grpc.Server) { meshpb.RegisterModelMeshServer(s, r) })
-	return int32(at.Port), stop
+	tcpAddress, stop := meshtest.Serve(t, address, config, func(s *grpc.Server) { meshpb.RegisterModelMeshServer(s, m) })
+	return int32(tcpAddress.Port), stop
 }
 
-// newPool returns a pool that is closed with the test, and the namespaces that its listener was notified of.
+// newPool returns a pool that is closed when the test ends, and a function that returns the namespaces notified since its last call.
 func newPool(t *testing.T) (*Pool, func() []string) {
 	t.Helper()
 	p := NewPool(testLogger(t))
@@ -88,15 +88,15 @@ func newPool(t *testing.T) (*Pool, func() []string) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the pool returned error %v", err)
+			t.Errorf("Start returned error %v", err)
 		}
 	})
 	return p, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		out := notified
+		namespaces := notified
 		notified = nil
-		return out
+		return namespaces
 	}
 }
 
@@ -132,7 +132,7 @@ func clientOf(t *testing.T, p *Pool, namespace string) Client {
 	return c
 }
 
-// eventually retries until there is no error, for asynchronous changes of connections.
+// eventually calls try until it returns no error.
 func eventually(t *testing.T, description string, try func() error) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -169,7 +169,7 @@ func certificate(t *testing.T, name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-func pairOf(t *testing.T, name string) *KeyPair {
+func newKeyPair(t *testing.T, name string) *KeyPair {
 	t.Helper()
 	cert, key := certificate(t, name)
 	pair, err := ParseKeyPair("mesh-tls", map[string][]byte{"tls.crt": cert, "tls.key": key})
@@ -177,15 +177,15 @@ func pairOf(t *testing.T, name string) *KeyPair {
 	return pair
 }
 
-// mutual returns the server configuration that requires a client certificate signed by the pair.
-func mutual(t *testing.T, pair *KeyPair) *tls.Config {
+// mutualTLS returns a server configuration with the key pair that requires a client certificate signed with it.
+func mutualTLS(t *testing.T, pair *KeyPair) *tls.Config {
 	t.Helper()
-	own, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
 	must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pair.Certificate)
 	return &tls.Config{
-		Certificates: []tls.Certificate{own}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{certificate}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 	}
 }
 

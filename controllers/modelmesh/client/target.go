@@ -20,8 +20,8 @@ type Target struct {
 	TLS *KeyPair
 }
 
-// KeyPair is the content of a TLS Secret. The client presents its certificate and trusts it. It also trusts the CA, if set, because some
-// pods still use the previous certificate after a rotation.
+// KeyPair is the content of a TLS Secret. The client presents the certificate and trusts it, because the servers use the same
+// one. It trusts the CA too, if set, because some pods still use the previous certificate after a rotation.
 type KeyPair struct {
 	// Secret is the name of the Secret for error messages.
 	Secret string

@@ -21,31 +21,31 @@ func TestURLs(t *testing.T) {
 		target     Target
 		grpc, http string
 	}{
-		"gRPC alone": {Target{Service: "mesh", Port: 8033}, "grpc://mesh.fraud:8033", ""},
-		"with REST":  {Target{Service: "mesh", Port: 9000, RESTPort: 8008}, "grpc://mesh.fraud:9000", "http://mesh.fraud:8008"},
-		"with TLS":   {Target{Service: "mesh", Port: 8033, RESTPort: 8008, TLS: &KeyPair{}}, "grpc://mesh.fraud:8033", "https://mesh.fraud:8008"},
+		"only gRPC": {Target{Service: "mesh", Port: 8033}, "grpc://mesh.fraud:8033", ""},
+		"with REST": {Target{Service: "mesh", Port: 9000, RESTPort: 8008}, "grpc://mesh.fraud:9000", "http://mesh.fraud:8008"},
+		"with TLS":  {Target{Service: "mesh", Port: 8033, RESTPort: 8008, TLS: &KeyPair{}}, "grpc://mesh.fraud:8033", "https://mesh.fraud:8008"},
 	} {
 		if grpc, http := tc.target.URLs("fraud"); grpc != tc.grpc || http != tc.http {
-			t.Errorf("%s: %q and %q", name, grpc, http)
+			t.Errorf("%s: URLs %q and %q, want %q and %q", name, grpc, http, tc.grpc, tc.http)
 		}
 	}
 }
 
 func TestParseKeyPair(t *testing.T) {
 	cert, key := certificate(t, "mesh.fraud")
-	_, foreign := certificate(t, "mesh.fraud")
+	_, otherKey := certificate(t, "mesh.fraud")
 	for name, tc := range map[string]struct {
 		data map[string][]byte
 		err  string
 	}{
-		"a pair":             {map[string][]byte{"tls.crt": cert, "tls.key": key}, ""},
-		"a pair and a CA":    {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": cert}, ""},
+		"key pair":           {map[string][]byte{"tls.crt": cert, "tls.key": key}, ""},
+		"key pair and CA":    {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": cert}, ""},
 		"empty Secret":       {nil, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"no key":             {map[string][]byte{"tls.crt": cert}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
-		"an empty key":       {map[string][]byte{"tls.crt": cert, "tls.key": {}}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
+		"empty key":          {map[string][]byte{"tls.crt": cert, "tls.key": {}}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"no certificate":     {map[string][]byte{"tls.key": key}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
-		"no PEM":             {map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}, "could not load client key pair: tls: failed to find any PEM data"},
-		"the key of another": {map[string][]byte{"tls.crt": cert, "tls.key": foreign}, "could not load client key pair: "},
+		"not PEM":            {map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}, "could not load client key pair: tls: failed to find any PEM data"},
+		"key does not match": {map[string][]byte{"tls.crt": cert, "tls.key": otherKey}, "could not load client key pair: "},
 		"invalid CA":         {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": []byte("x")}, "failed to append ca certs"},
 	} {
 		pair, err := ParseKeyPair("mesh-tls", tc.data)
@@ -57,19 +57,19 @@ func TestParseKeyPair(t *testing.T) {
 
 func TestTLSTrustsCAOfSecret(t *testing.T) {
 	cert, key := certificate(t, "mesh.fraud")
-	other, _ := certificate(t, "ca")
-	pair := &KeyPair{Certificate: cert, Key: key, CA: other}
-	with, err := pair.tlsConfig("mesh.fraud")
+	ca, _ := certificate(t, "ca")
+	pair := &KeyPair{Certificate: cert, Key: key, CA: ca}
+	withCA, err := pair.tlsConfig("mesh.fraud")
 	must(t, err)
 	pair.CA = nil
-	without, err := pair.tlsConfig("mesh.fraud")
+	withoutCA, err := pair.tlsConfig("mesh.fraud")
 	must(t, err)
-	if with.RootCAs.Equal(without.RootCAs) || with.ServerName != "mesh.fraud" || len(with.Certificates) != 1 || with.InsecureSkipVerify {
-		t.Error("want TLS with the client certificate, the server name and the CA of the target")
+	if withCA.RootCAs.Equal(withoutCA.RootCAs) || withCA.ServerName != "mesh.fraud" || len(withCA.Certificates) != 1 || withCA.InsecureSkipVerify {
+		t.Errorf("TLS %+v, want the client certificate, the server name and the CA", withCA)
 	}
 }
 
-func TestEndpointSlicesReachThePool(t *testing.T) {
+func TestEndpointSliceReconciler(t *testing.T) {
 	scheme := runtime.NewScheme()
 	must(t, discoveryv1.AddToScheme(scheme))
 	slice := endpointSliceOf(8033, "1.2.3.4")[0]
@@ -91,42 +91,42 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 		must(t, err)
 	}
 	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(notified()) != 1 {
-		t.Errorf("addresses %v", got)
+		t.Errorf("addresses %v, want 1.2.3.4:8033 and one notification", got)
 	}
 	must(t, reader.Delete(t.Context(), &slice))
 	_, err := e.Reconcile(t.Context(), requests[0])
 	must(t, err)
 	if got := addressList(p, "fraud"); len(got) != 0 || len(notified()) != 1 {
-		t.Errorf("addresses %v of a deleted Service, want none", got)
+		t.Errorf("addresses %v of a deleted Service, want none and one notification", got)
 	}
 
 	e.Slices = interceptor.NewClient(reader, interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return errors.New("no cache")
+			return errors.New("cache is unavailable")
 		},
 	})
-	if _, err := e.Reconcile(t.Context(), requests[0]); err == nil || !strings.Contains(err.Error(), "fraud/modelmesh-serving: no cache") {
-		t.Errorf("error %v", err)
+	if _, err := e.Reconcile(t.Context(), requests[0]); err == nil || !strings.Contains(err.Error(), "fraud/modelmesh-serving: cache is unavailable") {
+		t.Errorf("error %v, want that of the cache", err)
 	}
 }
 
-// The name by which gRPC selects a proxy ends in .svc. The certificate of a pod contains <service>.<namespace>.
+// The dial target, which decides on the use of a proxy, ends in .svc. The server name in the certificate is <service>.<namespace>.
 func TestDialTarget(t *testing.T) {
-	pair := pairOf(t, "mesh.fraud")
+	pair := newKeyPair(t, "mesh.fraud")
 	for name, tc := range map[string]struct {
-		target  Target
-		address string
+		target     Target
+		dialTarget string
 	}{
-		"a Service":        {Target{Service: "mesh", Port: 8033}, "kube:///mesh.fraud.svc:8033"},
-		"with TLS":         {Target{Service: "mesh", Port: 8033, TLS: pair}, "kube:///mesh.fraud.svc:8033"},
-		"a fixed endpoint": {Target{Service: "mesh", Port: 8033, Endpoint: "dns:///localhost:1"}, "dns:///localhost:1"},
+		"Service":        {Target{Service: "mesh", Port: 8033}, "kube:///mesh.fraud.svc:8033"},
+		"with TLS":       {Target{Service: "mesh", Port: 8033, TLS: pair}, "kube:///mesh.fraud.svc:8033"},
+		"fixed endpoint": {Target{Service: "mesh", Port: 8033, Endpoint: "dns:///localhost:1"}, "dns:///localhost:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := dial("fraud", tc.target)
 			must(t, err)
 			defer func() { must(t, c.conn.Close()) }()
-			if c.dialTarget() != tc.address || c.conn.Target() != tc.address {
-				t.Errorf("address %s, target %s; want %s", c.dialTarget(), c.conn.Target(), tc.address)
+			if c.dialTarget() != tc.dialTarget || c.conn.Target() != tc.dialTarget {
+				t.Errorf("dial target %s, target of the connection %s, want %s", c.dialTarget(), c.conn.Target(), tc.dialTarget)
 			}
 			if got := c.serviceKey(); got != (types.NamespacedName{Namespace: "fraud", Name: "mesh"}) || c.port() != "8033" {
 				t.Errorf("Service %s, port %s", got, c.port())

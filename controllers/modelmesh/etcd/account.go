@@ -19,8 +19,8 @@ type Account struct {
 	Name, Password, Prefix string
 }
 
-// NewAccount returns the account of a namespace with the given UID. The password is derived from that of the connection, so that it need
-// not be stored; it includes the UID, so that a recreated namespace gets another password. The error states why the connection cannot be used.
+// NewAccount returns the account of a namespace with the given UID. The password is an HMAC of the namespace and its UID,
+// keyed with the password of the connection. It need not be stored, and a recreated namespace gets a new one.
 func NewAccount(source map[string][]byte, namespace, uid string) (Account, error) {
 	connection, err := Parse(source)
 	switch {
@@ -57,7 +57,7 @@ func (c *Client) Ensure(ctx context.Context, a Account) error {
 	return nil
 }
 
-// ensureRole grants access to the keys below the prefix. The trailing slash excludes namespaces whose names start with this one's.
+// ensureRole grants access to the keys below the prefix. The trailing slash excludes namespaces whose names have this name as a prefix.
 func ensureRole(ctx context.Context, etcd *clientv3.Client, a Account) error {
 	keyPrefix := a.Prefix + "/"
 	rangeEnd := clientv3.GetPrefixRangeEnd(keyPrefix)

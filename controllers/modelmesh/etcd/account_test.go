@@ -8,7 +8,7 @@ import (
 // An account depends on the connection, the namespace and its UID only.
 func TestNewAccount(t *testing.T) {
 	source := func(text string) map[string][]byte { return map[string][]byte{ConnectionKey: []byte(text)} }
-	const root = `{"endpoints":"http://etcd:2379","root_prefix":"models","userid":"root","password":"secret"}`
+	const rootConnection = `{"endpoints":"http://etcd:2379","root_prefix":"models","userid":"root","password":"secret"}`
 	account := func(text, namespace, uid string) Account {
 		a, err := NewAccount(source(text), namespace, uid)
 		if err != nil {
@@ -16,29 +16,29 @@ func TestNewAccount(t *testing.T) {
 		}
 		return a
 	}
-	first := account(root, "team", "1")
+	first := account(rootConnection, "team", "1")
 	if first.Name != "modelmesh-team" || first.Prefix != "models/mm_ns/team" || len(first.Password) != 64 || strings.Contains(first.Password, "secret") {
-		t.Errorf("got %+v, want user, prefix and a generated password of the namespace", first)
+		t.Errorf("account %+v, want the user, prefix and generated password of the namespace", first)
 	}
-	if first != account(root, "team", "1") {
+	if first != account(rootConnection, "team", "1") {
 		t.Error("the account differs for equal input")
 	}
 	for description, other := range map[string]Account{
-		"recreated namespace": account(root, "team", "2"), "another password": account(strings.Replace(root, "secret", "other", 1), "team", "1"),
-		"another namespace": account(root, "team1", ""),
+		"recreated namespace": account(rootConnection, "team", "2"), "another password": account(strings.Replace(rootConnection, "secret", "other", 1), "team", "1"),
+		"another namespace": account(rootConnection, "team1", ""),
 	} {
 		if other.Password == first.Password {
-			t.Errorf("%s has the same password", description)
+			t.Errorf("%s: the password is the same", description)
 		}
 	}
-	data, err := Copy(source(root), "own", "team", &first)
+	data, err := Copy(source(rootConnection), "own", "team", &first)
 	copied, parseErr := Parse(data)
 	if err != nil || parseErr != nil || copied.UserID != first.Name || copied.Password != first.Password || copied.RootPrefix != first.Prefix {
-		t.Errorf("unexpected connection %+v, errors %v and %v", copied, err, parseErr)
+		t.Errorf("connection %+v, errors %v and %v, want the account in the copy", copied, err, parseErr)
 	}
 }
 
-func TestNewAccountRejectsConnections(t *testing.T) {
+func TestNewAccountErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"endpoints":"e"}`:                 "userid or password is empty",
 		`{"endpoints":"e","userid":"root"}`: "userid or password is empty",
@@ -47,7 +47,7 @@ func TestNewAccountRejectsConnections(t *testing.T) {
 		`none`: "not the JSON",
 	} {
 		if _, err := NewAccount(map[string][]byte{ConnectionKey: []byte(text)}, "team", "1"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v, want %q", text, err, want)
+			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// maxReconnectDelay is the maximum back-off between connection attempts.
 	maxReconnectDelay = 15 * time.Second
-	// keepAliveTime and keepAliveTimeout detect a broken connection within a minute, since a watch sends nothing itself.
+	// keepAliveTime and keepAliveTimeout detect a broken connection of a watch, which sends nothing itself, within a minute.
 	keepAliveTime    = 30 * time.Second
 	keepAliveTimeout = 15 * time.Second
 )
@@ -100,7 +100,7 @@ func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// abortOnDisconnect ends a watch when its connection breaks, so that the caller lists again. The etcd client would resume the watch at
+// abortOnDisconnect ends a watch when its connection breaks; the caller then lists again. The etcd client would resume the watch at
 // its revision, and wait forever if etcd has lost its data and restarted at revision 1.
 func abortOnDisconnect(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
 	options ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -145,7 +145,7 @@ var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB cannot be the state of
 type Entry struct {
 	Key   string
 	Value []byte
-	// Revision of the last write or of the deletion.
+	// Revision is the revision of the last write, or of the deletion.
 	Revision int64
 	Deleted  bool
 }
@@ -153,13 +153,13 @@ type Entry struct {
 // Listing is the content of a prefix at one revision.
 type Listing struct {
 	Entries []Entry
-	// Revision after which a watch must start.
+	// Revision is the revision after which a watch must start.
 	Revision int64
 	// ClusterID identifies the etcd cluster. Revisions of different clusters cannot be compared.
 	ClusterID uint64
 }
 
-// List returns all entries below a prefix, with keysOnly without values.
+// List returns all entries below a prefix. With keysOnly, it omits the values.
 func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listing, error) {
 	etcd, err := c.connect(ctx)
 	if err != nil {

@@ -40,13 +40,13 @@ func TestListPages(t *testing.T) {
 	got, err := dial(t, secret(t, connectionTo(address), nil)).List(t.Context(), "p/", true)
 	must(t, err)
 	if got.Revision != 7 || got.ClusterID != 42 || len(got.Entries) != 3 {
-		t.Fatalf("listing %+v, want that of the first page's moment", got)
+		t.Fatalf("listing %+v, want all pages at the revision of the first", got)
 	}
 	if last := got.Entries[2]; last.Key != "p/c" || string(last.Value) != "3" || last.Revision != 5 || last.Deleted {
 		t.Errorf("entry %+v", last)
 	}
 	if want := []string{`"p/" "p0" 1000@0 true`, `"p/b\x00" "p0" 1000@7 true`}; !slices.Equal(requests, want) {
-		t.Errorf("asked %v, want %v", requests, want)
+		t.Errorf("requests %v, want %v", requests, want)
 	}
 }
 
@@ -71,14 +71,14 @@ func TestWatch(t *testing.T) {
 			send(&pb.WatchResponse{Header: header(8), Events: []*mvccpb.Event{
 				{Type: mvccpb.Event_PUT, Kv: kv("p/a", "1", 8)}, {Type: mvccpb.Event_DELETE, Kv: kv("p/b", "", 8)},
 			}}),
-			send(&pb.WatchResponse{Header: header(9)})) // a sign of life
-		<-received // at an error, the client of etcd drops entries that the caller has not received yet
+			send(&pb.WatchResponse{Header: header(9)})) // a progress notification
+		<-received // after an error, the etcd client drops events that the caller has not received yet
 		return errors.Join(err, status.Error(codes.Unavailable, "etcdserver: no leader"))
 	}}
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
 	var got []Entry
-	err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 7, func(news []Entry) {
-		got = append(got, news...)
+	err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 7, func(entries []Entry) {
+		got = append(got, entries...)
 		close(received)
 	})
 	if err == nil || !strings.Contains(err.Error(), "watching p/: ") || !strings.Contains(err.Error(), "no leader") {
@@ -88,7 +88,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("entries %+v", got)
 	}
 	if request.GetStartRevision() != 8 || string(request.GetKey()) != "p/" || string(request.GetRangeEnd()) != "p0" || !slices.Equal(s.leader, []string{"true"}) {
-		t.Errorf("asked %v, leader %v", request, s.leader)
+		t.Errorf("request %v, hasleader %v", request, s.leader)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestWatchErrors(t *testing.T) {
 	} {
 		s := &fakeServer{watch: respondOnce(t, tc.response)}
 		address, _ := serve(t, "127.0.0.1:0", s, nil)
-		err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("onEntries was called without an entry") })
+		err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("handle was called without an entry") })
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, rpctypes.ErrCompacted) != (name == "compacted") {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
@@ -113,12 +113,12 @@ func TestWatchErrors(t *testing.T) {
 func respondOnce(t *testing.T, response *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
-	return func(_ *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
+	return func(_ *pb.WatchCreateRequest, send func(*pb.WatchResponse) error) error {
 		var err error
 		if !response.GetCreated() {
-			err = say(&pb.WatchResponse{Header: header(1), Created: true})
+			err = send(&pb.WatchResponse{Header: header(1), Created: true})
 		}
-		err = errors.Join(err, say(response))
+		err = errors.Join(err, send(response))
 		<-done
 		return err
 	}
@@ -126,16 +126,16 @@ func respondOnce(t *testing.T, response *pb.WatchResponse) func(*pb.WatchCreateR
 
 // [M5] A cancelled watch ends even if etcd does not respond.
 func TestWatchCancellation(t *testing.T) {
-	silent := respondOnce(t, &pb.WatchResponse{Created: true})
-	address, _ := serve(t, "127.0.0.1:0", &fakeServer{watch: silent}, nil)
-	for name, endpoint := range map[string]string{"in a watch": address, "while etcd is away": "127.0.0.1:1"} {
+	unresponsive := respondOnce(t, &pb.WatchResponse{Created: true})
+	address, _ := serve(t, "127.0.0.1:0", &fakeServer{watch: unresponsive}, nil)
+	for name, endpoint := range map[string]string{"during a watch": address, "etcd is down": "127.0.0.1:1"} {
 		c := dial(t, secret(t, connectionTo(endpoint), nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Watch(ctx, "p/", 1, func([]Entry) {}) }()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: error %v, want the cancellation", name, err)
+			t.Errorf("%s: error %v, want context.Canceled", name, err)
 		}
 	}
 }
@@ -155,45 +155,45 @@ func TestPasswordAuthentication(t *testing.T) {
 	s := &fakeServer{password: "secret", list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return &pb.RangeResponse{Header: header(1)}, nil
 	}}
-	s.watch = respondOnce(t, &pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "enough"})
+	s.watch = respondOnce(t, &pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "test ended"})
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
-	login := connectionTo(address)
-	login.UserID, login.Password = "root", "secret"
-	c := dial(t, secret(t, login, nil))
+	connection := connectionTo(address)
+	connection.UserID, connection.Password = "root", "secret"
+	c := dial(t, secret(t, connection, nil))
 	list := func() error { _, err := c.List(t.Context(), "p/", false); return err }
 	watch := func() error { return c.Watch(t.Context(), "p/", 1, func([]Entry) {}) }
 	must(t, list())
 	must(t, list())
 	if s.logins != 1 {
-		t.Errorf("%d logins, want one for all", s.logins)
+		t.Errorf("%d logins, want 1", s.logins)
 	}
-	s.invalidateToken() // as etcd does after some minutes, and with every restart
+	s.invalidateToken() // as etcd does after some minutes and after each restart
 	must(t, list())
 	s.invalidateToken()
-	if err := watch(); err == nil || !strings.Contains(err.Error(), "enough") {
+	if err := watch(); err == nil || !strings.Contains(err.Error(), "test ended") {
 		t.Errorf("the watch was not authenticated: %v", err)
 	}
 
-	login.Password = "wrong"
-	c = dial(t, secret(t, login, nil))
+	connection.Password = "wrong"
+	c = dial(t, secret(t, connection, nil))
 	for _, err := range []error{list(), watch()} {
 		if err == nil || !strings.Contains(err.Error(), "connecting to etcd: etcdserver: authentication failed") || strings.Contains(err.Error(), "wrong") {
 			t.Errorf("error %v", err)
 		}
 	}
 	s.password = ""
-	must(t, func() error { _, err := dial(t, secret(t, login, nil)).List(t.Context(), "p/", false); return err }())
+	must(t, func() error { _, err := dial(t, secret(t, connection, nil)).List(t.Context(), "p/", false); return err }())
 }
 
 func TestMultipleEndpoints(t *testing.T) {
-	responds := func(revision int64) *fakeServer {
+	respondWith := func(revision int64) *fakeServer {
 		return &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 			return &pb.RangeResponse{Header: header(revision)}, nil
 		}}
 	}
-	one, stop := serve(t, "127.0.0.1:0", responds(1), nil)
-	two, _ := serve(t, "127.0.0.1:0", responds(2), nil)
-	c := dial(t, secret(t, Connection{Endpoints: "http://" + one + ",http://" + two}, nil))
+	first, stop := serve(t, "127.0.0.1:0", respondWith(1), nil)
+	second, _ := serve(t, "127.0.0.1:0", respondWith(2), nil)
+	c := dial(t, secret(t, Connection{Endpoints: "http://" + first + ",http://" + second}, nil))
 	seen := map[int64]bool{}
 	for deadline := time.Now().Add(time.Minute); len(seen) < 2 && time.Now().Before(deadline); {
 		got, err := c.List(t.Context(), "p/", false)
@@ -201,19 +201,19 @@ func TestMultipleEndpoints(t *testing.T) {
 		seen[got.Revision] = true
 	}
 	if len(seen) != 2 {
-		t.Fatalf("answers of %v, want both", seen)
+		t.Fatalf("responses of %v, want both servers", seen)
 	}
 	stop()
 	for range 3 {
 		_, err := c.List(t.Context(), "p/", false)
 		if status.Code(err) == codes.Unavailable {
-			continue // one request may be lost with its connection
+			continue // the request was on the closed connection
 		}
 		must(t, err)
 	}
 	got, err := c.List(t.Context(), "p/", false)
 	if must(t, err); got.Revision != 2 {
-		t.Errorf("answer of %d", got.Revision)
+		t.Errorf("response of server %d, want that of the second", got.Revision)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestTLS(t *testing.T) {
 	responses := &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return &pb.RangeResponse{Header: header(1)}, nil
 	}}
-	started := func(cert, key string) string {
+	serveTLS := func(cert, key string) string {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		must(t, err)
 		roots, err := TLSMaterial{CA: []byte(client)}.tlsConfig(true)
@@ -234,25 +234,25 @@ func TestTLS(t *testing.T) {
 		})
 		return "https://" + address
 	}
-	byAddress, byName := started(cert, key), started(named, namedKey)
+	byAddress, byName := serveTLS(cert, key), serveTLS(named, namedKey)
 	for name, tc := range map[string]struct {
 		connection Connection
-		fails      bool
+		wantErr    bool
 	}{
-		"the address is in the certificate":          {Connection{Endpoints: byAddress, Certificate: cert, ClientKey: clientKey, ClientCertificate: client}, false},
-		"another name is":                            {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"certificate of the address":                 {Connection{Endpoints: byAddress, Certificate: cert, ClientKey: clientKey, ClientCertificate: client}, false},
+		"certificate of another name":                {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
 		"certificate of another name, with override": {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client, OverrideAuthority: "etcd.example"}, false},
-		"a CA that did not sign":                     {Connection{Endpoints: byAddress, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
-		"no certificate of the client":               {Connection{Endpoints: byAddress, Certificate: cert}, true},
-		"CAs of the system":                          {Connection{Endpoints: byAddress, ClientKey: clientKey, ClientCertificate: client}, true},
+		"certificate of an unknown CA":               {Connection{Endpoints: byAddress, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"no client certificate":                      {Connection{Endpoints: byAddress, Certificate: cert}, true},
+		"system CAs":                                 {Connection{Endpoints: byAddress, ClientKey: clientKey, ClientCertificate: client}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, secret(t, tc.connection, nil))
-			if tc.fails {
+			if tc.wantErr {
 				c.config.DialTimeout = 500 * time.Millisecond
 			}
-			if _, err := c.List(t.Context(), "p/", false); (err != nil) != tc.fails {
-				t.Errorf("error %v, want one: %t", err, tc.fails)
+			if _, err := c.List(t.Context(), "p/", false); (err != nil) != tc.wantErr {
+				t.Errorf("error %v, wantErr %t", err, tc.wantErr)
 			}
 		})
 	}

@@ -11,8 +11,8 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
-		"no JSON":         {"endpoints", "key etcd_connection is not the JSON of a connection"},
-		"a number":        {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
+		"not JSON":        {"endpoints", "key etcd_connection is not the JSON of a connection"},
+		"number":          {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
 		"no endpoints":    {`{"userid":"root"}`, "key etcd_connection names no endpoints; write the URLs of etcd"},
 		"blank endpoints": {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
 		"truncated JSON":  {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
@@ -22,7 +22,7 @@ func TestParseErrors(t *testing.T) {
 		}
 	}
 	if _, err := New(nil); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want that the key is missing", err)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	got, err := Parse(map[string][]byte{ConnectionKey: []byte(`{
 		"endpoints": "https://a:2379, https://b:2379,", "userid": "u", "password": "p", "root_prefix": "r",
 		"certificate": "1", "certificate_file": "2", "client_key": "3", "client_key_file": "4", "client_certificate": "5",
-		"client_certificate_file": "6", "override_authority": "7", "of_a_later_time": true}`)})
+		"client_certificate_file": "6", "override_authority": "7", "unknown_field": true}`)})
 	must(t, err)
 	want := Connection{
 		Endpoints: "https://a:2379, https://b:2379,", UserID: "u", Password: "p", RootPrefix: "r", Certificate: "1", CertificateFile: "2",
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	}
 	raw, err := json.Marshal(Connection{RootPrefix: "r"})
 	if must(t, err); string(raw) != `{"endpoints":"","root_prefix":"r"}` {
-		t.Errorf("document %s: only endpoints are always written", raw)
+		t.Errorf("JSON %s, want the empty endpoints and no other empty field", raw)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestTLSConfigErrors(t *testing.T) {
 		"certificate without key": {
 			Connection{ClientCertificateFile: "c"}, map[string]string{"c": cert},
 			"need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
-		"a pair that is no PEM": {
+		"key pair that is not PEM": {
 			Connection{ClientKey: "key", ClientCertificate: "certificate"}, nil,
 			"could not load client key pair: tls: failed to find any PEM data in certificate input"},
-		"a CA that is no PEM": {
+		"CA that is not PEM": {
 			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form: write one"},
 	} {
 		tc.connection.Endpoints = endpoint
@@ -84,7 +84,7 @@ func TestTLSConfigErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 		if _, err := New(data); err == nil || err.Error() != "failed to create etcd client config: "+tc.want {
-			t.Errorf("%s: error of the client %v", name, err)
+			t.Errorf("%s: New returned error %v", name, err)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestCertificateFileTakesPrecedence(t *testing.T) {
 	want := x509.NewCertPool()
 	want.AppendCertsFromPEM([]byte(file))
 	if !config.TLS.RootCAs.Equal(want) || len(config.TLS.Certificates) != 0 {
-		t.Errorf("TLS %+v, want only the CA of the file, and no client certificate", config.TLS)
+		t.Errorf("TLS %+v, want only the CA of the file and no client certificate", config.TLS)
 	}
 	if config.Username != "root" || config.Password != "secret" || config.DialTimeout != 10*time.Second {
 		t.Errorf("user %q, password %q, dial timeout %v", config.Username, config.Password, config.DialTimeout)
@@ -115,25 +115,25 @@ func TestClientCertificateFilesTakePrecedence(t *testing.T) {
 	}, map[string]string{"k": key, "c": cert}))
 	must(t, err)
 	if config.TLS == nil || len(config.TLS.Certificates) != 1 || config.TLS.Certificates[0].Leaf.DNSNames[0] != "file" {
-		t.Errorf("TLS %+v, want the pair of the files, which turns TLS on", config.TLS)
+		t.Errorf("TLS %+v, want TLS with the key pair of the files", config.TLS)
 	}
 	if config.TLS.RootCAs != nil {
-		t.Error("want the system CAs trusted without a CA")
+		t.Error("RootCAs is set, want the system CAs")
 	}
 }
 
 // [modelmesh-50]
-func TestTLSIsEnabled(t *testing.T) {
+func TestTLSConfig(t *testing.T) {
 	ca, _ := certificate(t, "ca")
 	for name, tc := range map[string]struct {
 		connection Connection
 		want       bool
 	}{
-		"https":            {Connection{Endpoints: "https://etcd:2379"}, true},
-		"the second https": {Connection{Endpoints: "http://a:2379,https://b:2379"}, true},
-		"http":             {Connection{Endpoints: "http://etcd:2379"}, false},
-		"no scheme":        {Connection{Endpoints: "etcd:2379"}, false},
-		"a CA":             {Connection{Endpoints: "http://etcd:2379", Certificate: ca}, true},
+		"https":           {Connection{Endpoints: "https://etcd:2379"}, true},
+		"second is https": {Connection{Endpoints: "http://a:2379,https://b:2379"}, true},
+		"http":            {Connection{Endpoints: "http://etcd:2379"}, false},
+		"no scheme":       {Connection{Endpoints: "etcd:2379"}, false},
+		"CA":              {Connection{Endpoints: "http://etcd:2379", Certificate: ca}, true},
 	} {
 		config, _, err := ConfigOf(secret(t, tc.connection, nil))
 		must(t, err)
@@ -141,7 +141,7 @@ func TestTLSIsEnabled(t *testing.T) {
 			t.Errorf("%s: TLS %+v, want %t", name, config.TLS, tc.want)
 		}
 		if tc.want && (config.TLS.RootCAs == nil) == (tc.connection.Certificate != "") || tc.want && config.TLS.InsecureSkipVerify {
-			t.Errorf("%s: the roots are those of the system, or the CA that is given", name)
+			t.Errorf("%s: TLS %+v, want the given CA or the system CAs", name, config.TLS)
 		}
 	}
 }
@@ -154,14 +154,14 @@ func TestOverrideAuthority(t *testing.T) {
 		t.Errorf("%d options, want 1", len(config.DialOptions))
 	}
 	if config, _, err = ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379"}, nil)); err != nil || len(config.DialOptions) != 0 {
-		t.Errorf("%d options and %v, want none", len(config.DialOptions), err)
+		t.Errorf("%d options and error %v, want none", len(config.DialOptions), err)
 	}
 }
 
 // [modelmesh-52]
 func TestNewDoesNotConnect(t *testing.T) {
 	cert, key := certificate(t, "client")
-	c := dial(t, secret(t, Connection{Endpoints: "https://nowhere.invalid:1", RootPrefix: "r", ClientKey: key, ClientCertificate: cert}, nil))
+	c := dial(t, secret(t, Connection{Endpoints: "https://etcd.invalid:1", RootPrefix: "r", ClientKey: key, ClientCertificate: cert}, nil))
 	if c.RootPrefix() != "r" {
 		t.Errorf("prefix %q", c.RootPrefix())
 	}

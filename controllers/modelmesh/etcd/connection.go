@@ -18,7 +18,7 @@ import (
 // ConnectionKey is the key of the Secret that holds the connection as JSON.
 const ConnectionKey = "etcd_connection"
 
-// Connection is the JSON document under ConnectionKey. Copies have its members in this order.
+// Connection is the JSON document under ConnectionKey. Copies keep the order of the fields.
 type Connection struct {
 	// Endpoints are comma-separated URLs. TLS is used for all of them if one has https://.
 	Endpoints string `json:"endpoints"`
@@ -92,8 +92,8 @@ type TLSMaterial struct {
 func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 	var material TLSMaterial
 	for _, source := range []struct {
-		into                *[]byte
-		inline, file, named string
+		into                      *[]byte
+		inline, file, description string
 	}{
 		{&material.CA, c.Certificate, c.CertificateFile, "TLS certificate"},
 		{&material.Key, c.ClientKey, c.ClientKeyFile, "TLS key"},
@@ -103,7 +103,7 @@ func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 		case source.file != "":
 			content, found := data[source.file]
 			if !found {
-				return material, fmt.Errorf("referenced %s secret key not found: %s", source.named, source.file)
+				return material, fmt.Errorf("referenced %s secret key not found: %s", source.description, source.file)
 			}
 			*source.into = content
 		case source.inline != "":

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Copy returns the data of the Secret by which the pods of a namespace reach etcd. It is derived from the Secret of the operator's
-// namespace: keys get the prefix of the namespace, unqualified hosts the operator's namespace, and referenced files are copied. An
+// Copy returns the data of the Secret with which the pods of a namespace connect to etcd. It is derived from the Secret in the operator's
+// namespace: Copy sets the key prefix of the namespace, adds the operator's namespace to unqualified hosts, and copies referenced files.
 // account, if not nil, replaces the user of the connection.
 func Copy(source map[string][]byte, operatorNamespace, namespace string, account *Account) (map[string][]byte, error) {
 	connection, err := Parse(source)
@@ -43,7 +43,7 @@ func qualifyHosts(endpoints, namespace string) string {
 			host = rest[:end]
 		}
 		_, err := netip.ParseAddr(rest)
-		isAddress := err == nil || strings.HasPrefix(rest, "[") // ParseAddr accepts an IPv6 address without brackets
+		isAddress := err == nil || strings.HasPrefix(rest, "[") // ParseAddr rejects an IPv6 address in brackets
 		if host == "" || isAddress || strings.Contains(host, ".") || host == "localhost" {
 			continue
 		}

@@ -10,16 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The copy adds the prefix of the namespace and keeps the other fields of the connection.
+// Copy adds the prefix of the namespace and keeps the other fields of the connection.
 func TestCopy(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
-		"the least":   {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
+		"minimal":     {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
 		"no endpoint": {`{}`, `{"endpoints":"","root_prefix":"/mm_ns/vision"}`},
 		"all files": {
 			`{"override_authority":"a","client_certificate":"c","client_key":"k","certificate":"ca","root_prefix":"modelmesh-serving","password":"p","userid":"root","endpoints":"https://etcd.example.com:2379"}`,
 			`{"endpoints":"https://etcd.example.com:2379","userid":"root","password":"p","root_prefix":"modelmesh-serving/mm_ns/vision","certificate":"ca","client_key":"k","client_certificate":"c","override_authority":"a"}`,
 		},
-		"unknown members": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
+		"unknown fields": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
 	} {
 		data, err := Copy(map[string][]byte{ConnectionKey: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision", nil)
 		if err != nil {
@@ -32,14 +32,14 @@ func TestCopy(t *testing.T) {
 }
 
 func toStrings(data map[string][]byte) map[string]string {
-	all := map[string]string{}
+	result := map[string]string{}
 	for key, value := range data {
-		all[key] = string(value)
+		result[key] = string(value)
 	}
-	return all
+	return result
 }
 
-// Service names get the operator's namespace; addresses and qualified names are kept. [O1]
+// qualifyHosts adds the operator's namespace to names of Services and keeps addresses and qualified names. [O1]
 func TestQualifyHosts(t *testing.T) {
 	for endpoints, want := range map[string]string{
 		"http://etcd:2379":                     "http://etcd.mesh:2379",
@@ -66,7 +66,7 @@ func TestQualifyHosts(t *testing.T) {
 	}
 }
 
-// The copy has the keys that the connection refers to, and no others. [M30]
+// Copy keeps only the keys that the connection refers to. [M30]
 func TestCopyReferencedFiles(t *testing.T) {
 	source := map[string][]byte{
 		ConnectionKey: []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
@@ -87,12 +87,12 @@ func TestCopyReferencedFiles(t *testing.T) {
 		incomplete := maps.Clone(source)
 		delete(incomplete, missing)
 		if _, err := Copy(incomplete, "mesh", "vision", nil); err == nil || err.Error() != want {
-			t.Errorf("Copy without %s returned error %v", missing, err)
+			t.Errorf("Copy without %s returned error %v, want %q", missing, err, want)
 		}
 	}
 }
 
-// Errors about an invalid document contain no values of it.
+// Errors about an invalid connection contain none of its values.
 func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"password":"hidden"`:                "invalid JSON at byte",
@@ -107,15 +107,15 @@ func TestCopyErrors(t *testing.T) {
 			t.Errorf("%s: unexpected error: %v", text, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "4711")) {
-			t.Errorf("%s is shown: %v", text, err)
+			t.Errorf("%s: the error contains a value: %v", text, err)
 		}
 	}
 	if _, err := Copy(nil, "mesh", "vision", nil); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
-		t.Errorf("got error %v, want one that names the missing key", err)
+		t.Errorf("error %v, want one with the missing key", err)
 	}
 }
 
-// FuzzCopy checks that each valid connection is copied with all fields of the mesh, and that nothing panics.
+// FuzzCopy checks that Copy keeps all fields of a valid connection, and never panics.
 func FuzzCopy(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
 	f.Add(`{`, "a,b,,://,:,[")
@@ -124,20 +124,20 @@ func FuzzCopy(f *testing.F) {
 			t.Errorf("%q became %q", endpoints, got)
 		}
 		if once := qualifyHosts(endpoints, "ns"); qualifyHosts(once, "ns") != once {
-			t.Errorf("%q is qualified twice", endpoints)
+			t.Errorf("qualifyHosts is not idempotent for %q", endpoints)
 		}
 		data, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
 		if err != nil {
 			return
 		}
-		var before, after Connection
-		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[ConnectionKey], &after) != nil {
+		var source, copied Connection
+		if json.Unmarshal([]byte(text), &source) != nil || json.Unmarshal(data[ConnectionKey], &copied) != nil {
 			t.Fatalf("%q became %q", text, data[ConnectionKey])
 		}
-		before.RootPrefix += "/mm_ns/vision"
-		before.Endpoints = after.Endpoints
-		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("-before +after:\n%s", diff)
+		source.RootPrefix += "/mm_ns/vision"
+		source.Endpoints = copied.Endpoints
+		if diff := cmp.Diff(source, copied); diff != "" {
+			t.Errorf("-source +copy:\n%s", diff)
 		}
 	})
 }

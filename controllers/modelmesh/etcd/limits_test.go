@@ -29,34 +29,34 @@ func (e *endlessServer) Range(context.Context, *pb.RangeRequest) (*pb.RangeRespo
 	return r, nil
 }
 
-// A listing is limited by keys, bytes and message size, so that the etcd of a namespace cannot exhaust the operator's memory.
+// List limits keys, bytes and the size of a response: the etcd of a namespace must not exhaust the operator's memory.
 func TestListingLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
-		value string
-		most  int
-		want  error
+		value   string
+		maxKeys int
+		want    error
 	}{
-		"many keys":    {"x", MaxKeys + pageSize, ErrTooLarge},
-		"large values": {strings.Repeat("x", 8<<10), maxListingBytes/(8<<10) + pageSize, ErrTooLarge},
-		"huge answers": {strings.Repeat("x", 20<<10), 2 * pageSize, nil},
+		"many keys":     {"x", MaxKeys + pageSize, ErrTooLarge},
+		"large values":  {strings.Repeat("x", 8<<10), maxListingBytes/(8<<10) + pageSize, ErrTooLarge},
+		"huge response": {strings.Repeat("x", 20<<10), 2 * pageSize, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, s := &endlessServer{value: tc.value}, grpc.NewServer()
-			pb.RegisterKVServer(s, e)
-			go func() { _ = s.Serve(l) }()
-			defer s.Stop()
-			c, err := New(map[string][]byte{ConnectionKey: []byte(`{"endpoints":"http://` + l.Addr().String() + `"}`)})
+			server, grpcServer := &endlessServer{value: tc.value}, grpc.NewServer()
+			pb.RegisterKVServer(grpcServer, server)
+			go func() { _ = grpcServer.Serve(listener) }()
+			defer grpcServer.Stop()
+			c, err := New(map[string][]byte{ConnectionKey: []byte(`{"endpoints":"http://` + listener.Addr().String() + `"}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
 			listing, err := c.List(t.Context(), "p/", true)
-			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || len(listing.Entries) != 0 || e.keys > tc.most {
-				t.Errorf("%d keys handed over, %d taken: %v", e.keys, len(listing.Entries), err)
+			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || len(listing.Entries) != 0 || server.keys > tc.maxKeys {
+				t.Errorf("%d keys sent, %d returned, error %v, want at most %d sent and error %v", server.keys, len(listing.Entries), err, tc.maxKeys, tc.want)
 			}
 		})
 	}

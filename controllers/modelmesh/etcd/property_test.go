@@ -22,27 +22,27 @@ func FuzzSecrets(f *testing.F) {
 		}
 		c, err := New(data)
 		if err == nil {
-			if c.config.Password == "" { // otherwise etcd would be asked
-				_, _ = c.connect(t.Context()) // an address may still be none
+			if c.config.Password == "" { // with a password connect would log in to etcd
+				_, _ = c.connect(t.Context()) // the address may still be invalid
 			}
 			if err := c.Close(); err != nil || len(c.config.Endpoints) == 0 {
 				t.Errorf("closing: %v; endpoints %v", err, c.config.Endpoints)
 			}
 			return
 		}
-		var readable Connection
-		if json.Unmarshal([]byte(document), &readable) == nil && len(readable.Password) > 8 && strings.Contains(err.Error(), readable.Password) &&
-			!strings.Contains(readable.CertificateFile+readable.ClientKeyFile+readable.ClientCertificateFile, readable.Password) {
-			t.Errorf("the password is in %q", err)
+		var connection Connection
+		if json.Unmarshal([]byte(document), &connection) == nil && len(connection.Password) > 8 && strings.Contains(err.Error(), connection.Password) &&
+			!strings.Contains(connection.CertificateFile+connection.ClientKeyFile+connection.ClientCertificateFile, connection.Password) {
+			t.Errorf("the error contains the password: %q", err)
 		}
 	})
 }
 
-// Inline values are used if no key is referenced. A referenced key takes precedence and is copied.
+// Material uses an inline value only if the connection refers to no key of the Secret.
 func TestMaterialSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := map[string][]byte{}
-		part := func(name string) (inline, file, want string) {
+		drawSource := func(name string) (inline, file, want string) {
 			if rapid.Bool().Draw(t, name+" inline") {
 				inline, want = name+" inline", name+" inline"
 			}
@@ -54,9 +54,9 @@ func TestMaterialSources(t *testing.T) {
 		}
 		var c Connection
 		var ca, key, certificate string
-		c.Certificate, c.CertificateFile, ca = part("ca")
-		c.ClientKey, c.ClientKeyFile, key = part("key")
-		c.ClientCertificate, c.ClientCertificateFile, certificate = part("certificate")
+		c.Certificate, c.CertificateFile, ca = drawSource("ca")
+		c.ClientKey, c.ClientKeyFile, key = drawSource("key")
+		c.ClientCertificate, c.ClientCertificateFile, certificate = drawSource("certificate")
 		var files []string
 		for name := range data {
 			files = append(files, name)
@@ -68,7 +68,7 @@ func TestMaterialSources(t *testing.T) {
 		m, err := c.Material(data)
 		if (key == "") != (certificate == "") {
 			if err == nil {
-				t.Fatal("half a pair was not rejected")
+				t.Fatal("Material accepted a key without a certificate, or the reverse")
 			}
 			return
 		}
@@ -76,18 +76,18 @@ func TestMaterialSources(t *testing.T) {
 			t.Fatalf("material %q, error %v", m, err)
 		}
 		for _, name := range files {
-			kept := data[name]
+			content := data[name]
 			delete(data, name)
 			if _, err := c.Material(data); err == nil || !strings.Contains(err.Error(), "secret key not found: "+name) {
 				t.Fatalf("without %s: error %v", name, err)
 			}
-			data[name] = kept
+			data[name] = content
 		}
 	})
 }
 
-// A copy has the same fields as its source, encoded in the same way.
-func TestCopyRoundTrip(t *testing.T) {
+// Parse decodes the JSON of a connection to the same connection, and empty fields are omitted.
+func TestConnectionRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z/<>&"]{0,6}`)
 		c := Connection{
@@ -100,10 +100,10 @@ func TestCopyRoundTrip(t *testing.T) {
 		}
 		got, err := Parse(map[string][]byte{ConnectionKey: raw})
 		if err != nil || got != c {
-			t.Fatalf("%s gives %+v, %v", raw, got, err)
+			t.Fatalf("%s was parsed as %+v, error %v, want %+v", raw, got, err, c)
 		}
 		if strings.Contains(string(raw), `""`) && !strings.Contains(c.Certificate+c.Password+c.RootPrefix+c.UserID+c.OverrideAuthority, `"`) {
-			t.Fatalf("%s has empty members", raw)
+			t.Fatalf("%s has empty fields", raw)
 		}
 	})
 }

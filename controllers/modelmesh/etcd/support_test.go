@@ -36,13 +36,13 @@ type fakeServer struct {
 	pb.UnimplementedAuthServer
 	list  func(*pb.RangeRequest) (*pb.RangeResponse, error)
 	watch func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error
-	// password is required where it is not empty.
+	// password is required if it is not empty.
 	password string
 
 	mu     sync.Mutex
 	token  string
 	logins int
-	leader []string // the leader requirements of watches
+	leader []string // the hasleader metadata of watches
 }
 
 func must(t *testing.T, err error) {
@@ -52,8 +52,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// authorized rejects requests without the current token.
-func (s *fakeServer) authorized(ctx context.Context) error {
+// authorize rejects requests without the current token.
+func (s *fakeServer) authorize(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	header, _ := metadata.FromIncomingContext(ctx)
@@ -87,7 +87,7 @@ func (s *fakeServer) Authenticate(_ context.Context, in *pb.AuthenticateRequest)
 
 // Range implements pb.KVServer.
 func (s *fakeServer) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeResponse, error) {
-	if err := s.authorized(ctx); err != nil {
+	if err := s.authorize(ctx); err != nil {
 		return nil, err
 	}
 	return s.list(in)
@@ -99,7 +99,7 @@ func (s *fakeServer) Watch(stream pb.Watch_WatchServer) error {
 	s.mu.Lock()
 	s.leader = append(s.leader, header.Get("hasleader")...)
 	s.mu.Unlock()
-	if err := s.authorized(stream.Context()); err != nil {
+	if err := s.authorize(stream.Context()); err != nil {
 		return err
 	}
 	request, err := stream.Recv()
@@ -110,14 +110,14 @@ func (s *fakeServer) Watch(stream pb.Watch_WatchServer) error {
 }
 
 // serve starts a server and returns its address.
-func serve(t *testing.T, at string, s *fakeServer, config *tls.Config) (address string, stop func()) {
+func serve(t *testing.T, address string, s *fakeServer, config *tls.Config) (boundAddress string, stop func()) {
 	t.Helper()
-	listens, stop := meshtest.Serve(t, at, config, func(g *grpc.Server) {
+	listener, stop := meshtest.Serve(t, address, config, func(g *grpc.Server) {
 		pb.RegisterKVServer(g, s)
 		pb.RegisterWatchServer(g, s)
 		pb.RegisterAuthServer(g, s)
 	})
-	return listens.String(), stop
+	return listener.String(), stop
 }
 
 // secret returns the data of a Secret with the connection and other keys.
@@ -132,7 +132,7 @@ func secret(t *testing.T, c Connection, files map[string]string) map[string][]by
 	return data
 }
 
-// dial returns a client that is closed with the test.
+// dial returns a client that is closed when the test ends.
 func dial(t *testing.T, data map[string][]byte) *Client {
 	t.Helper()
 	c, err := New(data)

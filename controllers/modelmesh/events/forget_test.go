@@ -15,29 +15,29 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// lingering delays the end of a watch until it is released, as a network does.
-type lingering struct {
+// slowClient delays the return of Watch until release is closed, as a slow network does.
+type slowClient struct {
 	*store
-	let chan struct{}
+	release chan struct{}
 }
 
-func (l lingering) RootPrefix() string { return "root" }
-func (l lingering) Close() error       { return nil }
+func (c slowClient) RootPrefix() string { return "root" }
+func (c slowClient) Close() error       { return nil }
 
-func (l lingering) Ensure(context.Context, meshetcd.Account) error { return nil }
+func (c slowClient) Ensure(context.Context, meshetcd.Account) error { return nil }
 
-func (l lingering) Watch(ctx context.Context, prefix string, after int64, handle func([]meshetcd.Entry)) error {
-	err := l.store.Watch(ctx, prefix, after, handle)
-	<-l.let
+func (c slowClient) Watch(ctx context.Context, prefix string, after int64, handle func([]meshetcd.Entry)) error {
+	err := c.store.Watch(ctx, prefix, after, handle)
+	<-c.release
 	return err
 }
 
-// A namespace whose label is removed and added again is still reported as watched: the end of the previous watches deletes no metric.
+// If a namespace is forgotten and ensured again, the end of its previous watches does not delete the metrics of the new ones.
 func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
-	let := make(chan struct{})
-	f.dial = func(map[string][]byte) (etcdClient, error) { return lingering{newStore(), let}, nil }
+	release := make(chan struct{})
+	f.dial = func(map[string][]byte) (etcdClient, error) { return slowClient{newStore(), release}, nil }
 	f.Ensure("fraud", "mesh")
 	if err := f.Connect(map[string][]byte{"a": nil}); err != nil {
 		t.Fatal(err)
@@ -45,39 +45,39 @@ func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	f.start(t)
 	want := map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1}
 	poll.Until(t, 30*time.Second, "both watches work", func() bool { return maps.Equal(gaugeValues(t), want) })
-	former := f.namespaces["fraud"]
+	previous := f.namespaces["fraud"]
 	f.Forget("fraud")
 	f.Ensure("fraud", "mesh")
-	close(let)
-	<-former.vmodels.done
-	<-former.registry.done
-	poll.Until(t, 30*time.Second, "both watches are shown", func() bool { return maps.Equal(gaugeValues(t), want) })
+	close(release)
+	<-previous.vmodels.done
+	<-previous.registry.done
+	poll.Until(t, 30*time.Second, "the gauge has a series for both watches", func() bool { return maps.Equal(gaugeValues(t), want) })
 }
 
-// flood sends an endless sequence of new keys.
-type flood struct{ most int }
+// floodingReader returns an empty list and sends the given number of new keys to a watch.
+type floodingReader struct{ keys int }
 
-func (f *flood) List(context.Context, string, bool) (meshetcd.Listing, error) {
+func (r *floodingReader) List(context.Context, string, bool) (meshetcd.Listing, error) {
 	return meshetcd.Listing{Revision: 1, ClusterID: 1}, nil
 }
 
-func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([]meshetcd.Entry)) error {
-	for n := range f.most {
+func (r *floodingReader) Watch(ctx context.Context, prefix string, _ int64, handle func([]meshetcd.Entry)) error {
+	for n := range r.keys {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		handle([]meshetcd.Entry{{Key: fmt.Sprintf("%s%d", prefix, n), Revision: int64(n)}})
 	}
-	return errors.New("no end")
+	return errors.New("the watch was not cancelled")
 }
 
-// The number of known keys is bounded, independent of the etcd.
-func TestKnownKeysAreBounded(t *testing.T) {
+// A watch ends with ErrTooLarge when it exceeds MaxKeys.
+func TestListAndWatchLimitsKeys(t *testing.T) {
 	w := &prefixWatch{
-		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
+		client: &floodingReader{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
 		parse: func(id string, _ []byte) (string, string, error) { return "", id, nil },
 	}
 	if err := w.listAndWatch(t.Context()); !errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) > meshetcd.MaxKeys {
-		t.Errorf("%d keys: %v", len(w.known), err)
+		t.Errorf("%d known keys, error %v, want at most %d and ErrTooLarge", len(w.known), err, meshetcd.MaxKeys)
 	}
 }

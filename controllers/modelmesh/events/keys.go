@@ -13,7 +13,7 @@ import (
 type Event struct {
 	// Source is `ksp` for Predictors and `isvc` for InferenceServices.
 	Source string
-	// Namespace and Name of the resource.
+	// Namespace and Name identify the resource.
 	Namespace, Name string
 }
 

@@ -18,7 +18,7 @@ func gaugeValues(t *testing.T) map[string]float64 {
 	collected := make(chan prometheus.Metric, 16)
 	watchingGauge.Collect(collected)
 	close(collected)
-	out := map[string]float64{}
+	values := map[string]float64{}
 	for sample := range collected {
 		var m dto.Metric
 		if err := sample.Write(&m); err != nil {
@@ -28,12 +28,12 @@ func gaugeValues(t *testing.T) map[string]float64 {
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()
 		}
-		out[labels["namespace"]+"/"+labels["keys"]] = m.GetGauge().GetValue()
+		values[labels["namespace"]+"/"+labels["keys"]] = m.GetGauge().GetValue()
 	}
-	return out
+	return values
 }
 
-// The gauge has a series for each watched namespace, and none for a forgotten one.
+// The gauge has a series for each watched namespace. Forget deletes it.
 func TestWatchingGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
@@ -44,18 +44,18 @@ func TestWatchingGauge(t *testing.T) {
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
 	f.start(t)
-	expect("both watches work", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1})
-	f.stores["a"].fail(errors.New("no etcd"))
+	expect("both watches run", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1})
+	f.stores["a"].fail(errors.New("etcd is down"))
 	expect("both watches fail", map[string]float64{"fraud/vmodels": 0, "fraud/registry": 0})
 	f.stores["a"].fail(nil)
 	f.resume(t, 2)
-	expect("both watches work again", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1})
+	expect("both watches run again", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1})
 	f.Ensure("home", "mesh")
-	expect("another namespace", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1, "home/vmodels": 1, "home/registry": 1})
+	expect("the second namespace is watched", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1, "home/vmodels": 1, "home/registry": 1})
 	f.Forget("fraud")
-	expect("one has gone", map[string]float64{"home/vmodels": 1, "home/registry": 1})
+	expect("the series of the forgotten namespace are deleted", map[string]float64{"home/vmodels": 1, "home/registry": 1})
 	f.Ensure("home", "another")
-	expect("another Service takes over", map[string]float64{"home/vmodels": 1, "home/registry": 1})
+	expect("the new Service is watched", map[string]float64{"home/vmodels": 1, "home/registry": 1})
 	f.Forget("home")
-	expect("no namespace is left", map[string]float64{})
+	expect("all series are deleted", map[string]float64{})
 }

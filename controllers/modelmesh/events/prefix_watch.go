@@ -36,18 +36,18 @@ type prefixWatch struct {
 	clock    clock.Clock
 	log      logr.Logger
 	notify   func(Event)
-	// parse returns the model of a key, relative to the prefix, and its value.
+	// parse returns the source and the name of the model of a key without the prefix and its value.
 	parse     func(id string, value []byte) (source, name string, err error)
 	namespace string
 
-	known     map[string]knownKey // by the key behind the prefix
+	known     map[string]knownKey // by key without the prefix
 	clusterID uint64
 	lastError string
 	gauge     prometheus.Gauge
 	done      chan struct{} // closed when run has returned
 }
 
-// knownKey is the last version of a key.
+// knownKey is the last known version of a key.
 type knownKey struct {
 	revision int64
 	event    *Event // nil if parse failed
@@ -65,12 +65,12 @@ func (p *prefixWatch) copyState(previous *prefixWatch) {
 func (p *prefixWatch) run(ctx context.Context) {
 	delay := minBackoff
 	for {
-		started := p.clock.Now()
+		startTime := p.clock.Now()
 		err := p.listAndWatch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if p.clock.Since(started) > maxBackoff {
+		if p.clock.Since(startTime) > maxBackoff {
 			delay = minBackoff
 		}
 		p.gauge.Set(0)
@@ -84,7 +84,7 @@ func (p *prefixWatch) run(ctx context.Context) {
 	}
 }
 
-// logError logs an error unless it equals the last one.
+// logError logs an error unless it equals the last logged error.
 func (p *prefixWatch) logError(err error) {
 	if text := err.Error(); text != p.lastError {
 		p.lastError = text

@@ -13,30 +13,30 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// modelState is a watch and the prefix that it watches. The expected events are computed from the changes that it received.
-type modelState struct {
+// watchModel is a prefixWatch and the etcd that it watches. The expected events are computed from the changes that the watch received.
+type watchModel struct {
 	watch   *prefixWatch
 	entries map[string]meshetcd.Entry
-	// seen is the state that the watch received: the revision and the owner of each vmodel, "" for an invalid value.
-	seen     map[string]owned
-	revision int64
-	away     bool
-	emitted  map[Event]bool
+	// received is the last version of each vmodel that the watch received.
+	received     map[string]vmodelVersion
+	revision     int64
+	disconnected bool
+	emitted      map[Event]bool
 }
 
-type owned struct {
+type vmodelVersion struct {
 	revision int64
-	owner    string
+	owner    string // empty if the value is invalid
 }
 
-func newModelState() *modelState {
-	w := &modelState{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, emitted: map[Event]bool{}}
+func newWatchModel() *watchModel {
+	w := &watchModel{entries: map[string]meshetcd.Entry{}, received: map[string]vmodelVersion{}, emitted: map[Event]bool{}}
 	w.watch = &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { w.emitted[e] = true }, parse: parseVModel, namespace: "n", clusterID: 1}
 	return w
 }
 
-// change writes or deletes a vmodel, and delivers it to the watch if that is connected.
-func (s *modelState) change(t *rapid.T) {
+// change writes or deletes a vmodel, and sends the event to the watch if it is connected.
+func (s *watchModel) change(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
 	value := rapid.SampledFrom([]string{`{}`, `{"o":"isvc"}`, `{"o":"ksp","failed":true}`, `broken`, ""}).Draw(t, "value")
 	s.revision++
@@ -46,50 +46,50 @@ func (s *modelState) change(t *rapid.T) {
 	} else {
 		s.entries[name] = entry
 	}
-	if s.away {
+	if s.disconnected {
 		return
 	}
 	s.watch.handleEntry(entry)
 	s.verify(t, map[string]bool{name: true})
 }
 
-// disconnect breaks the connection.
-func (s *modelState) disconnect(*rapid.T) { s.away = true }
+// disconnect disconnects the watch from etcd.
+func (s *watchModel) disconnect(*rapid.T) { s.disconnected = true }
 
-// relist lists again, after a broken connection or a compaction.
-func (s *modelState) relist(t *rapid.T) {
-	s.away = false
+// relist lists again, as after a lost connection or a compaction.
+func (s *watchModel) relist(t *rapid.T) {
+	s.disconnected = false
 	s.watch.handleListing(s.listing())
 	changed := map[string]bool{}
-	for name := range s.seen {
-		if now, found := s.entries[name]; !found || now.Revision != s.seen[name].revision {
+	for name := range s.received {
+		if current, found := s.entries[name]; !found || current.Revision != s.received[name].revision {
 			changed[name] = true
 		}
 	}
 	for name := range s.entries {
-		if _, known := s.seen[name]; !known {
+		if _, wasReceived := s.received[name]; !wasReceived {
 			changed[name] = true
 		}
 	}
 	s.verify(t, changed)
 }
 
-// replaceStore replaces the store by one with other revisions, possibly with the same entries.
-func (s *modelState) replaceStore(t *rapid.T) {
+// replaceEtcd replaces etcd with another cluster, which has other revisions and some of the entries.
+func (s *watchModel) replaceEtcd(t *rapid.T) {
 	s.watch.clusterID += 100
 	s.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
 	for name, entry := range s.entries {
 		s.revision++
 		entry.Revision = s.revision
 		s.entries[name] = entry
-		if rapid.Bool().Draw(t, "lost") {
+		if rapid.Bool().Draw(t, "delete") {
 			delete(s.entries, name)
 		}
 	}
-	s.away = false
+	s.disconnected = false
 	s.watch.handleListing(s.listing())
 	changed := map[string]bool{}
-	for name := range s.seen {
+	for name := range s.received {
 		changed[name] = true
 	}
 	for name := range s.entries {
@@ -98,50 +98,50 @@ func (s *modelState) replaceStore(t *rapid.T) {
 	s.verify(t, changed)
 }
 
-func (s *modelState) listing() meshetcd.Listing {
+func (s *watchModel) listing() meshetcd.Listing {
 	return meshetcd.Listing{Entries: slices.Collect(maps.Values(s.entries)), Revision: s.revision, ClusterID: 1}
 }
 
-// verify compares the emitted events with the changes: they name the previous and the current owner of a vmodel, and no other.
-func (s *modelState) verify(t *rapid.T, changed map[string]bool) {
+// verify compares the emitted events with the changes: an event for the current and for the previous owner of each vmodel.
+func (s *watchModel) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
-		before, known := s.seen[name]
+		previous, wasReceived := s.received[name]
 		entry, found := s.entries[name]
-		now := owned{revision: entry.Revision}
+		current := vmodelVersion{revision: entry.Revision}
 		if owner, _, err := parseVModel("m", entry.Value); found && err == nil {
-			now.owner = owner
+			current.owner = owner
 			want[Event{Source: owner, Namespace: "n", Name: name}] = true
 		}
-		if known && before.owner != "" && before.owner != now.owner {
-			want[Event{Source: before.owner, Namespace: "n", Name: name}] = true
+		if wasReceived && previous.owner != "" && previous.owner != current.owner {
+			want[Event{Source: previous.owner, Namespace: "n", Name: name}] = true
 		}
-		delete(s.seen, name)
+		delete(s.received, name)
 		if found {
-			s.seen[name] = now
+			s.received[name] = current
 		}
 	}
 	if !maps.Equal(s.emitted, want) {
 		t.Fatalf("emitted %v, want %v", s.emitted, want)
 	}
 	clear(s.emitted)
-	if len(s.watch.known) != len(s.seen) {
-		t.Fatalf("%d entries are known, want %d", len(s.watch.known), len(s.seen))
+	if len(s.watch.known) != len(s.received) {
+		t.Fatalf("%d known keys, want %d", len(s.watch.known), len(s.received))
 	}
 }
 
-// [M32] For any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
+// [M32] For any changes during and between watches, prefixWatch emits an event for the owner of each changed vmodel, and no other event.
 func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newModelState()
+		w := newWatchModel()
 		w.relist(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"change": w.change, "change more": w.change, "leave": w.disconnect, "back": w.relist, "lose": w.replaceStore,
+			"change": w.change, "change again": w.change, "disconnect": w.disconnect, "relist": w.relist, "replace etcd": w.replaceEtcd,
 		})
 	})
 }
 
-// Ids and values come from any client that may write to etcd.
+// FuzzEntries checks that parsed IDs and values are consistent: any client with access to etcd can write them.
 func FuzzEntries(f *testing.F) {
 	f.Add("digits", `{"o":"isvc"}`)
 	f.Add("digits__isvc-6b2eb0b8bf", `{}`)
@@ -149,11 +149,11 @@ func FuzzEntries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id, value string) {
 		if source, name, err := parseModelID(id, nil); err == nil {
 			if source == "" || name == "" || fmt.Sprintf("%s__%s-", name, source) != id[:len(id)-modelmesh.HashLength] {
-				t.Errorf("%q is not made of %q and %q", id, name, source)
+				t.Errorf("%q: name %q and source %q do not match the ID", id, name, source)
 			}
 		}
 		if owner, _, err := parseVModel("m", []byte(value)); err == nil && owner == "" {
-			t.Errorf("%q has an owner without a name", value)
+			t.Errorf("%q: the owner is empty", value)
 		}
 	})
 }

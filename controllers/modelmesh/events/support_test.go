@@ -21,24 +21,24 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store behaves like etcd: every write has a revision, watches receive later writes, and compacted revisions are lost.
+// store is a fake etcd: every write gets a revision, watches receive later writes, and compacted revisions are lost.
 type store struct {
 	mu        sync.Mutex
-	cluster   uint64
+	clusterID uint64
 	revision  int64
-	compacted int64
+	compacted int64 // the revision up to which the history was dropped
 	entries   map[string]meshetcd.Entry
 	history   []meshetcd.Entry
-	down      error
-	cut       chan struct{} // closed to end all watches
-	moved     chan struct{} // closed when something was written
+	err       error         // returned by all calls, unless nil
+	stopped   chan struct{} // closed to end all watches
+	written   chan struct{} // closed by each write
 	lists     int
-	watching  map[string]int
+	watches   map[string]int // by prefix
 }
 
 func newStore() *store {
 	return &store{
-		cluster: 1, entries: map[string]meshetcd.Entry{}, cut: make(chan struct{}), moved: make(chan struct{}), watching: map[string]int{},
+		clusterID: 1, entries: map[string]meshetcd.Entry{}, stopped: make(chan struct{}), written: make(chan struct{}), watches: map[string]int{},
 	}
 }
 
@@ -53,20 +53,20 @@ func (s *store) write(entry meshetcd.Entry) {
 		s.entries[entry.Key] = entry
 	}
 	s.history = append(s.history, entry)
-	close(s.moved)
-	s.moved = make(chan struct{})
+	close(s.written)
+	s.written = make(chan struct{})
 }
 
 func (s *store) put(key, value string) { s.write(meshetcd.Entry{Key: key, Value: []byte(value)}) }
 func (s *store) remove(key string)     { s.write(meshetcd.Entry{Key: key, Deleted: true}) }
 
-// fail ends all watches and fails all calls with the error, until it is nil.
+// fail ends all watches and sets the error of all later calls; nil means none.
 func (s *store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.down = err
-	close(s.cut)
-	s.cut = make(chan struct{})
+	s.err = err
+	close(s.stopped)
+	s.stopped = make(chan struct{})
 }
 
 // compact drops the history of all writes so far.
@@ -79,32 +79,32 @@ func (s *store) compact() {
 func (s *store) List(ctx context.Context, prefix string, keysOnly bool) (meshetcd.Listing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := errors.Join(ctx.Err(), s.down); err != nil {
+	if err := errors.Join(ctx.Err(), s.err); err != nil {
 		return meshetcd.Listing{}, err
 	}
 	s.lists++
-	out := meshetcd.Listing{Revision: s.revision, ClusterID: s.cluster}
+	listing := meshetcd.Listing{Revision: s.revision, ClusterID: s.clusterID}
 	for key, entry := range s.entries {
 		if strings.HasPrefix(key, prefix) {
 			if keysOnly {
 				entry.Value = nil
 			}
-			out.Entries = append(out.Entries, entry)
+			listing.Entries = append(listing.Entries, entry)
 		}
 	}
-	return out, nil
+	return listing, nil
 }
 
 func (s *store) Watch(ctx context.Context, prefix string, after int64, handle func([]meshetcd.Entry)) error {
 	s.mu.Lock()
-	s.watching[prefix]++
+	s.watches[prefix]++
 	defer func() {
 		s.mu.Lock()
-		s.watching[prefix]--
+		s.watches[prefix]--
 		s.mu.Unlock()
 	}()
 	for {
-		down, cut, moved := s.down, s.cut, s.moved
+		err, stopped, written := s.err, s.stopped, s.written
 		var entries []meshetcd.Entry
 		for _, entry := range s.history {
 			if entry.Revision > after && strings.HasPrefix(entry.Key, prefix) {
@@ -112,12 +112,12 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 			}
 		}
 		if after < s.compacted && len(entries) > 0 {
-			down = rpctypes.ErrCompacted
+			err = rpctypes.ErrCompacted
 		}
 		after = s.revision
 		s.mu.Unlock()
-		if down != nil {
-			return down
+		if err != nil {
+			return err
 		}
 		if len(entries) > 0 {
 			handle(entries)
@@ -125,9 +125,9 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-cut:
-			return errors.New("the connection broke")
-		case <-moved:
+		case <-stopped:
+			return errors.New("the connection is closed")
+		case <-written:
 		}
 		s.mu.Lock()
 	}
@@ -137,31 +137,31 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 func (s *store) counts(prefix string) (lists, watches int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lists, s.watching[prefix]
+	return s.lists, s.watches[prefix]
 }
 
-// session is a client of a store.
-type session struct {
+// storeClient is an etcdClient of a store.
+type storeClient struct {
 	*store
-	root   string
-	closed *[]string
-	name   string
+	rootPrefix string
+	closed     *[]string
+	name       string
 }
 
-func (s session) RootPrefix() string { return s.root }
+func (s storeClient) RootPrefix() string { return s.rootPrefix }
 
-func (s session) Ensure(context.Context, meshetcd.Account) error { return nil }
-func (s session) Close() error {
+func (s storeClient) Ensure(context.Context, meshetcd.Account) error { return nil }
+func (s storeClient) Close() error {
 	*s.closed = append(*s.closed, s.name)
 	return nil
 }
 
-// fixture is a Watcher on the stores that the Secret names under "store".
+// fixture is a Watcher of fake stores. The key "store" of a Secret selects one.
 type fixture struct {
 	*Watcher
 	clock  *clocktesting.FakeClock
 	stores map[string]*store
-	closed []string // clients, guarded by the stream
+	closed []string // the stores whose clients are closed; guarded by Watcher.mu
 
 	mu      sync.Mutex
 	emitted []Event
@@ -171,7 +171,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{clock: clocktesting.NewFakeClock(time.Unix(0, 0)), stores: map[string]*store{"a": newStore(), "b": newStore()}}
-	f.stores["b"].cluster = 2
+	f.stores["b"].clusterID = 2
 	f.Watcher = NewWatcher(Options{OperatorNamespace: "home", Clock: f.clock, Log: funcr.New(func(_, line string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -182,7 +182,7 @@ func newFixture(t *testing.T) *fixture {
 		if f.stores[name] == nil {
 			return nil, fmt.Errorf("no store %s", name)
 		}
-		return session{store: f.stores[name], root: string(data["root"]), closed: &f.closed, name: name}, nil
+		return storeClient{store: f.stores[name], rootPrefix: string(data["root"]), closed: &f.closed, name: name}, nil
 	}
 	f.Subscribe(t.Context(), func(e Event) {
 		f.mu.Lock()
@@ -201,12 +201,12 @@ func (f *fixture) start(t *testing.T) *fixture {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the stream returned error %v", err)
+			t.Errorf("Start returned error %v", err)
 		}
 		for name, s := range f.stores {
-			for prefix, n := range s.watching {
+			for prefix, n := range s.watches {
 				if n != 0 {
-					t.Errorf("%d watches of %s in store %s are left", n, prefix, name)
+					t.Errorf("%d watches of %s in store %s did not end", n, prefix, name)
 				}
 			}
 		}
@@ -221,7 +221,7 @@ func (f *fixture) connect(t *testing.T, store, root string) {
 	}
 }
 
-// expect waits until exactly these events were emitted since the last call, in any order, each at least once.
+// expect waits until these events, and no others, have been emitted at least once since the last call, in any order.
 func (f *fixture) expect(t *testing.T, want ...Event) {
 	t.Helper()
 	poll.Until(t, 30*time.Second, fmt.Sprintf("%v were emitted", want), func() bool {
@@ -233,31 +233,32 @@ func (f *fixture) expect(t *testing.T, want ...Event) {
 	defer f.mu.Unlock()
 	for _, e := range f.emitted {
 		if !slices.Contains(want, e) {
-			t.Errorf("emitted %v, which was not expected", e)
+			t.Errorf("unexpected event %v", e)
 		}
 	}
 	f.emitted = nil
 }
 
-// watched waits until one watch runs on each of the prefixes of a base.
-func (f *fixture) watched(t *testing.T, name string, bases ...string) {
+// waitWatched waits until each prefix below the given bases has one watch.
+func (f *fixture) waitWatched(t *testing.T, store string, bases ...string) {
 	t.Helper()
 	for _, base := range bases {
 		for _, prefix := range []string{base + "/vmodels/", base + "/registry/"} {
-			poll.Until(t, 30*time.Second, prefix+" is watched", func() bool { _, n := f.stores[name].counts(prefix); return n == 1 })
+			poll.Until(t, 30*time.Second, prefix+" is watched", func() bool { _, n := f.stores[store].counts(prefix); return n == 1 })
 		}
 	}
 }
 
-// unwatched waits until no watch runs on a base.
-func (f *fixture) unwatched(t *testing.T, name, base string) {
+// waitUnwatched waits until no prefix below a base has a watch.
+func (f *fixture) waitUnwatched(t *testing.T, store, base string) {
 	t.Helper()
 	for _, prefix := range []string{base + "/vmodels/", base + "/registry/"} {
-		poll.Until(t, 30*time.Second, prefix+" is no longer watched", func() bool { _, n := f.stores[name].counts(prefix); return n == 0 })
+		poll.Until(t, 30*time.Second, prefix+" is no longer watched", func() bool { _, n := f.stores[store].counts(prefix); return n == 0 })
 	}
 }
 
-func (f *fixture) logged(text string) int {
+// logCount returns the number of log lines that contain a text.
+func (f *fixture) logCount(text string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
@@ -276,28 +277,28 @@ func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// pauses is a clock that does not advance and records the requested pauses.
-type pauses struct {
+// recordingClock is a clock whose timers fire at once. It records their durations.
+type recordingClock struct {
 	*clocktesting.FakeClock
-	requests []time.Duration
-	after    func(n int)
+	delays  []time.Duration
+	onAfter func(calls int)
 }
 
-func (p *pauses) After(d time.Duration) <-chan time.Time {
-	p.requests = append(p.requests, d)
-	p.after(len(p.requests))
-	now := make(chan time.Time, 1)
-	now <- p.Now()
-	return now
+func (c *recordingClock) After(d time.Duration) <-chan time.Time {
+	c.delays = append(c.delays, d)
+	c.onAfter(len(c.delays))
+	timer := make(chan time.Time, 1)
+	timer <- c.Now()
+	return timer
 }
 
-// held is a store whose watches run for a minute.
-type held struct {
+// minuteWatches is a store whose watches fail after a minute.
+type minuteWatches struct {
 	*store
 	clock *clocktesting.FakeClock
 }
 
-func (h held) Watch(context.Context, string, int64, func([]meshetcd.Entry)) error {
-	h.clock.Step(time.Minute)
-	return errors.New("broken after a minute")
+func (m minuteWatches) Watch(context.Context, string, int64, func([]meshetcd.Entry)) error {
+	m.clock.Step(time.Minute)
+	return errors.New("the connection is closed")
 }

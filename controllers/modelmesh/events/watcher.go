@@ -53,11 +53,11 @@ type Watcher struct {
 	mu         sync.Mutex
 	shared     connection
 	namespaces map[string]*namespaceWatch // by namespace
-	ctx        context.Context            // the context of Start; nil before Start and after it
+	ctx        context.Context            // the context of Start; nil unless Start is running
 	watches    sync.WaitGroup
 }
 
-// connection is a connection to an etcd. The zero value is not a connection.
+// connection is an etcd client and the data of its Secret. client is nil if there is no connection.
 type connection struct {
 	secret map[string][]byte
 	client etcdClient
@@ -124,7 +124,7 @@ func (w *Watcher) Grant(ctx context.Context, account meshetcd.Account) error {
 	return client.Ensure(ctx, account)
 }
 
-// ConnectOwn is Connect for the Secret of a namespace with a separate etcd. With nil data the namespace uses the etcd of the operator again.
+// ConnectOwn is like Connect, but for the Secret of a namespace with a separate etcd. With nil data the namespace uses the operator's etcd.
 // ConnectOwn may be called before Ensure; Forget closes the connection.
 func (w *Watcher) ConnectOwn(namespace string, data map[string][]byte) error {
 	w.mu.Lock()
@@ -219,8 +219,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// restartWatches starts both watches of a namespace, if there is a connection. They inherit the state of the previous watches, so that keys
-// missing from a new etcd, or from behind a new Service, are reported.
+// restartWatches starts both watches of a namespace, if there is a connection. They copy the known keys of the previous watches, to
+// report keys that do not exist in a new etcd or for a new Service.
 func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
 	watched.stop(namespace)
 	client, unprefixedNamespace := w.shared.client, w.OperatorNamespace

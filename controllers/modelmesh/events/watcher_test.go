@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	fraud = "root/mm_ns/fraud/mm/mesh"
-	home  = "root/mm/mesh"
+	fraudPrefix = "root/mm_ns/fraud/mm/mesh"
+	homePrefix  = "root/mm/mesh"
 )
 
 func ksp(namespace, name string) Event { return Event{Source: "ksp", Namespace: namespace, Name: name} }
@@ -28,12 +28,12 @@ func TestKeyPrefix(t *testing.T) {
 		"/mm_ns/fraud/mm/mesh":    KeyPrefix("", "home", "fraud", "mesh"),
 	} {
 		if got != want {
-			t.Errorf("base %q, want %q", got, want)
+			t.Errorf("prefix %q, want %q", got, want)
 		}
 	}
 }
 
-func TestOwnerOfEtcdValues(t *testing.T) {
+func TestParseVModel(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"o":"isvc","amid":"digits__isvc-6b2eb0b8bf"}`: "isvc",
 		`{"o":""}`:          "ksp",
@@ -41,12 +41,12 @@ func TestOwnerOfEtcdValues(t *testing.T) {
 		`{}`:                "ksp",
 	} {
 		if got, _, err := parseVModel("m", []byte(value)); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", value, got, err, want)
+			t.Errorf("%s: source %q, error %v, want %q", value, got, err, want)
 		}
 	}
-	for _, value := range []string{"", "no", `{"o":1}`, `[]`} {
+	for _, value := range []string{"", "invalid", `{"o":1}`, `[]`} {
 		if got, _, err := parseVModel("m", []byte(value)); err == nil {
-			t.Errorf("%q: owner %q, want an error", value, got)
+			t.Errorf("%q: source %q, want an error", value, got)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestParseModelID(t *testing.T) {
 		"digits__weird__thing-7702c1b55a": {"weird__thing", "digits"},
 	} {
 		if source, name, err := parseModelID(id, nil); err != nil || source != want[0] || name != want[1] {
-			t.Errorf("%s: %q %q, %v, want %v", id, source, name, err, want)
+			t.Errorf("%s: source %q, name %q, error %v, want %v", id, source, name, err, want)
 		}
 	}
 	for _, id := range []string{
@@ -69,58 +69,58 @@ func TestParseModelID(t *testing.T) {
 		"digits_ksp-7702c1b55a", "digits__ksp_7702c1b55a",
 	} {
 		if source, name, err := parseModelID(id, nil); err == nil {
-			t.Errorf("%q: %q %q, want no answer", id, source, name)
+			t.Errorf("%q: source %q, name %q, want an error", id, source, name)
 		}
 	}
 }
 
-func TestNotifiesOfListAndChanges(t *testing.T) {
+func TestWatcherReportsListedAndChangedModels(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
-	etcd.put(fraud+"/vmodels/digits", `{"o":"isvc"}`)
-	etcd.put(fraud+"/vmodels/plain", `{}`)
-	etcd.put(fraud+"/vmodels/broken", `no JSON`)
-	etcd.put(fraud+"/registry/cats__ksp-7702c1b55a", `{}`)
-	etcd.put(fraud+"/registry/strange", `{}`)
-	etcd.put(fraud+"/instances/abc", `{}`)
-	etcd.put(home+"/vmodels/at-home", `{"o":"ksp"}`)
+	etcd.put(fraudPrefix+"/vmodels/digits", `{"o":"isvc"}`)
+	etcd.put(fraudPrefix+"/vmodels/plain", `{}`)
+	etcd.put(fraudPrefix+"/vmodels/broken", `not JSON`)
+	etcd.put(fraudPrefix+"/registry/cats__ksp-7702c1b55a", `{}`)
+	etcd.put(fraudPrefix+"/registry/malformed", `{}`)
+	etcd.put(fraudPrefix+"/instances/abc", `{}`)
+	etcd.put(homePrefix+"/vmodels/local", `{"o":"ksp"}`)
 	etcd.put("root/mm_ns/fraud2/mm/mesh/vmodels/foreign", `{}`)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
 	f.expect(t, isvc("fraud", "digits"), ksp("fraud", "plain"), ksp("fraud", "cats"))
-	if f.logged("broken") != 1 || f.logged("strange") != 1 {
-		t.Errorf("unknown keys were not logged: %v", f.logs)
+	if f.logCount("broken") != 1 || f.logCount("malformed") != 1 {
+		t.Errorf("logs %v, want one line for each invalid entry", f.logs)
 	}
 
 	f.Ensure("home", "mesh")
-	f.expect(t, ksp("home", "at-home"))
-	f.watched(t, "a", fraud, home)
+	f.expect(t, ksp("home", "local"))
+	f.waitWatched(t, "a", fraudPrefix, homePrefix)
 
-	etcd.put(fraud+"/vmodels/digits", `{"o":"isvc","amid":"x"}`)
+	etcd.put(fraudPrefix+"/vmodels/digits", `{"o":"isvc","amid":"x"}`)
 	f.expect(t, isvc("fraud", "digits"))
-	etcd.put(fraud+"/registry/digits__isvc-6b2eb0b8bf", `{}`)
+	etcd.put(fraudPrefix+"/registry/digits__isvc-6b2eb0b8bf", `{}`)
 	f.expect(t, isvc("fraud", "digits"))
-	etcd.remove(fraud + "/registry/digits__isvc-6b2eb0b8bf") // no event
-	etcd.remove(fraud + "/vmodels/never-there")
-	etcd.remove(fraud + "/vmodels/broken")
-	etcd.remove(fraud + "/vmodels/plain")
+	etcd.remove(fraudPrefix + "/registry/digits__isvc-6b2eb0b8bf") // no event
+	etcd.remove(fraudPrefix + "/vmodels/absent")
+	etcd.remove(fraudPrefix + "/vmodels/broken")
+	etcd.remove(fraudPrefix + "/vmodels/plain")
 	f.expect(t, ksp("fraud", "plain"))
-	etcd.put(fraud+"/vmodels/digits", `{"o":"ksp"}`)
+	etcd.put(fraudPrefix+"/vmodels/digits", `{"o":"ksp"}`)
 	f.expect(t, isvc("fraud", "digits"), ksp("fraud", "digits"))
-	etcd.put(fraud+"/vmodels/digits", `broken`)
+	etcd.put(fraudPrefix+"/vmodels/digits", `broken`)
 	f.expect(t, ksp("fraud", "digits"))
-	etcd.remove(fraud + "/vmodels/digits")
-	etcd.put(home+"/vmodels/at-home", `{}`)
-	f.expect(t, ksp("home", "at-home"))
+	etcd.remove(fraudPrefix + "/vmodels/digits")
+	etcd.put(homePrefix+"/vmodels/local", `{}`)
+	f.expect(t, ksp("home", "local"))
 }
 
-// [M32] The watches of a namespace end when it is forgotten.
-func TestEnsureAndForgetWatches(t *testing.T) {
+// [M32] Forget ends the watches of a namespace.
+func TestEnsureAndForget(t *testing.T) {
 	f := newFixture(t)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
 	f.start(t)
-	f.watched(t, "a", fraud)
+	f.waitWatched(t, "a", fraudPrefix)
 	f.Ensure("fraud", "mesh")
 	f.Ensure("fraud", "") // [M32] a Service without a name is not watched
 	f.Ensure("sales", "")
@@ -129,100 +129,100 @@ func TestEnsureAndForgetWatches(t *testing.T) {
 	}
 
 	f.Ensure("fraud", "other")
-	f.watched(t, "a", "root/mm_ns/fraud/mm/other")
-	f.unwatched(t, "a", fraud)
+	f.waitWatched(t, "a", "root/mm_ns/fraud/mm/other")
+	f.waitUnwatched(t, "a", fraudPrefix)
 	f.Forget("fraud")
 	f.Forget("fraud")
 	f.Forget("sales")
-	f.unwatched(t, "a", "root/mm_ns/fraud/mm/other")
+	f.waitUnwatched(t, "a", "root/mm_ns/fraud/mm/other")
 
 	f.Ensure("fraud", "mesh")
-	f.watched(t, "a", fraud)
+	f.waitWatched(t, "a", fraudPrefix)
 	if err := f.Connect(nil); err != nil {
 		t.Fatal(err)
 	}
-	f.unwatched(t, "a", fraud)
+	f.waitUnwatched(t, "a", fraudPrefix)
 	f.connect(t, "a", "root")
-	f.watched(t, "a", fraud)
+	f.waitWatched(t, "a", fraudPrefix)
 }
 
-func TestReconnectsOnNewSecret(t *testing.T) {
+func TestConnectReplacesConnection(t *testing.T) {
 	f := newFixture(t).start(t)
 	a, b := f.stores["a"], f.stores["b"]
-	a.put(fraud+"/vmodels/stays", `{}`)
-	a.put(fraud+"/vmodels/goes", `{}`)
-	b.put("elsewhere/mm_ns/fraud/mm/mesh/vmodels/stays", `{}`)
-	b.put("elsewhere/mm_ns/fraud/mm/mesh/vmodels/comes", `{}`)
+	a.put(fraudPrefix+"/vmodels/kept", `{}`)
+	a.put(fraudPrefix+"/vmodels/deleted", `{}`)
+	b.put("elsewhere/mm_ns/fraud/mm/mesh/vmodels/kept", `{}`)
+	b.put("elsewhere/mm_ns/fraud/mm/mesh/vmodels/created", `{}`)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
-	f.expect(t, ksp("fraud", "stays"), ksp("fraud", "goes"))
-	f.watched(t, "a", fraud)
+	f.expect(t, ksp("fraud", "kept"), ksp("fraud", "deleted"))
+	f.waitWatched(t, "a", fraudPrefix)
 	f.connect(t, "a", "root")
 	if lists, _ := a.counts(""); lists != 2 {
-		t.Errorf("%d lists, want 2: the same Secret again is no change", lists)
+		t.Errorf("%d lists, want 2, because the Secret did not change", lists)
 	}
 
 	if err := f.Connect(map[string][]byte{"store": []byte("missing")}); err == nil {
-		t.Fatal("an invalid Secret was not rejected")
+		t.Fatal("Connect accepted an invalid Secret")
 	}
-	f.watched(t, "a", fraud)
-	a.put(fraud+"/vmodels/stays", `{"failed":true}`)
-	f.expect(t, ksp("fraud", "stays")) // the previous connection is still used
+	f.waitWatched(t, "a", fraudPrefix)
+	a.put(fraudPrefix+"/vmodels/kept", `{"failed":true}`)
+	f.expect(t, ksp("fraud", "kept")) // the previous connection is still used
 
 	f.connect(t, "b", "elsewhere")
-	f.expect(t, ksp("fraud", "stays"), ksp("fraud", "comes"), ksp("fraud", "goes"))
-	f.unwatched(t, "a", fraud)
-	f.watched(t, "b", "elsewhere/mm_ns/fraud/mm/mesh")
+	f.expect(t, ksp("fraud", "kept"), ksp("fraud", "created"), ksp("fraud", "deleted"))
+	f.waitUnwatched(t, "a", fraudPrefix)
+	f.waitWatched(t, "b", "elsewhere/mm_ns/fraud/mm/mesh")
 	if !slices.Equal(f.closed, []string{"a"}) {
-		t.Errorf("closed %v, want the former client", f.closed)
+		t.Errorf("closed %v, want the previous client", f.closed)
 	}
 }
 
-// [M32] Keys deleted while no watch ran are emitted, also by the first watch.
-func TestWatcherReportsKeysDeletedBeforeWatch(t *testing.T) {
+// [M32] The Watcher reports keys that were deleted while no watch was running.
+func TestWatcherReportsKeysDeletedBetweenWatches(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
-	etcd.put(fraud+"/vmodels/stays", `{}`)
-	etcd.put(fraud+"/vmodels/goes", `{"o":"isvc"}`)
-	etcd.put(fraud+"/registry/goes__isvc-6b2eb0b8bf", `{}`)
+	etcd.put(fraudPrefix+"/vmodels/kept", `{}`)
+	etcd.put(fraudPrefix+"/vmodels/deleted", `{"o":"isvc"}`)
+	etcd.put(fraudPrefix+"/registry/deleted__isvc-6b2eb0b8bf", `{}`)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
-	f.expect(t, ksp("fraud", "stays"), isvc("fraud", "goes"))
-	f.watched(t, "a", fraud)
+	f.expect(t, ksp("fraud", "kept"), isvc("fraud", "deleted"))
+	f.waitWatched(t, "a", fraudPrefix)
 
-	etcd.fail(errors.New("away"))
-	f.unwatched(t, "a", fraud)
-	etcd.remove(fraud + "/vmodels/goes")
-	etcd.remove(fraud + "/registry/goes__isvc-6b2eb0b8bf")
-	etcd.put(fraud+"/vmodels/comes", `{}`)
+	etcd.fail(errors.New("etcd is down"))
+	f.waitUnwatched(t, "a", fraudPrefix)
+	etcd.remove(fraudPrefix + "/vmodels/deleted")
+	etcd.remove(fraudPrefix + "/registry/deleted__isvc-6b2eb0b8bf")
+	etcd.put(fraudPrefix+"/vmodels/created", `{}`)
 	etcd.compact()
 	etcd.fail(nil)
 	f.resume(t, 2)
-	f.expect(t, isvc("fraud", "goes"), ksp("fraud", "comes")) // no events for unchanged keys
-	f.watched(t, "a", fraud)
-	etcd.put(fraud+"/vmodels/stays", `{}`)
-	f.expect(t, ksp("fraud", "stays"))
+	f.expect(t, isvc("fraud", "deleted"), ksp("fraud", "created")) // no events for unchanged keys
+	f.waitWatched(t, "a", fraudPrefix)
+	etcd.put(fraudPrefix+"/vmodels/kept", `{}`)
+	f.expect(t, ksp("fraud", "kept"))
 }
 
-// A store that lost its data restarts its revisions: they must not be compared with the previous ones.
-func TestStoreWithResetRevisions(t *testing.T) {
+// Revisions of a new etcd cluster are not compared with those of the previous one.
+func TestWatcherReportsAllModelsOfNewCluster(t *testing.T) {
 	f := newFixture(t).start(t)
-	f.stores["a"].put(fraud+"/vmodels/digits", `{}`)
+	f.stores["a"].put(fraudPrefix+"/vmodels/digits", `{}`)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
 	f.expect(t, ksp("fraud", "digits"))
-	f.watched(t, "a", fraud)
+	f.waitWatched(t, "a", fraudPrefix)
 
 	etcd := f.stores["a"]
 	etcd.mu.Lock()
-	etcd.cluster, etcd.history = 7, nil
+	etcd.clusterID, etcd.history = 7, nil
 	etcd.mu.Unlock()
 	etcd.fail(nil)
 	f.resume(t, 2)
 	f.expect(t, ksp("fraud", "digits"))
 }
 
-// [M5] [M32] An outage causes exponential backoff and no panic, and a watch can be stopped during it.
+// [M5] [M32] The Watcher retries with exponential backoff during an outage, and Forget stops the retries.
 func TestWatcherBacksOffDuringOutage(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
@@ -232,140 +232,140 @@ func TestWatcherBacksOffDuringOutage(t *testing.T) {
 	for range 10 {
 		f.resume(t, 2)
 	}
-	f.paused(t, 2)
-	if got := f.logged("connection refused"); got != 2 {
-		t.Errorf("%d log lines, want one for each watch", got)
+	f.waitPaused(t, 2)
+	if got := f.logCount("connection refused"); got != 2 {
+		t.Errorf("%d log lines, want one for each of the two watches", got)
 	}
-	etcd.put(fraud+"/vmodels/digits", `{}`)
+	etcd.put(fraudPrefix+"/vmodels/digits", `{}`)
 	etcd.fail(nil)
 	f.resume(t, 2)
 	f.expect(t, ksp("fraud", "digits"))
-	f.watched(t, "a", fraud)
-	poll.Until(t, 30*time.Second, "the end of the trouble was logged", func() bool { return f.logged("watched in etcd again") == 2 })
+	f.waitWatched(t, "a", fraudPrefix)
+	poll.Until(t, 30*time.Second, "both watches log their recovery", func() bool { return f.logCount("watched in etcd again") == 2 })
 
 	etcd.fail(errors.New("connection refused"))
-	f.unwatched(t, "a", fraud)
+	f.waitUnwatched(t, "a", fraudPrefix)
 	lists, _ := etcd.counts("")
 	f.Forget("fraud")
 	etcd.fail(nil)
 	f.clock.Step(2 * maxBackoff)
 	f.expect(t)
-	if again, _ := etcd.counts(""); again != lists {
-		t.Errorf("%d lists for a namespace that is forgotten", again-lists)
+	if listsNow, _ := etcd.counts(""); listsNow != lists {
+		t.Errorf("%d lists for a forgotten namespace", listsNow-lists)
 	}
 }
 
-// paused waits until the given number of watches pause.
-func (f *fixture) paused(t *testing.T, watches int) {
+// waitPaused waits until the given number of watches wait for a retry.
+func (f *fixture) waitPaused(t *testing.T, watches int) {
 	t.Helper()
-	poll.Until(t, 30*time.Second, "the watches pause", func() bool { return f.clock.Waiters() == watches })
+	poll.Until(t, 30*time.Second, "the watches wait for a retry", func() bool { return f.clock.Waiters() == watches })
 }
 
-// resume ends the pauses of the given number of watches.
+// resume starts the retries of the given number of watches.
 func (f *fixture) resume(t *testing.T, watches int) {
 	t.Helper()
-	f.paused(t, watches)
+	f.waitPaused(t, watches)
 	f.clock.Step(2 * maxBackoff)
 }
 
 func TestBackoffGrowsAndResets(t *testing.T) {
-	clk := &pauses{FakeClock: newFixture(t).clock}
-	down := newStore()
-	down.fail(errors.New("no"))
-	w := &prefixWatch{client: down, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, notify: func(Event) {}, parse: parseVModel, namespace: "n"}
+	clk := &recordingClock{FakeClock: newFixture(t).clock}
+	failing := newStore()
+	failing.fail(errors.New("etcd is down"))
+	w := &prefixWatch{client: failing, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, notify: func(Event) {}, parse: parseVModel, namespace: "n"}
 	ctx, cancel := withCancel(t)
-	clk.after = func(n int) {
+	clk.onAfter = func(n int) {
 		if n == 9 {
 			cancel()
 		}
 	}
 	w.run(ctx)
 	low := minBackoff
-	for i, got := range clk.requests {
+	for i, got := range clk.delays {
 		if high := low + low/5; got < low || got > high {
-			t.Errorf("pause %d is %v, want between %v and %v", i, got, low, high)
+			t.Errorf("delay %d is %v, want between %v and %v", i, got, low, high)
 		}
 		low = min(2*low, maxBackoff)
 	}
-	if len(clk.requests) != 9 {
-		t.Fatalf("%d pauses", len(clk.requests))
+	if len(clk.delays) != 9 {
+		t.Fatalf("%d delays, want 9", len(clk.delays))
 	}
 
-	// A watch that ran for a while restarts with the shortest pause.
-	clk.requests = nil
+	// A watch that ran for longer than maxBackoff resets the delay.
+	clk.delays = nil
 	ctx, cancel = withCancel(t)
-	w.client = held{store: newStore(), clock: clk.FakeClock}
-	clk.after = func(n int) {
+	w.client = minuteWatches{store: newStore(), clock: clk.FakeClock}
+	clk.onAfter = func(n int) {
 		if n == 3 {
 			cancel()
 		}
 	}
 	w.run(ctx)
-	for i, got := range clk.requests {
+	for i, got := range clk.delays {
 		if got > minBackoff+minBackoff/5 {
-			t.Errorf("pause %d is %v, want the shortest", i, got)
+			t.Errorf("delay %d is %v, want the minimum", i, got)
 		}
 	}
 }
 
-// [M30] A namespace may use a separate etcd, whose prefix belongs to it alone.
+// [M30] A namespace can use a separate etcd, in which its keys do not contain the namespace.
 func TestSeparateEtcdOfNamespace(t *testing.T) {
 	f := newFixture(t).start(t)
-	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
-	for _, data := range []map[string][]byte{own, nil} {
+	ownSecret := map[string][]byte{"store": []byte("b"), "root": []byte("own")}
+	for _, data := range []map[string][]byte{ownSecret, nil} {
 		if err := f.ConnectOwn("fraud", data); err != nil {
-			t.Fatal(err) // the namespace was not requested yet
+			t.Fatal(err) // Ensure was not called yet
 		}
 	}
 	f.connect(t, "a", "root")
-	f.stores["a"].put(fraud+"/vmodels/shared", `{}`)
+	f.stores["a"].put(fraudPrefix+"/vmodels/shared", `{}`)
 	f.stores["a"].put("root/mm_ns/sales/mm/mesh/vmodels/other", `{}`)
-	f.stores["b"].put("mine/mm/mesh/vmodels/digits", `{}`)
+	f.stores["b"].put("own/mm/mesh/vmodels/digits", `{}`)
 	f.Ensure("fraud", "mesh")
 	f.Ensure("sales", "mesh")
 	f.expect(t, ksp("fraud", "shared"), ksp("sales", "other"))
-	f.watched(t, "a", fraud)
+	f.waitWatched(t, "a", fraudPrefix)
 
-	if err := f.ConnectOwn("fraud", own); err != nil {
+	if err := f.ConnectOwn("fraud", ownSecret); err != nil {
 		t.Fatal(err)
 	}
 	f.expect(t, ksp("fraud", "digits"), ksp("fraud", "shared"))
-	f.watched(t, "b", "mine/mm/mesh")
-	f.unwatched(t, "a", fraud)
+	f.waitWatched(t, "b", "own/mm/mesh")
+	f.waitUnwatched(t, "a", fraudPrefix)
 	lists, _ := f.stores["b"].counts("")
-	if err := f.ConnectOwn("fraud", own); err != nil {
+	if err := f.ConnectOwn("fraud", ownSecret); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.ConnectOwn("fraud", map[string][]byte{"store": []byte("missing")}); err == nil {
-		t.Error("an invalid Secret was not rejected")
+		t.Error("ConnectOwn accepted an invalid Secret")
 	}
 	f.connect(t, "a", "moved") // affects only the other namespaces
 	f.expect(t, ksp("sales", "other"))
-	f.stores["b"].put("mine/mm/mesh/vmodels/digits", `{"failed":true}`)
+	f.stores["b"].put("own/mm/mesh/vmodels/digits", `{"failed":true}`)
 	f.expect(t, ksp("fraud", "digits"))
-	if again, _ := f.stores["b"].counts(""); again != lists {
-		t.Errorf("%d more lists of what did not change", again-lists)
+	if listsNow, _ := f.stores["b"].counts(""); listsNow != lists {
+		t.Errorf("%d lists although the Secret did not change", listsNow-lists)
 	}
 	f.Ensure("fraud", "renamed")
-	f.watched(t, "b", "mine/mm/renamed")
+	f.waitWatched(t, "b", "own/mm/renamed")
 	f.expect(t, ksp("fraud", "digits"))
 
 	if err := f.ConnectOwn("fraud", nil); err != nil {
 		t.Fatal(err)
 	}
-	f.watched(t, "a", "moved/mm_ns/fraud/mm/renamed")
-	f.unwatched(t, "b", "mine/mm/renamed")
-	if err := f.ConnectOwn("fraud", own); err != nil {
+	f.waitWatched(t, "a", "moved/mm_ns/fraud/mm/renamed")
+	f.waitUnwatched(t, "b", "own/mm/renamed")
+	if err := f.ConnectOwn("fraud", ownSecret); err != nil {
 		t.Fatal(err)
 	}
-	f.watched(t, "b", "mine/mm/renamed")
+	f.waitWatched(t, "b", "own/mm/renamed")
 	if err := f.Connect(nil); err != nil {
 		t.Fatal(err)
 	}
-	f.unwatched(t, "a", "moved/mm_ns/sales/mm/mesh")
-	f.watched(t, "b", "mine/mm/renamed")
+	f.waitUnwatched(t, "a", "moved/mm_ns/sales/mm/mesh")
+	f.waitWatched(t, "b", "own/mm/renamed")
 	f.Forget("fraud")
-	f.unwatched(t, "b", "mine/mm/renamed")
+	f.waitUnwatched(t, "b", "own/mm/renamed")
 	if want := []string{"b", "a", "b", "a", "b"}; !slices.Equal(f.closed, want) {
 		t.Errorf("closed %v, want %v", f.closed, want)
 	}
@@ -385,10 +385,10 @@ func TestConcurrentNamespaces(t *testing.T) {
 	for i := range 20 {
 		f.Forget(fmt.Sprintf("n%d", i))
 	}
-	poll.Until(t, 30*time.Second, "nothing is watched", func() bool {
+	poll.Until(t, 30*time.Second, "all watches have ended", func() bool {
 		f.stores["a"].mu.Lock()
 		defer f.stores["a"].mu.Unlock()
-		for _, n := range f.stores["a"].watching {
+		for _, n := range f.stores["a"].watches {
 			if n != 0 {
 				return false
 			}
@@ -407,9 +407,9 @@ func TestStoppedWatcherStartsNoWatch(t *testing.T) {
 	f.connect(t, "a", "root")
 	f.Ensure("fraud", "mesh")
 	if lists, _ := f.stores["a"].counts(""); lists != 0 {
-		t.Errorf("%d lists after the end", lists)
+		t.Errorf("%d lists after Start has returned", lists)
 	}
 	if err := f.Connect(nil); err != nil || len(f.closed) != 1 {
-		t.Errorf("closed %v, error %v", f.closed, err)
+		t.Errorf("closed %v, error %v, want one closed client", f.closed, err)
 	}
 }

@@ -35,11 +35,11 @@ const (
 
 // backoff returns the delay before an attempt, counted from 1.
 func backoff(attempt int, minimum, maximum time.Duration) time.Duration {
-	d := minimum
-	for ; attempt > 1 && d < maximum; attempt-- {
-		d *= 2
+	delay := minimum
+	for ; attempt > 1 && delay < maximum; attempt-- {
+		delay *= 2
 	}
-	return wait.Jitter(min(d, maximum), jitter)
+	return wait.Jitter(min(delay, maximum), jitter)
 }
 
 // scheduleCall schedules the next call with exponential backoff.
@@ -137,7 +137,7 @@ func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 	return nil
 }
 
-// done ends a call. Unavailable and DeadlineExceeded open the circuit; any other error is an answer of the mesh and closes it.
+// done ends a call. Unavailable and DeadlineExceeded open the circuit; any other error is a response of the mesh and closes it.
 func (b *circuitBreakers) done(namespace string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

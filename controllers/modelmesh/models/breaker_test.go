@@ -18,25 +18,25 @@ func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"an answer":         {nil, true},
-		"a refusal":         {status.Error(codes.AlreadyExists, ""), true},
-		"broken":            {fmt.Errorf("calling: %w", status.Error(codes.Internal, "")), true},
-		"another":           {errors.New("x"), true},
-		"no server":         {fmt.Errorf("calling: %w", status.Error(codes.Unavailable, "")), false},
-		"deadline exceeded": {status.Error(codes.DeadlineExceeded, ""), false},
+		"no error":         {nil, true},
+		"AlreadyExists":    {status.Error(codes.AlreadyExists, ""), true},
+		"Internal":         {fmt.Errorf("calling: %w", status.Error(codes.Internal, "")), true},
+		"no status":        {errors.New("x"), true},
+		"Unavailable":      {fmt.Errorf("calling: %w", status.Error(codes.Unavailable, "")), false},
+		"DeadlineExceeded": {status.Error(codes.DeadlineExceeded, ""), false},
 	} {
 		var b circuitBreakers
 		call(t, &b, tc.err)
 		if err := b.allow("ns", now); (err == nil) != tc.want {
-			t.Errorf("%s: unexpected error: %v", name, err)
+			t.Errorf("%s: the next call was allowed: %t, want %t", name, err == nil, tc.want)
 		}
 		if err := b.allow("other", now); err != nil {
-			t.Errorf("%s: other namespaces have nothing to do with it: %v", name, err)
+			t.Errorf("%s: error %v in another namespace", name, err)
 		}
 	}
 }
 
-// call makes a call that ends immediately.
+// call runs a call that ends immediately with the given result.
 func call(t *testing.T, b *circuitBreakers, result error) {
 	t.Helper()
 	if err := b.allow("ns", now); err != nil {
@@ -45,7 +45,7 @@ func call(t *testing.T, b *circuitBreakers, result error) {
 	b.done("ns", result, now)
 }
 
-func TestOneModelTriesForAll(t *testing.T) {
+func TestBreakerAllowsOneProbe(t *testing.T) {
 	var b circuitBreakers
 	call(t, &b, status.Error(codes.Unavailable, "refused"))
 	later := now.Add(probeTimeout)
@@ -53,28 +53,28 @@ func TestOneModelTriesForAll(t *testing.T) {
 		t.Error(err)
 	}
 	if err := b.allow("ns", later); !errors.Is(err, errCircuitOpen) || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("request during a probe: error %v, want that of the open circuit", err)
+		t.Errorf("call during a probe: error %v, want errCircuitOpen", err)
 	}
 	if err := b.allow("ns", later.Add(probeTimeout)); err != nil {
-		t.Errorf("request after an unanswered probe: unexpected error %v", err)
+		t.Errorf("call after probeTimeout: error %v, want none", err)
 	}
 	b.done("ns", nil, later)
 	b.done("ns", nil, later)
 	if err := b.allow("ns", later); err != nil || len(b.byNamespace) != 1 {
-		t.Errorf("calls fail although the mesh responds again: %v", err)
+		t.Errorf("call after a successful probe: error %v, want none", err)
 	}
 	b.done("ns", status.Error(codes.Unavailable, ""), now)
 	b.reset("ns")
 	if err := b.allow("ns", now); err != nil {
-		t.Errorf("calls of the new mesh fail: %v", err)
+		t.Errorf("call after reset: error %v, want none", err)
 	}
 	if b.done("ns", nil, now); len(b.byNamespace) != 0 {
-		t.Error("the breaker kept the state of a mesh that responds")
+		t.Error("the breaker of a mesh that responds was not deleted")
 	}
 }
 
-// A mesh that is slow holds four workers and no more.
-func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
+// A slow mesh occupies at most maxConcurrentCalls workers.
+func TestBreakerLimitsConcurrentCalls(t *testing.T) {
 	var b circuitBreakers
 	for range maxConcurrentCalls {
 		if err := b.allow("slow", now); err != nil {
@@ -82,43 +82,43 @@ func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
 		}
 	}
 	if err := b.allow("slow", now); !errors.Is(err, errTooManyCalls) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want errTooManyCalls", err)
 	}
 	if err := b.allow("ns", now); err != nil {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v in another namespace", err)
 	}
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf("x", concrete(loaded))
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor("x", modelStatus(loaded))
 	for range maxConcurrentCalls {
-		if err := w.breakers.allow("ns", now); err != nil {
+		if err := env.breakers.allow("ns", now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if again := w.reconcile(aPredictor); again <= 0 || again > 2*minBackoff || w.mesh.calls() != 0 || len(w.patches) != 1 {
-		t.Errorf("again in %s, %d calls, %d writes", again, w.mesh.calls(), len(w.patches))
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter <= 0 || requeueAfter > 2*minBackoff || env.mesh.calls() != 0 || len(env.patches) != 1 {
+		t.Errorf("requeue after %s, %d calls, %d writes", requeueAfter, env.mesh.calls(), len(env.patches))
 	}
-	w.breakers.done("ns", nil, now)
-	w.clock.SetTime(now.Add(2 * minBackoff))
-	if w.reconcile(aPredictor); w.mesh.calls() != 1 || !w.status().Available {
-		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
+	env.breakers.done("ns", nil, now)
+	env.clock.SetTime(now.Add(2 * minBackoff))
+	if env.reconcile(predictorKey); env.mesh.calls() != 1 || !env.status().Available {
+		t.Errorf("%d calls, %+v", env.mesh.calls(), env.status())
 	}
 }
 
-// The models of a namespace whose mesh does not answer make one call between them.
-func TestModelsOfASilentMesh(t *testing.T) {
-	w := newTestEnv(t, predictor(), predictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
-	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
-	w.reconcile(aPredictor)
-	other := aPredictor
+// All models of a namespace whose mesh does not respond make one call together.
+func TestModelsOfUnresponsiveMeshShareBreaker(t *testing.T) {
+	env := newTestEnv(t, newPredictor(), newPredictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
+	env.mesh.err = status.Error(codes.DeadlineExceeded, "too slow")
+	env.reconcile(predictorKey)
+	other := predictorKey
 	other.Name = "other"
-	if again := w.reconcile(other); again < minBackoff || w.mesh.calls() != 1 {
-		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
+	if requeueAfter := env.reconcile(other); requeueAfter < minBackoff || env.mesh.calls() != 1 {
+		t.Errorf("requeue after %s, %d calls", requeueAfter, env.mesh.calls())
 	}
-	w.clock.SetTime(now.Add(time.Minute))
-	w.mesh.fault, w.mesh.response = nil, statusOf("x", concrete(loaded))
-	w.reconcile(other)
-	w.reconcile(aPredictor)
-	if w.mesh.calls() != 3 || !w.status().Available {
-		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
+	env.clock.SetTime(now.Add(time.Minute))
+	env.mesh.err, env.mesh.response = nil, responseFor("x", modelStatus(loaded))
+	env.reconcile(other)
+	env.reconcile(predictorKey)
+	if env.mesh.calls() != 3 || !env.status().Available {
+		t.Errorf("%d calls, %+v", env.mesh.calls(), env.status())
 	}
 }

@@ -14,51 +14,51 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// [BR-F8] A Predictor whose runtime has no pods reports the cause of the runtime, as soon as it is known, with the time of the first failure.
+// [BR-F8] A Predictor whose runtime has no pods reports the cause as soon as it is known, with the time of the first failure.
 func TestPredictorReportsCauseOfRuntime(t *testing.T) {
-	for text, mesh := range map[string]fakeMesh{
-		messageNoPods:          {fault: meshclient.ErrNoAddress},
-		messageNoSupportingPod: {response: singleModel(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
+	for prefix, mesh := range map[string]fakeMesh{
+		messageNoPods:          {err: meshclient.ErrNoAddress},
+		messageNoSupportingPod: {response: singleModelResponse(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
 	} {
-		t.Run(text, func(t *testing.T) {
-			w := newTestEnv(t, predictor())
-			w.mesh, w.supports = &mesh, true
+		t.Run(prefix, func(t *testing.T) {
+			env := newTestEnv(t, newPredictor())
+			env.mesh, env.hasRuntime = &mesh, true
 			expectFailure := func(want string) *v1alpha1.FailureInfo {
 				t.Helper()
-				w.reconcile(aPredictor)
-				f := w.status().LastFailureInfo
+				env.reconcile(predictorKey)
+				f := env.status().LastFailureInfo
 				if f == nil || f.Reason != v1alpha1.RuntimeUnhealthy || f.Message != want {
 					t.Fatalf("lastFailureInfo %+v, want message %q", f, want)
 				}
-				patches := len(w.patches)
-				w.reconcile(aPredictor)
-				if len(w.patches) != patches {
-					t.Errorf("a second reconcile patched the unchanged status: %s", w.patches[patches:])
+				patches := len(env.patches)
+				env.reconcile(predictorKey)
+				if len(env.patches) != patches {
+					t.Errorf("the second reconcile patched the unchanged status: %s", env.patches[patches:])
 				}
 				return f
 			}
-			first := expectFailure(text)
-			w.clock.SetTime(now.Add(time.Hour))
-			w.runtimeCause = modelmeshcontroller.Cause{Message: "runtime r: exceeded quota"}
-			if f := expectFailure(text + ": runtime r: exceeded quota"); !f.Time.Equal(first.Time) {
+			first := expectFailure(prefix)
+			env.clock.SetTime(now.Add(time.Hour))
+			env.runtimeCause = modelmeshcontroller.Cause{Message: "runtime r: exceeded quota"}
+			if f := expectFailure(prefix + ": runtime r: exceeded quota"); !f.Time.Equal(first.Time) {
 				t.Errorf("time of the failure %v, want %v as before", f.Time, first.Time)
 			}
-			w.causeUnknown = true // after a restart, the cause is unknown at first
-			expectFailure(text + ": runtime r: exceeded quota")
-			w.causeUnknown = false
-			w.runtimeCause = modelmeshcontroller.Cause{Message: "runtime r: no container", Invalid: true}
-			expectFailure(text + ": invalid runtime r: no container")
+			env.causeUnknown = true // as after a restart
+			expectFailure(prefix + ": runtime r: exceeded quota")
+			env.causeUnknown = false
+			env.runtimeCause = modelmeshcontroller.Cause{Message: "runtime r: no container", Invalid: true}
+			expectFailure(prefix + ": invalid runtime r: no container")
 			p := &v1alpha1.Predictor{}
-			if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+			if err := env.client.Get(t.Context(), objectKey, p); err != nil {
 				t.Fatal(err)
 			}
 			if !conditions.IsTrue(p.Status.Conditions, "Stalled") || meta.IsStatusConditionTrue(p.Status.Conditions, "Reconciling") {
-				t.Errorf("conditions %+v, want Stalled and not Reconciling, because only a change of the runtime helps", p.Status.Conditions)
+				t.Errorf("conditions %+v, want Stalled and not Reconciling, because the runtime must be changed", p.Status.Conditions)
 			}
-			w.runtimeCause = modelmeshcontroller.Cause{Message: "token=abc " + strings.Repeat("x", 2*maxMessage)}
-			w.reconcile(aPredictor)
-			if f := w.status().LastFailureInfo; len(f.Message) > maxMessage {
-				t.Errorf("message of %d bytes, want at most %d", len(f.Message), maxMessage)
+			env.runtimeCause = modelmeshcontroller.Cause{Message: "token=abc " + strings.Repeat("x", 2*maxMessageBytes)}
+			env.reconcile(predictorKey)
+			if f := env.status().LastFailureInfo; len(f.Message) > maxMessageBytes {
+				t.Errorf("message of %d bytes, want at most %d", len(f.Message), maxMessageBytes)
 			}
 		})
 	}

@@ -21,34 +21,34 @@ var requiredKServeConditions = []string{"ExplainerReady", "IngressReady", "Route
 
 // toPredictorStatus returns the fields of the status of an InferenceService that describe its model.
 func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus {
-	out := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, ObservedGeneration: s.ObservedGeneration}
+	status := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, ObservedGeneration: s.ObservedGeneration}
 	model := cmp.Or(s.ModelStatus, &v1beta1.ModelStatus{})
-	out.TransitionStatus = model.TransitionStatus
+	status.TransitionStatus = model.TransitionStatus
 	if model.States != nil {
-		out.ActiveModelState, out.TargetModelState = cmp.Or(model.States.ActiveModelState, v1alpha1.Pending), model.States.TargetModelState
+		status.ActiveModelState, status.TargetModelState = cmp.Or(model.States.ActiveModelState, v1alpha1.Pending), model.States.TargetModelState
 	}
-	if isBlockedAtFirst(out) {
-		out.TransitionStatus = v1alpha1.UpToDate
+	if hasFirstLoadFailed(status) {
+		status.TransitionStatus = v1alpha1.UpToDate
 	}
 	if model.Copies != nil {
-		out.FailedCopies, out.TotalCopies = model.Copies.FailedCopies, model.Copies.TotalCopies
+		status.FailedCopies, status.TotalCopies = model.Copies.FailedCopies, model.Copies.TotalCopies
 	}
 	if f := model.LastFailureInfo; f != nil && *f != (v1beta1.FailureInfo{}) {
-		out.LastFailureInfo = &v1alpha1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelID: f.ModelRevisionName, Time: f.Time}
+		status.LastFailureInfo = &v1alpha1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelID: f.ModelRevisionName, Time: f.Time}
 	}
 	for _, c := range s.Conditions {
 		if c.Type == v1beta1.ConditionPredictorReady {
-			out.Available = c.Status == corev1.ConditionTrue
+			status.Available = c.Status == corev1.ConditionTrue
 		}
 	}
 	p := s.Components[v1beta1.ComponentPredictor]
-	out.GRPCEndpoint, out.HTTPEndpoint = p.GRPCURL, p.RestURL
-	return out
+	status.GRPCEndpoint, status.HTTPEndpoint = p.GRPCURL, p.RestURL
+	return status
 }
 
-// isBlockedAtFirst reports whether the first model of an InferenceService failed to load. KServe reports BlockedByFailedLoad for it. ModelMesh
+// hasFirstLoadFailed reports whether the first model of an InferenceService failed to load. KServe reports BlockedByFailedLoad for it. ModelMesh
 // reports UpToDate, which clients such as Argo CD interpret as a model that is still loading.
-func isBlockedAtFirst(s v1alpha1.PredictorStatus) bool {
+func hasFirstLoadFailed(s v1alpha1.PredictorStatus) bool {
 	return s.TransitionStatus == v1alpha1.BlockedByFailedLoad && s.ActiveModelState == v1alpha1.FailedToLoad
 }
 

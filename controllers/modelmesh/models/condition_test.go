@@ -16,19 +16,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// statusYAML is the YAML of a status after a model's was put into it.
-func statusYAML(t *testing.T, before string, s v1alpha1.PredictorStatus) string {
+// statusYAML returns the YAML of an InferenceService status after setModelStatus.
+func statusYAML(t *testing.T, original string, s v1alpha1.PredictorStatus) string {
 	t.Helper()
 	var status v1beta1.InferenceServiceStatus
-	if err := yaml.Unmarshal([]byte(before), &status); err != nil {
+	if err := yaml.Unmarshal([]byte(original), &status); err != nil {
 		t.Fatal(err)
 	}
 	setModelStatus(&status, s, "digits", now)
-	text, err := yaml.Marshal(status)
+	data, err := yaml.Marshal(status)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return string(data)
 }
 
 const (
@@ -36,12 +36,12 @@ const (
 	restAddress = "http://modelmesh-serving.ns:8008"
 )
 
-var serving = v1alpha1.PredictorStatus{
+var servingStatus = v1alpha1.PredictorStatus{
 	Available: true, TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Loaded, TotalCopies: 1,
 	GRPCEndpoint: grpcAddress, HTTPEndpoint: restAddress,
 }
 
-func TestStatusOfAnInferenceServiceThatServes(t *testing.T) {
+func TestStatusOfAvailableInferenceService(t *testing.T) {
 	want := `address:
   url: http://modelmesh-serving.ns:8008/v2/models/digits
 components:
@@ -65,21 +65,21 @@ modelStatus:
   transitionStatus: UpToDate
 url: grpc://modelmesh-serving.ns:8033
 `
-	if diff := cmp.Diff(want, statusYAML(t, "", serving)); diff != "" {
+	if diff := cmp.Diff(want, statusYAML(t, "", servingStatus)); diff != "" {
 		t.Error(diff)
 	}
-	plain := serving
-	plain.HTTPEndpoint = ""
+	withoutREST := servingStatus
+	withoutREST.HTTPEndpoint = ""
 	var status v1beta1.InferenceServiceStatus
-	setModelStatus(&status, plain, "digits", now)
+	setModelStatus(&status, withoutREST, "digits", now)
 	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
-		t.Errorf("got %+v without the REST proxy, want only the gRPC address", status)
+		t.Errorf("status %+v without the REST proxy, want only the gRPC address", status)
 	}
 }
 
-// The recording of the legacy controller, with the reason and message that it lacked.
-func TestStatusOfAnInferenceServiceThatWaits(t *testing.T) {
-	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: failure("RuntimeUnhealthy", messageNoPods, "digits__isvc-9793aabec7", "", nil)}
+// The status is that of a recording of the legacy controller, plus the reason and message of the conditions.
+func TestStatusOfInferenceServiceWithoutPods(t *testing.T) {
+	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: newFailure("RuntimeUnhealthy", messageNoPods, "digits__isvc-9793aabec7", "", nil)}
 	want := `conditions:
 - lastTransitionTime: "2026-05-06T07:08:09Z"
   message: Waiting for runtime Pod to become available
@@ -107,7 +107,7 @@ modelStatus:
 	}
 }
 
-const ofKServe = `
+const kserveStatus = `
 observedGeneration: 7
 deploymentMode: ModelMesh
 url: http://digits.example.com
@@ -118,7 +118,7 @@ conditions:
 - {type: IngressReady, status: "True", severity: Info, lastTransitionTime: "2020-01-01T00:00:00Z"}
 - {type: PredictorReady, status: "True", lastTransitionTime: "2020-01-01T00:00:00Z"}
 - {type: Ready, status: "True", lastTransitionTime: "2020-01-01T00:00:00Z"}
-- {type: TransformerReady, status: "False", reason: Crashing, message: look at it, lastTransitionTime: "2020-01-01T00:00:00Z"}
+- {type: TransformerReady, status: "False", reason: Crashing, message: pod crashes, lastTransitionTime: "2020-01-01T00:00:00Z"}
 `
 
 func TestFieldsOfKServeAreKept(t *testing.T) {
@@ -140,12 +140,12 @@ conditions:
   status: "True"
   type: PredictorReady
 - lastTransitionTime: "2026-05-06T07:08:09Z"
-  message: look at it
+  message: pod crashes
   reason: Crashing
   status: "False"
   type: Ready
 - lastTransitionTime: "2020-01-01T00:00:00Z"
-  message: look at it
+  message: pod crashes
   reason: Crashing
   status: "False"
   type: TransformerReady
@@ -160,46 +160,46 @@ modelStatus:
 observedGeneration: 7
 url: http://digits.example.com
 `
-	if diff := cmp.Diff(want, statusYAML(t, ofKServe, serving)); diff != "" {
+	if diff := cmp.Diff(want, statusYAML(t, kserveStatus, servingStatus)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAddressIsRemovedWhenNotServing(t *testing.T) {
+func TestAddressIsRemovedFromUnavailableModel(t *testing.T) {
 	var status v1beta1.InferenceServiceStatus
-	setModelStatus(&status, serving, "digits", now)
-	gone := serving
-	gone.Available, gone.ActiveModelState = false, v1alpha1.FailedToLoad
+	setModelStatus(&status, servingStatus, "digits", now)
+	unavailable := servingStatus
+	unavailable.Available, unavailable.ActiveModelState = false, v1alpha1.FailedToLoad
 	later := now.Add(time.Hour)
-	setModelStatus(&status, gone, "digits", later)
+	setModelStatus(&status, unavailable, "digits", later)
 	if status.URL != "" || status.Address.URL != "" || status.Components["predictor"] != (v1beta1.ComponentStatus{}) {
-		t.Errorf("still published: %+v", status)
+		t.Errorf("status %+v, want no addresses", status)
 	}
 	for _, c := range status.Conditions {
 		if c.Status != corev1.ConditionFalse || c.Reason != "ModelFailedToLoad" || c.Message == "" || !c.LastTransitionTime.Equal(metaTime(later)) {
-			t.Errorf("got condition %+v, want False with ModelFailedToLoad, a message and a new transition time", c)
+			t.Errorf("condition %+v, want False with ModelFailedToLoad, a message and a new transition time", c)
 		}
 	}
 }
 
-func TestReasonsOfWaiting(t *testing.T) {
+func TestUnavailableReason(t *testing.T) {
 	for state, want := range map[v1alpha1.ModelState]string{"": "ModelPending", "Pending": "ModelPending", "FailedToLoad": "ModelFailedToLoad", "Loading": "ModelLoading"} {
 		if reason, message := unavailableReason(v1alpha1.PredictorStatus{ActiveModelState: state}); reason != want || message == "" {
-			t.Errorf("%q: unexpected reason %s or message %q", state, reason, message)
+			t.Errorf("%q: reason %s, message %q, want reason %s", state, reason, message, want)
 		}
 	}
 }
 
-// anyStatus draws a status that a model may have.
-func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
+// drawStatus draws a status that a model can have.
+func drawStatus(t *rapid.T) v1alpha1.PredictorStatus {
 	s := v1alpha1.PredictorStatus{
 		TransitionStatus: rapid.SampledFrom([]v1alpha1.TransitionStatus{"", "UpToDate", "InProgress", "BlockedByFailedLoad", "InvalidSpec"}).Draw(t, "transition"),
 		ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Standby", "Loading", "Loaded", "FailedToLoad"}).Draw(t, "active"),
 		TargetModelState: rapid.SampledFrom([]v1alpha1.ModelState{"", "Pending", "Standby", "Loading", "Loaded", "FailedToLoad"}).Draw(t, "target"),
 		FailedCopies:     rapid.IntRange(0, 2).Draw(t, "failed"), TotalCopies: rapid.IntRange(0, 3).Draw(t, "total"),
 	}
-	if rapid.Bool().Draw(t, "has failed") {
-		s.LastFailureInfo = failure(rapid.SampledFrom([]v1alpha1.FailureReason{"ModelLoadFailed", "RuntimeUnhealthy"}).Draw(t, "reason"), "text", "m", "a", secondsAfter(0))
+	if rapid.Bool().Draw(t, "has failure") {
+		s.LastFailureInfo = newFailure(rapid.SampledFrom([]v1alpha1.FailureReason{"ModelLoadFailed", "RuntimeUnhealthy"}).Draw(t, "reason"), "text", "m", "a", metaTimeAfter(0))
 	}
 	if s.Available = isAvailable(s); s.Available {
 		s.GRPCEndpoint = grpcAddress
@@ -208,63 +208,63 @@ func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
 	return s
 }
 
-// A written status is read back unchanged, and writing it again changes nothing: the status is stable.
+// A status is read as it was written, and writing it a second time does not change it.
 func TestInferenceServiceStatusIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var status v1beta1.InferenceServiceStatus
-		if rapid.Bool().Draw(t, "of KServe") {
-			if err := yaml.Unmarshal([]byte(ofKServe), &status); err != nil {
+		if rapid.Bool().Draw(t, "KServe fields") {
+			if err := yaml.Unmarshal([]byte(kserveStatus), &status); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
-			s := anyStatus(t)
+			s := drawStatus(t)
 			setModelStatus(&status, s, "digits", now)
-			text, err := json.Marshal(status)
+			data, err := json.Marshal(status)
 			if err != nil {
 				t.Fatal(err)
 			}
 			status = v1beta1.InferenceServiceStatus{}
-			if err := json.Unmarshal(text, &status); err != nil {
+			if err := json.Unmarshal(data, &status); err != nil {
 				t.Fatal(err)
 			}
-			s.ObservedGeneration = status.ObservedGeneration // it never goes back
-			if isBlockedAtFirst(s) {
+			s.ObservedGeneration = status.ObservedGeneration // it never decreases
+			if hasFirstLoadFailed(s) {
 				s.TransitionStatus = v1alpha1.UpToDate
 			}
 			if diff := cmp.Diff(s, toPredictorStatus(&status)); diff != "" {
-				t.Fatalf("read as it was not written:\n%s", diff)
+				t.Fatalf("the read status differs (-written +read):\n%s", diff)
 			}
-			before := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "digits"}, Status: status}
-			after := before.DeepCopy()
-			setModelStatus(&after.Status, s, "digits", now.Add(time.Hour))
-			if !equality.Semantic.DeepEqual(before.Status, after.Status) {
-				t.Fatalf("written again: %s", cmp.Diff(before.Status, after.Status))
+			original := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "digits"}, Status: status}
+			updated := original.DeepCopy()
+			setModelStatus(&updated.Status, s, "digits", now.Add(time.Hour))
+			if !equality.Semantic.DeepEqual(original.Status, updated.Status) {
+				t.Fatalf("the second write changed the status:\n%s", cmp.Diff(original.Status, updated.Status))
 			}
 		}
 	})
 }
 
-// [C-11] Argo CD and KServe call a model degraded whose transition is blocked, and progressing if its status is up to date and not ready.
-func TestTransitionsOfAnInferenceService(t *testing.T) {
+// [C-11] The transition of a failed first model is BlockedByFailedLoad: Argo CD and KServe interpret it as degraded, and UpToDate as progressing.
+func TestTransitionStatusOfInferenceService(t *testing.T) {
 	for name, c := range map[string]struct {
 		status v1alpha1.PredictorStatus
 		want   v1alpha1.TransitionStatus
 	}{
-		"the first model fails": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad"}, "BlockedByFailedLoad"},
-		"another model fails":   {v1alpha1.PredictorStatus{TransitionStatus: "BlockedByFailedLoad", ActiveModelState: "Loaded", TargetModelState: "FailedToLoad"}, "BlockedByFailedLoad"},
-		"a model replaces a failed one": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "FailedToLoad", TargetModelState: "Loading"},
+		"first model failed":  {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad"}, "BlockedByFailedLoad"},
+		"second model failed": {v1alpha1.PredictorStatus{TransitionStatus: "BlockedByFailedLoad", ActiveModelState: "Loaded", TargetModelState: "FailedToLoad"}, "BlockedByFailedLoad"},
+		"transition from a failed model": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "FailedToLoad", TargetModelState: "Loading"},
 			"InProgress"},
 		"loading":                {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading"}, "UpToDate"},
 		"loaded":                 {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, "UpToDate"},
-		"an invalid spec":        {v1alpha1.PredictorStatus{TransitionStatus: "InvalidSpec", ActiveModelState: "FailedToLoad"}, "InvalidSpec"},
-		"no pods, as recorded":   {v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, ""},
+		"invalid spec":           {v1alpha1.PredictorStatus{TransitionStatus: "InvalidSpec", ActiveModelState: "FailedToLoad"}, "InvalidSpec"},
+		"no pods":                {v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, ""},
 		"failed, not registered": {v1alpha1.PredictorStatus{ActiveModelState: "FailedToLoad"}, ""},
 	} {
 		var status v1beta1.InferenceServiceStatus
 		setModelStatus(&status, c.status, "digits", now)
 		if got := status.ModelStatus.TransitionStatus; got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+			t.Errorf("%s: transition %q, want %q", name, got, c.want)
 		}
 		if got := toPredictorStatus(&status).TransitionStatus; got != c.status.TransitionStatus {
 			t.Errorf("%s: read as %q, want %q", name, got, c.status.TransitionStatus)
@@ -272,8 +272,8 @@ func TestTransitionsOfAnInferenceService(t *testing.T) {
 	}
 }
 
-// A status of another client may lack fields that this operator always sets.
-func TestPartialInferenceServiceStatusIsConverted(t *testing.T) {
+// toPredictorStatus accepts a status of another client without the fields that this operator always sets.
+func TestToPredictorStatusOfPartialStatus(t *testing.T) {
 	for text, want := range map[string]v1alpha1.PredictorStatus{
 		``: {ActiveModelState: "Pending"},
 		`modelStatus: {transitionStatus: InProgress}`:                                                        {ActiveModelState: "Pending", TransitionStatus: "InProgress"},

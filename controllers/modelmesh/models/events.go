@@ -14,32 +14,32 @@ import (
 
 const eventAction = "Reconcile"
 
-type event struct{ kind, reason, text string }
+type event struct{ eventType, reason, note string }
 
 // recordEvents records the events of a status update.
 func (r *modelReconciler) recordEvents(model *resourceModel, updated v1alpha1.PredictorStatus) {
-	for _, n := range append(transitionEvents(model.status, updated), ignoredFieldEvents(model)...) {
-		r.recorder.Eventf(model.object, nil, n.kind, n.reason, eventAction, "%s", conditions.Clip(n.text, modelmeshcontroller.MaxEventNoteBytes))
+	for _, e := range append(transitionEvents(model.status, updated), ignoredFieldEvents(model)...) {
+		r.recorder.Eventf(model.object, nil, e.eventType, e.reason, eventAction, "%s", conditions.Clip(e.note, modelmeshcontroller.MaxEventNoteBytes))
 	}
 }
 
 // transitionEvents returns the events for the difference of two statuses: at most one failure and one recovery.
 func transitionEvents(original, updated v1alpha1.PredictorStatus) []event {
-	var out []event
+	var events []event
 	if f := updated.LastFailureInfo; f != nil && !isSameFailure(original.LastFailureInfo, f) {
-		kind := corev1.EventTypeWarning
+		eventType := corev1.EventTypeWarning
 		if isStarting(original, f) {
-			kind = corev1.EventTypeNormal
+			eventType = corev1.EventTypeNormal
 		}
-		out = append(out, event{kind, string(f.Reason), f.Message})
+		events = append(events, event{eventType, string(f.Reason), f.Message})
 	}
 	switch {
 	case updated.ActiveModelState == v1alpha1.Loaded && original.ActiveModelState != v1alpha1.Loaded:
-		out = append(out, event{corev1.EventTypeNormal, "ModelLoaded", "The model is in memory"})
+		events = append(events, event{corev1.EventTypeNormal, "ModelLoaded", "The model is in memory"})
 	case updated.TransitionStatus == v1alpha1.UpToDate && (original.TransitionStatus == v1alpha1.InProgress || original.TransitionStatus == v1alpha1.BlockedByFailedLoad):
-		out = append(out, event{corev1.EventTypeNormal, "ModelReplaced", "The model of the current spec serves requests"})
+		events = append(events, event{corev1.EventTypeNormal, "ModelReplaced", "The model of the current spec serves requests"})
 	}
-	return out
+	return events
 }
 
 // isStarting reports whether a model that was never available waits for the first pods of its runtime, which causes no warning.
@@ -59,16 +59,16 @@ func ignoredFieldEvents(model *resourceModel) []event {
 	if model.status.ActiveModelState != v1alpha1.Pending || model.status.LastFailureInfo != nil {
 		return nil
 	}
-	var out []event
+	var events []event
 	if model.Spec.GPU != nil {
-		out = append(out, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf("spec.gpu %q has no effect: ask for GPUs in the resources of the runtime", *model.Spec.GPU)})
+		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf("spec.gpu %q has no effect: ask for GPUs in the resources of the runtime", *model.Spec.GPU)})
 	}
 	if model.Spec.ServiceAccountName != nil {
-		out = append(out, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf(
+		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf(
 			"spec.serviceAccountName %q has no effect: remove it; the setting serviceAccountName selects the account of the pods", *model.Spec.ServiceAccountName)})
 	}
 	if service, ok := model.object.(*v1beta1.InferenceService); ok && len(service.Ignored) > 0 {
-		out = append(out, event{corev1.EventTypeWarning, "FieldIgnored", "no effect on a model of ModelMesh: remove, or set in its runtime: " + strings.Join(service.Ignored, ", ")})
+		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", "these fields have no effect on a model of ModelMesh; remove them, or set them in its runtime: " + strings.Join(service.Ignored, ", ")})
 	}
-	return out
+	return events
 }

@@ -13,36 +13,36 @@ import (
 
 func TestEventsForStatusTransitions(t *testing.T) {
 	failed := func(message, id string) v1alpha1.PredictorStatus {
-		return v1alpha1.PredictorStatus{ActiveModelState: "FailedToLoad", TransitionStatus: "UpToDate", LastFailureInfo: failure("ModelLoadFailed", message, id, "a", nil)}
+		return v1alpha1.PredictorStatus{ActiveModelState: "FailedToLoad", TransitionStatus: "UpToDate", LastFailureInfo: newFailure("ModelLoadFailed", message, id, "a", nil)}
 	}
 	invalid := func(message string) v1alpha1.PredictorStatus {
-		return v1alpha1.PredictorStatus{ActiveModelState: "Loaded", TransitionStatus: "InvalidSpec", LastFailureInfo: failure("InvalidPredictorSpec", message, "m", "", nil)}
+		return v1alpha1.PredictorStatus{ActiveModelState: "Loaded", TransitionStatus: "InvalidSpec", LastFailureInfo: newFailure("InvalidPredictorSpec", message, "m", "", nil)}
 	}
-	of := func(active v1alpha1.ModelState, transition v1alpha1.TransitionStatus) v1alpha1.PredictorStatus {
+	withState := func(active v1alpha1.ModelState, transition v1alpha1.TransitionStatus) v1alpha1.PredictorStatus {
 		return v1alpha1.PredictorStatus{ActiveModelState: active, TransitionStatus: transition}
 	}
 	for name, tc := range map[string]struct {
-		before, after v1alpha1.PredictorStatus
-		want          []string
+		original, updated v1alpha1.PredictorStatus
+		want              []string
 	}{
-		"no transition":             {of("Loaded", "UpToDate"), of("Loaded", "UpToDate"), nil},
-		"loading is no news":        {of("Pending", "UpToDate"), of("Loading", "UpToDate"), nil},
-		"loaded":                    {of("Loading", "UpToDate"), of("Loaded", "UpToDate"), []string{"ModelLoaded"}},
-		"failed":                    {of("Loading", "UpToDate"), failed("x", "m"), []string{"ModelLoadFailed"}},
-		"failed still":              {failed("x", "m"), failed("y", "m"), nil},
-		"another failed":            {failed("x", "m"), failed("x", "n"), []string{"ModelLoadFailed"}},
-		"replacing":                 {of("Loaded", "UpToDate"), of("Loaded", "InProgress"), nil},
-		"replaced":                  {of("Loaded", "InProgress"), of("Loaded", "UpToDate"), []string{"ModelReplaced"}},
-		"replaced after a failure":  {of("Loaded", "BlockedByFailedLoad"), of("Loaded", "UpToDate"), []string{"ModelReplaced"}},
-		"replaced and loaded":       {of("Standby", "InProgress"), of("Loaded", "UpToDate"), []string{"ModelLoaded"}},
-		"invalid":                   {of("Loaded", "UpToDate"), invalid("x"), []string{"InvalidPredictorSpec"}},
-		"invalid still":             {invalid("x"), invalid("x"), nil},
-		"invalid for another cause": {invalid("x"), invalid("y"), []string{"InvalidPredictorSpec"}},
-		"valid again":               {invalid("x"), of("Loaded", "UpToDate"), nil},
+		"no change":                {withState("Loaded", "UpToDate"), withState("Loaded", "UpToDate"), nil},
+		"loading":                  {withState("Pending", "UpToDate"), withState("Loading", "UpToDate"), nil},
+		"loaded":                   {withState("Loading", "UpToDate"), withState("Loaded", "UpToDate"), []string{"ModelLoaded"}},
+		"failed":                   {withState("Loading", "UpToDate"), failed("x", "m"), []string{"ModelLoadFailed"}},
+		"same failure":             {failed("x", "m"), failed("y", "m"), nil},
+		"failure of another model": {failed("x", "m"), failed("x", "n"), []string{"ModelLoadFailed"}},
+		"replacing":                {withState("Loaded", "UpToDate"), withState("Loaded", "InProgress"), nil},
+		"replaced":                 {withState("Loaded", "InProgress"), withState("Loaded", "UpToDate"), []string{"ModelReplaced"}},
+		"replaced after failure":   {withState("Loaded", "BlockedByFailedLoad"), withState("Loaded", "UpToDate"), []string{"ModelReplaced"}},
+		"replaced and loaded":      {withState("Standby", "InProgress"), withState("Loaded", "UpToDate"), []string{"ModelLoaded"}},
+		"invalid":                  {withState("Loaded", "UpToDate"), invalid("x"), []string{"InvalidPredictorSpec"}},
+		"same invalid spec":        {invalid("x"), invalid("x"), nil},
+		"another invalid spec":     {invalid("x"), invalid("y"), []string{"InvalidPredictorSpec"}},
+		"valid again":              {invalid("x"), withState("Loaded", "UpToDate"), nil},
 	} {
 		var got []string
-		for _, n := range transitionEvents(tc.before, tc.after) {
-			got = append(got, n.reason)
+		for _, e := range transitionEvents(tc.original, tc.updated) {
+			got = append(got, e.reason)
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: events %q, want %q", name, got, tc.want)
@@ -50,25 +50,25 @@ func TestEventsForStatusTransitions(t *testing.T) {
 	}
 }
 
-// One failure after the other: the status before must not be the one that the answer to the write was read into.
+// Each failure is compared with the status before the write, not with the object that the response was decoded into.
 func TestEachFailureIsReported(t *testing.T) {
-	for _, key := range []types.NamespacedName{aPredictor, aService} {
-		w := newTestEnv(t, predictor(), service(t, aModel))
-		w.mesh.fault = meshclient.ErrNoAddress
-		w.reconcile(key)
-		w.oneEvent("Normal RuntimeUnhealthy") // no pod has come yet, and nothing is wrong
-		w.mesh.fault = nil
-		for _, tc := range []struct{ mistake, want string }{
+	for _, key := range []types.NamespacedName{predictorKey, serviceKey} {
+		env := newTestEnv(t, newPredictor(), newInferenceService(t, sklearnModel))
+		env.mesh.err = meshclient.ErrNoAddress
+		env.reconcile(key)
+		env.expectEvent("Normal RuntimeUnhealthy") // the first pod is starting
+		env.mesh.err = nil
+		for _, tc := range []struct{ message, want string }{
 			{"broken", "ModelLoadFailed"},
 			{noInstancePrefix + "mt:a: [_no_runtime]", "NoSupportingRuntime"},
 			{noInstancePrefix + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
 			{"broken", "ModelLoadFailed"},
 		} {
-			w.mesh.response = statusOf("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
-			w.states.markDirty(key)
-			w.reconcile(key)
-			w.oneEvent("Warning " + tc.want)
-			w.expectIdle(key)
+			env.mesh.response = responseFor("m", withCopies(modelStatus(loadFailed, tc.message), newCopy("a", loadFailed, unixMilliAfter(0))))
+			env.states.markDirty(key)
+			env.reconcile(key)
+			env.expectEvent("Warning " + tc.want)
+			env.expectSteadyState(key)
 		}
 	}
 }
@@ -79,48 +79,48 @@ func TestBackoffGrowsToOneMinute(t *testing.T) {
 	} {
 		for range 20 {
 			if got := backoff(attempt, minBackoff, maxBackoff); got < want || got > time.Duration(float64(want)*(1+jitter)) {
-				t.Errorf("attempt %d: %s, want %s and a little more", attempt, got, want)
+				t.Errorf("attempt %d: delay %s, want %s plus jitter", attempt, got, want)
 			}
 		}
 	}
 }
 
-// An entry is due when it is about something else, when something happened, or when its time has come; and not before.
-func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
-	known := modelState{requestKey: "m", result: statusReceived}
+// needsCall returns true for another request, a dirty state or a due call.
+func TestNeedsCall(t *testing.T) {
+	clean := modelState{requestKey: "m", result: statusReceived}
 	for name, tc := range map[string]struct {
-		change    func(*modelState)
-		requested string
-		want      bool
+		change     func(*modelState)
+		requestKey string
+		want       bool
 	}{
 		"unchanged":                  {func(*modelState) {}, "m", false},
-		"another model":              {func(*modelState) {}, "n", true},
-		"news":                       {func(e *modelState) { e.dirty = true }, "m", true},
+		"another request":            {func(*modelState) {}, "n", true},
+		"dirty":                      {func(e *modelState) { e.dirty = true }, "m", true},
 		"never called":               {func(e *modelState) { e.result = notCalled }, "m", true},
 		"failed call, in backoff":    {func(e *modelState) { e.result, e.nextCall = notCalled, now.Add(1) }, "m", false},
 		"failed call, after backoff": {func(e *modelState) { e.result, e.nextCall = notCalled, now }, "m", true},
-		"later":                      {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},
-		"now":                        {func(e *modelState) { e.nextCall = now }, "m", true},
+		"scheduled call":             {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},
+		"due call":                   {func(e *modelState) { e.nextCall = now }, "m", true},
 	} {
-		e := known
+		e := clean
 		tc.change(&e)
-		if got := e.needsCall(tc.requested, now); got != tc.want {
-			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		if got := e.needsCall(tc.requestKey, now); got != tc.want {
+			t.Errorf("%s: needsCall returned %t, want %t", name, got, tc.want)
 		}
 	}
 	e := modelState{requestKey: "m", result: statusReceived, attempts: 3}
 	if e.reset("m"); e.attempts != 3 {
-		t.Error("reset cleared the attempts although the request is unchanged")
+		t.Error("reset cleared the attempts of an unchanged request")
 	}
 	if e.reset("n"); e.attempts != 0 || e.loadReason != loadReasonSpecChanged || e.result != notCalled {
-		t.Errorf("got %+v after reset for a new request, want no attempts and a changed spec", e)
+		t.Errorf("state %+v after reset for a new request, want no attempts and loadReasonSpecChanged", e)
 	}
 	e.scheduleCall(now, maxBackoff)
 	e.scheduleCall(now, maxBackoff)
 	if e.attempts != 2 || e.nextCall.Before(now.Add(2*minBackoff)) {
-		t.Errorf("got %+v after two calls, want twice the minimal backoff", e)
+		t.Errorf("state %+v after two attempts, want twice the minimum backoff", e)
 	}
 	if e.cancelCall(); e.attempts != 0 || !e.nextCall.IsZero() {
-		t.Errorf("got %+v after cancelCall, want no attempts and no scheduled call", e)
+		t.Errorf("state %+v after cancelCall, want no attempts and no scheduled call", e)
 	}
 }

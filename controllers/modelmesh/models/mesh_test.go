@@ -15,38 +15,38 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// onJourney runs a test against the fake, in a time of its own.
-func onJourney(t *testing.T, test func(t *testing.T, j *journey), change ...func(*modelmesh.LayerOptions)) {
+// simulate runs a test with a simulation, in the fake time of a synctest bubble.
+func simulate(t *testing.T, test func(t *testing.T, sim *simulation), change ...func(*modelmesh.LayerOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		j := newJourney(t, change...)
-		defer func() { _ = j.mesh.Close() }()
-		test(t, j)
+		sim := newSimulation(t, change...)
+		defer func() { _ = sim.mesh.Close() }()
+		test(t, sim)
 	})
 }
 
-// expectStable looks each second whether a status is right.
-func (j *journey) expectStable(t *testing.T, name string, d time.Duration, right func(v1alpha1.PredictorStatus) bool) {
+// expectStable checks each second, for the given duration, that the status of a model satisfies a condition.
+func (sim *simulation) expectStable(t *testing.T, name string, d time.Duration, condition func(v1alpha1.PredictorStatus) bool) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		j.run(t, time.Second)
-		if s := j.statusOf(t, name); !right(s) {
-			t.Fatalf("%s: got status %+v", name, s)
+		sim.run(t, time.Second)
+		if s := sim.statusOf(t, name); !condition(s) {
+			t.Fatalf("%s: unexpected status %+v", name, s)
 		}
 	}
 }
 
-// after returns how long it takes until a status is right.
-func (j *journey) after(t *testing.T, name string, right func(v1alpha1.PredictorStatus) bool) time.Duration {
+// waitFor returns the time until the status of a model satisfies a condition.
+func (sim *simulation) waitFor(t *testing.T, name string, condition func(v1alpha1.PredictorStatus) bool) time.Duration {
 	t.Helper()
-	begin := time.Now()
-	for time.Since(begin) < 10*time.Minute {
-		j.run(t, 50*time.Millisecond)
-		if right(j.statusOf(t, name)) {
-			return time.Since(begin)
+	start := time.Now()
+	for time.Since(start) < 10*time.Minute {
+		sim.run(t, 50*time.Millisecond)
+		if condition(sim.statusOf(t, name)) {
+			return time.Since(start)
 		}
 	}
-	t.Fatalf("%s: unexpected status: %+v", name, j.statusOf(t, name))
+	t.Fatalf("%s: unexpected status %+v after ten minutes", name, sim.statusOf(t, name))
 	return 0
 }
 
@@ -54,93 +54,92 @@ func isLoaded(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loaded && s.Available
 }
 
-func waitForPodCondition(s v1alpha1.PredictorStatus) bool {
+func isWaitingForPod(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loading && !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
-// [modelmesh-68] [modelmesh-85] Only an order to load makes the mesh report that no runtime supports a model. A status that is
-// correct only briefly is not enough.
-func TestAnUnsupportedModelStaysFailed(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.edit(t, "p1", "unheard", "good", false)
-		j.edit(t, "s1", "unheard", "good", false)
-		j.run(t, time.Second)
+// [modelmesh-68] [modelmesh-85] A model that no runtime supports stays failed: the mesh reports that only in responses to calls with LoadNow.
+func TestUnsupportedModelStaysFailed(t *testing.T) {
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.edit(t, "p1", "unsupported", "good", false)
+		sim.edit(t, "s1", "unsupported", "good", false)
+		sim.run(t, time.Second)
 		for _, name := range []string{"p1", "s1"} {
-			j.expectStable(t, name, 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
+			sim.expectStable(t, name, 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
 				return s.ActiveModelState == v1alpha1.FailedToLoad && !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.NoSupportingRuntime
 			})
 		}
 		service := &v1beta1.InferenceService{}
-		if err := j.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s1"}, service); err != nil {
+		if err := sim.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s1"}, service); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range service.Status.Conditions {
 			if c.Status != corev1.ConditionFalse {
-				t.Errorf("%s is %s", c.Type, c.Status)
+				t.Errorf("condition %s is %s, want False", c.Type, c.Status)
 			}
 		}
 	})
 }
 
-// [modelmesh-86] [modelmesh-98] A model waits for a pod of its runtime, and is loaded within three seconds of it.
-func TestAModelWaitsForItsPod(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.supports = true
-		j.edit(t, "p1", "b", "good", false)
-		j.run(t, time.Second)
-		j.expectStable(t, "p1", 5*time.Minute, waitForPodCondition)
-		j.mesh.taking = 0
+// [modelmesh-86] [modelmesh-98] A model waits for a pod of its runtime, and is loaded within three seconds after the pod is ready.
+func TestModelWaitsForPod(t *testing.T) {
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.hasRuntime = true
+		sim.edit(t, "p1", "b", "good", false)
+		sim.run(t, time.Second)
+		sim.expectStable(t, "p1", 5*time.Minute, isWaitingForPod)
+		sim.mesh.loadTime = 0
 		other := modelmesh.Instance{ID: "two", Labels: []string{"mt:b"}}
-		if err := j.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
+		if err := sim.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
 			t.Fatal(err)
 		}
-		j.onEndpointsChanged() // before clients can reach it
-		if j.run(t, 3*time.Second); j.mesh.loadCount("good") != 1 {
+		sim.onEndpointsChanged() // before clients can call the pod
+		if sim.run(t, 3*time.Second); sim.mesh.loadCount("good") != 1 {
 			t.Error("want one load within three seconds after the pod is ready")
 		}
-		if took := j.after(t, "p1", isLoaded); took > 5*time.Second {
-			t.Errorf("shown %s after it was loaded", took)
+		if elapsed := sim.waitFor(t, "p1", isLoaded); elapsed > 5*time.Second {
+			t.Errorf("the status was Loaded %s after the load", elapsed)
 		}
-		j.expectStable(t, "p1", 5*time.Minute, isLoaded)
+		sim.expectStable(t, "p1", 5*time.Minute, isLoaded)
 	})
 }
 
-func TestLoadedIsShownWithinFiveSeconds(t *testing.T) {
-	for _, taking := range []time.Duration{time.Second, 40 * time.Second, 5 * time.Minute} {
-		onJourney(t, func(t *testing.T, j *journey) {
-			j.mesh.taking = taking
-			j.edit(t, "p1", "a", "good", false)
-			if took := j.after(t, "p1", isLoaded); took < taking || took > taking+5*time.Second {
-				t.Errorf("a load of %s is shown after %s", taking, took)
+func TestLoadedIsReportedWithinFiveSeconds(t *testing.T) {
+	for _, loadTime := range []time.Duration{time.Second, 40 * time.Second, 5 * time.Minute} {
+		simulate(t, func(t *testing.T, sim *simulation) {
+			sim.mesh.loadTime = loadTime
+			sim.edit(t, "p1", "a", "good", false)
+			if elapsed := sim.waitFor(t, "p1", isLoaded); elapsed < loadTime || elapsed > loadTime+5*time.Second {
+				t.Errorf("a load of %s was reported after %s", loadTime, elapsed)
 			}
-			calls := j.mesh.Calls()["setVModel"]
-			if j.run(t, time.Hour); j.mesh.Calls()["setVModel"] != calls {
-				t.Error("the mesh was called in the steady state")
+			calls := sim.mesh.Calls()["setVModel"]
+			if sim.run(t, time.Hour); sim.mesh.Calls()["setVModel"] != calls {
+				t.Error("the mesh was called in steady state")
 			}
 		})
 	}
 }
 
-// Models that do not all fit are dropped for each other. To order each that was dropped would never end.
-func TestModelsDoNotEvictEachOther(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.supports = true
+// Evicted models are not loaded again before an inference request: loading them would evict others, without end.
+func TestEvictedModelsAreNotReloaded(t *testing.T) {
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.hasRuntime = true
 		paths := []string{"one", "two", "three", "four", "five", "huge"}
 		for n, path := range paths {
-			j.edit(t, "p"+path, "a", path, false)
-			j.run(t, time.Duration(n+5)*time.Second)
+			sim.edit(t, "p"+path, "a", path, false)
+			sim.run(t, time.Duration(n+5)*time.Second)
 		}
-		j.run(t, 5*time.Minute)
-		j.startManager(t) // a manager that starts has forgotten who was dropped
-		j.run(t, 5*time.Minute)
-		j.onEndpointsChanged()
-		j.run(t, 5*time.Minute)
+		sim.run(t, 5*time.Minute)
+		sim.restartOperator(t) // a restart loses the states of the models
+		sim.run(t, 5*time.Minute)
+		sim.onEndpointsChanged()
+		sim.run(t, 5*time.Minute)
 		for _, path := range paths {
-			if got := j.mesh.loadCount(path); got != 1 {
-				t.Errorf("%s was loaded %d times", path, got)
+			if got := sim.mesh.loadCount(path); got != 1 {
+				t.Errorf("%s was loaded %d times, want once", path, got)
 			}
-			if s := j.statusOf(t, "p"+path); !s.Available || s.ActiveModelState != v1alpha1.Loaded && s.ActiveModelState != v1alpha1.Standby {
-				t.Errorf("%s: got status %+v, want an available model, Loaded or Standby", path, s)
+			if s := sim.statusOf(t, "p"+path); !s.Available || s.ActiveModelState != v1alpha1.Loaded && s.ActiveModelState != v1alpha1.Standby {
+				t.Errorf("%s: status %+v, want an available model, Loaded or Standby", path, s)
 			}
 		}
 	}, func(o *modelmesh.LayerOptions) {
@@ -154,81 +153,81 @@ func TestModelsDoNotEvictEachOther(t *testing.T) {
 	})
 }
 
-// A model that cannot be loaded is loaded once on each instance; its failure is written once.
+// A model that fails to load is loaded once on each instance, and its failure is written once.
 func TestModelThatFailsToLoadIsLoadedOnce(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.edit(t, "p1", "a", "bad", false)
-		j.run(t, 5*time.Second)
-		writes := len(j.patches)
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.edit(t, "p1", "a", "bad", false)
+		sim.run(t, 5*time.Second)
+		writes := len(sim.patches)
 		for range 30 {
-			j.enqueue(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
-			j.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
-			j.run(t, 10*time.Second)
+			sim.enqueue(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
+			sim.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
+			sim.run(t, 10*time.Second)
 		}
-		s := j.statusOf(t, "p1")
+		s := sim.statusOf(t, "p1")
 		if s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != "INVALID_ARGUMENT: cannot load" || s.LastFailureInfo.Location != "one" {
-			t.Errorf("got status %+v, want FailedToLoad with message and location of the instance", s)
+			t.Errorf("status %+v, want FailedToLoad with message and location of the instance", s)
 		}
-		if got := j.mesh.loadCount("bad"); got != 1 || len(j.patches) != writes {
-			t.Errorf("%d loads, %d writes after the failure", got, len(j.patches)-writes)
+		if got := sim.mesh.loadCount("bad"); got != 1 || len(sim.patches) != writes {
+			t.Errorf("%d loads and %d writes after the failure, want one load and no write", got, len(sim.patches)-writes)
 		}
 	})
 }
 
-// Nothing else notices that the pod with the only copy was killed.
+// If the pod with the only copy is killed, the change of the pods triggers another load.
 func TestLostCopyIsReloaded(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.edit(t, "p1", "a", "good", false)
-		j.after(t, "p1", isLoaded)
-		next := modelmesh.Instance{ID: "two", Labels: []string{"mt:a"}}
-		if err := j.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, next}); err != nil {
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.edit(t, "p1", "a", "good", false)
+		sim.waitFor(t, "p1", isLoaded)
+		second := modelmesh.Instance{ID: "two", Labels: []string{"mt:a"}}
+		if err := sim.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, second}); err != nil {
 			t.Fatal(err)
 		}
-		j.run(t, time.Second)
-		j.mesh.Kill("one")
-		j.onEndpointsChanged()
-		j.run(t, 5*time.Second)
-		j.expectStable(t, "p1", time.Minute, isLoaded)
-		if got := j.mesh.loadCount("good"); got != 2 {
-			t.Errorf("loaded %d times", got)
+		sim.run(t, time.Second)
+		sim.mesh.Kill("one")
+		sim.onEndpointsChanged()
+		sim.run(t, 5*time.Second)
+		sim.expectStable(t, "p1", time.Minute, isLoaded)
+		if got := sim.mesh.loadCount("good"); got != 2 {
+			t.Errorf("%d loads, want 2", got)
 		}
 	})
 }
 
-// A target without a supporting runtime stays in transition without an error from the mesh; the status has the cause.
-func TestAnUnsupportedTargetIsReported(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.edit(t, "p1", "a", "good", false)
-		j.after(t, "p1", isLoaded)
-		j.edit(t, "p1", "unheard", "good", false)
-		j.run(t, 5*time.Second)
-		j.expectStable(t, "p1", time.Minute, func(s v1alpha1.PredictorStatus) bool {
+// The status reports that no runtime supports the target. The mesh returns no error for it.
+func TestUnsupportedTargetIsReported(t *testing.T) {
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.edit(t, "p1", "a", "good", false)
+		sim.waitFor(t, "p1", isLoaded)
+		sim.edit(t, "p1", "unsupported", "good", false)
+		sim.run(t, 5*time.Second)
+		sim.expectStable(t, "p1", time.Minute, func(s v1alpha1.PredictorStatus) bool {
 			return s.Available && s.TransitionStatus == v1alpha1.BlockedByFailedLoad && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.NoSupportingRuntime
 		})
 	})
 }
 
-// A mesh that does not answer is reported in the status, once, and not taken for a model that is not served.
-func TestAMeshThatDoesNotAnswerIsReported(t *testing.T) {
-	onJourney(t, func(t *testing.T, j *journey) {
-		j.edit(t, "p1", "a", "good", false)
-		j.after(t, "p1", isLoaded)
-		j.edit(t, "p2", "a", "good", false)
-		j.mesh.silent = true
-		j.run(t, 2*time.Minute)
-		writes := len(j.patches)
-		j.expectStable(t, "p2", 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
+// The status reports an unresponsive mesh once. Models that are loaded remain available.
+func TestUnresponsiveMeshIsReported(t *testing.T) {
+	simulate(t, func(t *testing.T, sim *simulation) {
+		sim.edit(t, "p1", "a", "good", false)
+		sim.waitFor(t, "p1", isLoaded)
+		sim.edit(t, "p2", "a", "good", false)
+		sim.mesh.unresponsive = true
+		sim.run(t, 2*time.Minute)
+		writes := len(sim.patches)
+		sim.expectStable(t, "p2", 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
 			return s.ActiveModelState == v1alpha1.Pending && isMeshUnreachable(s.LastFailureInfo) && strings.Contains(s.LastFailureInfo.Message, "connection refused")
 		})
-		if !isLoaded(j.statusOf(t, "p1")) || len(j.patches) != writes {
-			t.Errorf("%+v, %d writes", j.statusOf(t, "p1"), len(j.patches)-writes)
+		if !isLoaded(sim.statusOf(t, "p1")) || len(sim.patches) != writes {
+			t.Errorf("status %+v, %d writes, want the loaded model unchanged", sim.statusOf(t, "p1"), len(sim.patches)-writes)
 		}
-		j.mesh.silent = false
-		if took := j.after(t, "p2", isLoaded); took > 2*time.Minute {
-			t.Errorf("loaded after %s", took)
+		sim.mesh.unresponsive = false
+		if elapsed := sim.waitFor(t, "p2", isLoaded); elapsed > 2*time.Minute {
+			t.Errorf("loaded %s after the mesh responded", elapsed)
 		}
-		if s := j.statusOf(t, "p2"); s.LastFailureInfo != nil {
-			t.Errorf("got status %+v, want no failure after the mesh answered", s)
+		if s := sim.statusOf(t, "p2"); s.LastFailureInfo != nil {
+			t.Errorf("status %+v, want no failure after the mesh responded", s)
 		}
 	})
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// Tools that implement the rules of kstatus must get this result for a Predictor of generation 3.
+// kstatus computes this status from the conditions of a Predictor of generation 3.
 func TestReadyFollowsKstatus(t *testing.T) {
-	failed := func(reason v1alpha1.FailureReason, text string) func(*v1alpha1.PredictorStatus) {
+	withFailureInfo := func(reason v1alpha1.FailureReason, message string) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {
-			s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: text}
+			s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: message}
 		}
 	}
-	in := func(state v1alpha1.ModelState, available bool, transition v1alpha1.TransitionStatus) func(*v1alpha1.PredictorStatus) {
+	withState := func(state v1alpha1.ModelState, available bool, transition v1alpha1.TransitionStatus) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {
 			s.ActiveModelState, s.Available, s.TransitionStatus = state, available, transition
 		}
@@ -28,24 +28,24 @@ func TestReadyFollowsKstatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		changes   []func(*v1alpha1.PredictorStatus)
 		available metav1.ConditionStatus
-		reason    string // of Ready
+		reason    string // the reason of Ready
 		want      kstatus.Status
 	}{
-		"new":                      {nil, "False", "ModelPending", kstatus.InProgressStatus},
-		"loading":                  {[]func(*v1alpha1.PredictorStatus){in("Loading", false, "UpToDate")}, "False", "ModelLoading", kstatus.InProgressStatus},
-		"loading, requests wait":   {[]func(*v1alpha1.PredictorStatus){in("Loading", true, "UpToDate")}, "True", "ModelLoading", kstatus.InProgressStatus},
-		"loaded":                   {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate")}, "True", "ModelLoaded", kstatus.CurrentStatus},
-		"on request":               {[]func(*v1alpha1.PredictorStatus){in("Standby", true, "UpToDate")}, "True", "ModelStandby", kstatus.CurrentStatus},
-		"no pod":                   {[]func(*v1alpha1.PredictorStatus){failed("RuntimeUnhealthy", messageNoPods)}, "False", "RuntimeUnhealthy", kstatus.InProgressStatus},
-		"no runtime":               {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("NoSupportingRuntime", messageUnsupported)}, "False", "NoSupportingRuntime", kstatus.FailedStatus},
-		"failed":                   {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("ModelLoadFailed", "boom")}, "False", "ModelLoadFailed", kstatus.FailedStatus},
-		"invalid":                  {[]func(*v1alpha1.PredictorStatus){in("Pending", false, "InvalidSpec"), failed("InvalidPredictorSpec", "both")}, "False", "InvalidPredictorSpec", kstatus.FailedStatus},
-		"invalid, the old serves":  {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "InvalidSpec"), failed("InvalidPredictorSpec", "both")}, "True", "InvalidPredictorSpec", kstatus.FailedStatus},
-		"replaced":                 {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "InProgress")}, "True", "InProgress", kstatus.InProgressStatus},
-		"cannot be replaced":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "BlockedByFailedLoad"), failed("ModelLoadFailed", "boom")}, "True", "ModelLoadFailed", kstatus.FailedStatus},
-		"one copy failed":          {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("ModelLoadFailed", "boom")}, "True", "ModelLoaded", kstatus.CurrentStatus},
-		"the mesh is silent":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("RuntimeUnhealthy", messageMeshUnreachable+"x")}, "True", "RuntimeUnhealthy", kstatus.InProgressStatus},
-		"the answer is of another": {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), func(s *v1alpha1.PredictorStatus) { s.ObservedGeneration = 2 }}, "True", "InProgress", kstatus.InProgressStatus},
+		"new":                                 {nil, "False", "ModelPending", kstatus.InProgressStatus},
+		"loading":                             {[]func(*v1alpha1.PredictorStatus){withState("Loading", false, "UpToDate")}, "False", "ModelLoading", kstatus.InProgressStatus},
+		"loading on request":                  {[]func(*v1alpha1.PredictorStatus){withState("Loading", true, "UpToDate")}, "True", "ModelLoading", kstatus.InProgressStatus},
+		"loaded":                              {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "UpToDate")}, "True", "ModelLoaded", kstatus.CurrentStatus},
+		"standby":                             {[]func(*v1alpha1.PredictorStatus){withState("Standby", true, "UpToDate")}, "True", "ModelStandby", kstatus.CurrentStatus},
+		"no pod":                              {[]func(*v1alpha1.PredictorStatus){withFailureInfo("RuntimeUnhealthy", messageNoPods)}, "False", "RuntimeUnhealthy", kstatus.InProgressStatus},
+		"no runtime":                          {[]func(*v1alpha1.PredictorStatus){withState("FailedToLoad", false, "UpToDate"), withFailureInfo("NoSupportingRuntime", messageUnsupported)}, "False", "NoSupportingRuntime", kstatus.FailedStatus},
+		"load failed":                         {[]func(*v1alpha1.PredictorStatus){withState("FailedToLoad", false, "UpToDate"), withFailureInfo("ModelLoadFailed", "boom")}, "False", "ModelLoadFailed", kstatus.FailedStatus},
+		"invalid spec":                        {[]func(*v1alpha1.PredictorStatus){withState("Pending", false, "InvalidSpec"), withFailureInfo("InvalidPredictorSpec", "both")}, "False", "InvalidPredictorSpec", kstatus.FailedStatus},
+		"invalid spec, previous model serves": {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "InvalidSpec"), withFailureInfo("InvalidPredictorSpec", "both")}, "True", "InvalidPredictorSpec", kstatus.FailedStatus},
+		"transition":                          {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "InProgress")}, "True", "InProgress", kstatus.InProgressStatus},
+		"transition failed":                   {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "BlockedByFailedLoad"), withFailureInfo("ModelLoadFailed", "boom")}, "True", "ModelLoadFailed", kstatus.FailedStatus},
+		"one copy failed":                     {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "UpToDate"), withFailureInfo("ModelLoadFailed", "boom")}, "True", "ModelLoaded", kstatus.CurrentStatus},
+		"mesh unreachable":                    {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "UpToDate"), withFailureInfo("RuntimeUnhealthy", messageMeshUnreachable+"x")}, "True", "RuntimeUnhealthy", kstatus.InProgressStatus},
+		"previous generation":                 {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "UpToDate"), func(s *v1alpha1.PredictorStatus) { s.ObservedGeneration = 2 }}, "True", "InProgress", kstatus.InProgressStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &v1alpha1.Predictor{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Predictor"}, ObjectMeta: metav1.ObjectMeta{Name: "m", Generation: 3}}
@@ -71,7 +71,7 @@ func TestReadyFollowsKstatus(t *testing.T) {
 }
 
 // Conditions of an unchanged status keep their transition time.
-func TestSummaryIsIdempotent(t *testing.T) {
+func TestWithConditionsIsIdempotent(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, Message: "boom"}}
 	first := withConditions(s, 0)
 	for i := range first.Conditions {
@@ -80,7 +80,7 @@ func TestSummaryIsIdempotent(t *testing.T) {
 	second := withConditions(first, 0)
 	for _, c := range second.Conditions {
 		if !c.LastTransitionTime.Time.Equal(now) {
-			t.Errorf("%s was touched", c.Type)
+			t.Errorf("condition %s: transition time %s, want %s", c.Type, c.LastTransitionTime, now)
 		}
 	}
 	if len(second.Conditions) != 3 {
@@ -88,19 +88,19 @@ func TestSummaryIsIdempotent(t *testing.T) {
 	}
 }
 
-// A missing reference is reported before a pod fails, and a served model is not ready without it.
+// A missing reference is reported, and a model that serves requests is not ready without it.
 func TestMissingReferences(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf("x", concrete(loaded))
-	w.missing = []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: "storage-config"}, Key: "localMinIO"}}
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor("x", modelStatus(loaded))
+	env.missingReferences = []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: "storage-config"}, Key: "localMinIO"}}
 	conditions := func() []metav1.Condition {
 		p := &v1alpha1.Predictor{}
-		if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+		if err := env.client.Get(t.Context(), objectKey, p); err != nil {
 			t.Fatal(err)
 		}
 		return p.Status.Conditions
 	}
-	w.reconcile(aPredictor)
+	env.reconcile(predictorKey)
 	c := meta.FindStatusCondition(conditions(), "ReferencesReady")
 	if c == nil || c.Message != "In namespace ns: Secret storage-config has no key localMinIO; add it" {
 		t.Errorf("condition %+v", c)
@@ -108,12 +108,12 @@ func TestMissingReferences(t *testing.T) {
 	if c := meta.FindStatusCondition(conditions(), "Ready"); c == nil || c.Status != metav1.ConditionFalse || c.Reason != reference.ReasonMissing {
 		t.Errorf("condition %+v", c)
 	}
-	w.expectIdle(aPredictor)
-	w.missing, w.unknown = nil, true // after a restart the state is unknown, and nothing was repaired
-	w.expectIdle(aPredictor)
-	w.unknown = false
-	w.reconcile(aPredictor)
-	if all := conditions(); !meta.IsStatusConditionTrue(all, "Ready") || meta.FindStatusCondition(all, "ReferencesReady") != nil {
-		t.Errorf("conditions %+v", all)
+	env.expectSteadyState(predictorKey)
+	env.missingReferences, env.referencesUnknown = nil, true // as after a restart
+	env.expectSteadyState(predictorKey)
+	env.referencesUnknown = false
+	env.reconcile(predictorKey)
+	if got := conditions(); !meta.IsStatusConditionTrue(got, "Ready") || meta.FindStatusCondition(got, "ReferencesReady") != nil {
+		t.Errorf("conditions %+v, want Ready and no ReferencesReady", got)
 	}
 }

@@ -26,7 +26,7 @@ type modelReconciler struct {
 	sources map[string]modelSource
 	// client returns the client of a namespace, and false if the namespace has no mesh.
 	client func(namespace string) (meshclient.Client, bool)
-	// enabled reports whether ModelMesh serves a namespace.
+	// enabled reports whether ModelMesh is enabled in a namespace.
 	enabled func(ctx context.Context, namespace string) (bool, error)
 	// supported reports whether a namespace has a runtime for models with a label.
 	supported func(ctx context.Context, namespace, label string) (bool, error)
@@ -52,7 +52,7 @@ func (r *modelReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	case model == nil:
 		retry, err := r.deleteModel(ctx, key)
 		return ctrl.Result{RequeueAfter: retry}, err
-	case model.writes.IsStale(model.object): // an update would only conflict
+	case model.writes.IsStale(model.object): // an update would conflict
 		return ctrl.Result{RequeueAfter: reconciler.StaleCacheRetry}, nil
 	}
 	retry, err := r.reconcile(ctx, key, source, model)
@@ -138,7 +138,7 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	}
 }
 
-// withCallError returns the status with the failure that the mesh does not answer, after maxFailures calls. The other fields keep their values,
+// withCallError sets the failure that the mesh does not respond, after maxFailures failed calls. The other fields keep their values,
 // because the mesh may still serve inference requests.
 func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if state.failures < maxFailures || model.specError != "" {

@@ -28,607 +28,609 @@ import (
 )
 
 func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	id := modelID(t, w)
-	w.mesh.response = statusOf(id, with(concrete(loading), copyAt("a", loading, 1)))
-	if again := w.reconcile(aPredictor); again < minBackoff || again > 2*minBackoff {
-		t.Errorf("unexpected requeue after %s", again)
+	env := newTestEnv(t, newPredictor())
+	id := modelID(t, env)
+	env.mesh.response = responseFor(id, withCopies(modelStatus(loading), newCopy("a", loading, 1)))
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter < minBackoff || requeueAfter > 2*minBackoff {
+		t.Errorf("requeue after %s, want the minimum backoff", requeueAfter)
 	}
 	want := &meshpb.SetVModelRequest{
 		VModelId: "digits", Owner: "ksp", TargetModelId: id, AutoDeleteTargetModel: true, LoadNow: true,
 		ModelInfo: &meshpb.ModelInfo{Type: "mt:sklearn", Path: "sklearn/mnist-svm.joblib", Key: `{"storage_key":"localMinIO","model_type":{"name":"sklearn"}}`},
 	}
-	if got := w.mesh.sets; len(got) != 1 || got[0].String() != want.String() {
-		t.Errorf("got %v, want %v", got, want)
+	if got := env.mesh.setRequests; len(got) != 1 || got[0].String() != want.String() {
+		t.Errorf("requests %v, want %v", got, want)
 	}
 	if diff := cmp.Diff(v1alpha1.PredictorStatus{
 		TransitionStatus: "UpToDate", ActiveModelState: "Loading", TotalCopies: 1, Available: true, GRPCEndpoint: grpcAddress, HTTPEndpoint: restAddress,
-	}, w.status()); diff != "" {
+	}, env.status()); diff != "" {
 		t.Error(diff)
 	}
-	w.expectIdle(aPredictor)
+	env.expectSteadyState(predictorKey)
 
-	// The mesh reports in etcd that the model is loaded.
-	w.mesh.response = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
-	w.states.markDirty(aPredictor)
-	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("unexpected requeue after %s", again)
+	// An event of etcd indicates that the model is loaded.
+	env.mesh.response = responseFor(id, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+	env.states.markDirty(predictorKey)
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
+		t.Errorf("requeue after %s, want none", requeueAfter)
 	}
-	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded || !s.Available {
-		t.Errorf("unexpected status: %+v", s)
+	if s := env.status(); s.ActiveModelState != v1alpha1.Loaded || !s.Available {
+		t.Errorf("unexpected status %+v", s)
 	}
-	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, false}) {
-		t.Errorf("load orders %v, want %v", got, []bool{true, false})
+	if got := env.mesh.loadNow(); !slices.Equal(got, []bool{true, false}) {
+		t.Errorf("LoadNow %v, want %v", got, []bool{true, false})
 	}
-	w.oneEvent("Normal ModelLoaded")
-	w.clock.SetTime(now.Add(time.Hour))
-	w.expectIdle(aPredictor)
+	env.expectEvent("Normal ModelLoaded")
+	env.clock.SetTime(now.Add(time.Hour))
+	env.expectSteadyState(predictorKey)
 }
 
-// A paused model can still be deleted.
+// A paused model is not changed in the mesh, except that it can be deleted.
 func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	id := modelID(t, w)
-	w.mesh.response = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
-	w.reconcile(aPredictor)
-	calls := w.mesh.calls()
-	w.change(func(p *v1alpha1.Predictor) {
+	env := newTestEnv(t, newPredictor())
+	id := modelID(t, env)
+	env.mesh.response = responseFor(id, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+	env.reconcile(predictorKey)
+	calls := env.mesh.calls()
+	env.updatePredictor(func(p *v1alpha1.Predictor) {
 		p.Annotations = map[string]string{names.PausedAnnotation: "true"}
-		p.Spec.Storage.Path, p.Generation = new("elsewhere"), 2
+		p.Spec.Storage.Path, p.Generation = new("changed"), 2
 	})
-	w.reconcile(aPredictor)
-	w.states.markDirty(aPredictor) // etcd reports something
-	w.expectIdle(aPredictor)
-	if w.mesh.calls() != calls {
-		t.Errorf("%d calls of the mesh for a paused model", w.mesh.calls()-calls)
+	env.reconcile(predictorKey)
+	env.states.markDirty(predictorKey)
+	env.expectSteadyState(predictorKey)
+	if env.mesh.calls() != calls {
+		t.Errorf("%d calls for a paused model, want none", env.mesh.calls()-calls)
 	}
 	paused := func() bool {
 		p := &v1alpha1.Predictor{}
-		if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+		if err := env.client.Get(t.Context(), objectKey, p); err != nil {
 			t.Fatal(err)
 		}
 		if ready, _ := conditions.Get(p.Status.Conditions, conditions.Ready); conditions.IsTrue(p.Status.Conditions, reconciler.ConditionPaused) && ready.Status != metav1.ConditionFalse {
-			t.Errorf("a changed spec that has no effect is ready: %+v", ready)
+			t.Errorf("condition %+v of a paused model with a changed spec, want Ready False", ready)
 		}
 		return conditions.IsTrue(p.Status.Conditions, reconciler.ConditionPaused)
 	}
 	if !paused() {
 		t.Error("the condition Paused is missing")
 	}
-	w.change(func(p *v1alpha1.Predictor) { p.Annotations = nil })
-	w.mesh.response = statusOf(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
-	w.reconcile(aPredictor)
-	if sets := w.mesh.sets; paused() || sets[len(sets)-1].GetModelInfo().GetPath() != "elsewhere" {
-		t.Errorf("after it is resumed: paused %t, %v", paused(), sets)
+	env.updatePredictor(func(p *v1alpha1.Predictor) { p.Annotations = nil })
+	env.mesh.response = responseFor(modelID(t, env), withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+	env.reconcile(predictorKey)
+	if requests := env.mesh.setRequests; paused() || requests[len(requests)-1].GetModelInfo().GetPath() != "changed" {
+		t.Errorf("after the resumption: paused %t, requests %v", paused(), requests)
 	}
-	w.change(func(p *v1alpha1.Predictor) { p.Annotations = map[string]string{names.PausedAnnotation: "true"} })
-	if err := w.client.Delete(t.Context(), predictor()); err != nil {
+	env.updatePredictor(func(p *v1alpha1.Predictor) { p.Annotations = map[string]string{names.PausedAnnotation: "true"} })
+	if err := env.client.Delete(t.Context(), newPredictor()); err != nil {
 		t.Fatal(err)
 	}
-	w.reconcile(aPredictor)
-	if len(w.mesh.deletes) != 1 {
-		t.Error("want one deletion of the model in the mesh")
+	env.reconcile(predictorKey)
+	if len(env.mesh.deleteRequests) != 1 {
+		t.Error("the deleted model was not deleted from the mesh")
 	}
 }
 
 func TestPausedInferenceServiceIsNotRegistered(t *testing.T) {
-	s := service(t, aModel)
+	s := newInferenceService(t, sklearnModel)
 	s.Annotations[names.PausedAnnotation] = "true"
-	w := newTestEnv(t, s)
-	w.reconcile(aService)
-	w.expectIdle(aService)
-	if w.mesh.calls() != 0 {
-		t.Errorf("%d calls of the mesh for a paused InferenceService", w.mesh.calls())
+	env := newTestEnv(t, s)
+	env.reconcile(serviceKey)
+	env.expectSteadyState(serviceKey)
+	if env.mesh.calls() != 0 {
+		t.Errorf("%d calls for a paused InferenceService, want none", env.mesh.calls())
 	}
 }
 
-// modelID is the id of the Predictor's model.
-func modelID(t *testing.T, w *testEnv) string {
+// modelID returns the ID of the Predictor's model.
+func modelID(t *testing.T, env *testEnv) string {
 	t.Helper()
-	rec, err := w.sources["ksp"].get(t.Context(), inCluster)
+	model, err := env.sources["ksp"].get(t.Context(), objectKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rec.modelID()
+	return model.modelID()
 }
 
-// A loading model is polled, because no event reports the end of a load.
+// A loading model is polled with backoff, because no event indicates a successful load.
 func TestPollIntervalOfLoadingModelGrows(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
-	least := minBackoff
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loading))
+	minDelay := minBackoff
 	for range 10 {
-		again := w.reconcile(aPredictor)
-		if again < least || again > time.Duration(float64(least)*(1+jitter))+time.Second {
-			t.Fatalf("pause %s, want about %s", again, least)
+		requeueAfter := env.reconcile(predictorKey)
+		if requeueAfter < minDelay || requeueAfter > time.Duration(float64(minDelay)*(1+jitter))+time.Second {
+			t.Fatalf("requeue after %s, want about %s", requeueAfter, minDelay)
 		}
-		w.clock.SetTime(w.clock.Now().Add(again))
-		least = min(2*least, maxPollInterval)
+		env.clock.SetTime(env.clock.Now().Add(requeueAfter))
+		minDelay = min(2*minDelay, maxPollInterval)
 	}
-	if got := len(w.mesh.sets); got != 10 {
-		t.Errorf("%d calls of the mesh, want 10", got)
+	if got := len(env.mesh.setRequests); got != 10 {
+		t.Errorf("%d calls, want 10", got)
 	}
-	if len(w.patches) != 1 {
-		t.Errorf("%d writes for one state", len(w.patches))
+	if len(env.patches) != 1 {
+		t.Errorf("%d writes, want 1", len(env.patches))
 	}
 }
 
-// A new model costs two updates of its status, however long it loads.
-func TestRequestsOfANewModel(t *testing.T) {
-	for _, loads := range []time.Duration{time.Second / 2, 3 * time.Second} {
-		t.Run(loads.String(), func(t *testing.T) {
-			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Status.ActiveModelState = v1alpha1.Pending })) // the default of the CRD
-			w.mesh.response = statusOf(modelID(t, w), concrete(loading))
-			for again := time.Duration(1); w.clock.Now().Add(again).Before(now.Add(loads)); w.clock.SetTime(w.clock.Now().Add(again)) {
-				if again = w.reconcile(aPredictor); again == 0 {
-					t.Fatal("want a requeue")
+// The status of a new model is written twice, regardless of the duration of the load.
+func TestStatusWritesOfNewModel(t *testing.T) {
+	for _, loadTime := range []time.Duration{time.Second / 2, 3 * time.Second} {
+		t.Run(loadTime.String(), func(t *testing.T) {
+			env := newTestEnv(t, newPredictor(func(p *v1alpha1.Predictor) { p.Status.ActiveModelState = v1alpha1.Pending })) // the default of the CRD
+			env.mesh.response = responseFor(modelID(t, env), modelStatus(loading))
+			for requeueAfter := time.Duration(1); env.clock.Now().Add(requeueAfter).Before(now.Add(loadTime)); env.clock.SetTime(env.clock.Now().Add(requeueAfter)) {
+				if requeueAfter = env.reconcile(predictorKey); requeueAfter == 0 {
+					t.Fatal("no requeue of a loading model")
 				}
 			}
-			w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
-			w.states.markDirty(aPredictor)
-			w.reconcile(aPredictor)
+			env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
+			env.states.markDirty(predictorKey)
+			env.reconcile(predictorKey)
 			want := []string{"Loading", "Loaded"}
-			if len(w.patches) != len(want) {
-				t.Fatalf("patches %q, want %d", w.patches, len(want))
+			if len(env.patches) != len(want) {
+				t.Fatalf("patches %q, want one each for %q", env.patches, want)
 			}
 			for i, state := range want {
-				if !strings.Contains(w.patches[i], `"activeModelState":"`+state+`"`) {
-					t.Errorf("patch %s, want %s", w.patches[i], state)
+				if !strings.Contains(env.patches[i], `"activeModelState":"`+state+`"`) {
+					t.Errorf("patch %s, want %s", env.patches[i], state)
 				}
 			}
-			w.expectIdle(aPredictor)
+			env.expectSteadyState(predictorKey)
 		})
 	}
 }
 
-// While the cache lacks the last status, an update would only conflict.
+// A model is not reconciled until the cache contains the last status: an update would conflict.
 func TestModelWaitsForCacheWithLastStatus(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	source := w.sources[modelmesh.SourcePredictor].(*predictorSource)
-	newer := predictor()
+	env := newTestEnv(t, newPredictor())
+	source := env.sources[modelmesh.SourcePredictor].(*predictorSource)
+	newer := newPredictor()
 	newer.ResourceVersion = "100000"
-	source.writes.Record(t.Context(), w.client, newer, newer)
-	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
-	if again := w.reconcile(aPredictor); again != reconciler.StaleCacheRetry || len(w.patches)+w.mesh.calls() != 0 {
-		t.Errorf("again in %s, patches %q, %d calls", again, w.patches, w.mesh.calls())
+	source.writes.Record(t.Context(), env.client, newer, newer)
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != reconciler.StaleCacheRetry || len(env.patches)+env.mesh.calls() != 0 {
+		t.Errorf("stale cache: requeue after %s, patches %q, %d calls", requeueAfter, env.patches, env.mesh.calls())
 	}
-	w.clock.SetTime(now.Add(time.Minute))
-	if w.reconcile(aPredictor); len(w.patches) != 1 {
-		t.Errorf("patches %q", w.patches)
+	env.clock.SetTime(now.Add(time.Minute))
+	if env.reconcile(predictorKey); len(env.patches) != 1 {
+		t.Errorf("patches %q, want one", env.patches)
 	}
 }
 
 func TestModelIsPendingWithoutPods(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.fault = meshclient.ErrNoAddress
-	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("requeue after %s, but new addresses trigger the next reconcile", again)
+	env := newTestEnv(t, newPredictor())
+	env.mesh.err = meshclient.ErrNoAddress
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
+		t.Errorf("requeue after %s, want none, because new addresses trigger the next reconcile", requeueAfter)
 	}
 	want := v1alpha1.PredictorStatus{
-		TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: failure("RuntimeUnhealthy", "Waiting for runtime Pod to become available", modelID(t, w), "", nil),
+		TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: newFailure("RuntimeUnhealthy", "Waiting for runtime Pod to become available", modelID(t, env), "", nil),
 	}
-	if diff := cmp.Diff(want, w.status()); diff != "" { // as in the recordings
+	if diff := cmp.Diff(want, env.status()); diff != "" { // as in the recordings
 		t.Error(diff)
 	}
-	if !strings.Contains(w.patches[0], `"resourceVersion":"999"`) || !strings.Contains(w.patches[0], `"grpcEndpoint":""`) || !strings.Contains(w.patches[0], `"time":null`) {
-		t.Errorf("patch %s", w.patches[0])
+	if !strings.Contains(env.patches[0], `"resourceVersion":"999"`) || !strings.Contains(env.patches[0], `"grpcEndpoint":""`) || !strings.Contains(env.patches[0], `"time":null`) {
+		t.Errorf("patch %s", env.patches[0])
 	}
-	w.expectIdle(aPredictor)
-	w.oneEvent("Normal RuntimeUnhealthy")
+	env.expectSteadyState(predictorKey)
+	env.expectEvent("Normal RuntimeUnhealthy")
 
-	w.mesh.fault, w.mesh.response = nil, statusOf(modelID(t, w), concrete(loaded))
-	if keys := w.states.markPodsChanged("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
-		t.Errorf("enqueued %v, want %v", keys, []types.NamespacedName{aPredictor})
+	env.mesh.err, env.mesh.response = nil, responseFor(modelID(t, env), modelStatus(loaded))
+	if keys := env.states.markPodsChanged("ns"); !slices.Equal(keys, []types.NamespacedName{predictorKey}) {
+		t.Errorf("enqueued %v, want %v", keys, []types.NamespacedName{predictorKey})
 	}
-	w.reconcile(aPredictor)
-	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
-		t.Errorf("unexpected status: %+v", s)
+	env.reconcile(predictorKey)
+	if s := env.status(); !s.Available || s.LastFailureInfo != nil {
+		t.Errorf("unexpected status %+v", s)
 	}
 
-	// All pods are deleted: the model is no longer available.
-	w.mesh.fault = meshclient.ErrNoAddress
-	w.states.markPodsChanged("ns")
-	w.reconcile(aPredictor)
-	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
-		t.Errorf("unexpected status: %+v", s)
+	// Without pods, the model is not available.
+	env.mesh.err = meshclient.ErrNoAddress
+	env.states.markPodsChanged("ns")
+	env.reconcile(predictorKey)
+	if s := env.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
+		t.Errorf("unexpected status %+v", s)
 	}
 }
 
-func TestFailedCallKeepsStatusAndLoadOrder(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
-	again := w.reconcile(aPredictor)
-	if again < minBackoff || len(w.patches) != 1 { // the status that the model is not ready
-		t.Errorf("again in %s, %d writes", again, len(w.patches))
+func TestFailedCallIsRetried(t *testing.T) {
+	env := newTestEnv(t, newPredictor())
+	env.mesh.err = status.Error(codes.Unavailable, "connection refused")
+	requeueAfter := env.reconcile(predictorKey)
+	if requeueAfter < minBackoff || len(env.patches) != 1 { // the status of a model that is not ready
+		t.Errorf("failed call: requeue after %s, %d writes", requeueAfter, len(env.patches))
 	}
-	w.expectIdle(aPredictor)
-	w.mesh.fault, w.mesh.response = nil, statusOf(modelID(t, w), concrete(loading))
-	w.clock.SetTime(now.Add(again))
-	w.reconcile(aPredictor)
-	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
-		t.Errorf("load orders %v, want %v", got, []bool{true, true})
+	env.expectSteadyState(predictorKey)
+	env.mesh.err, env.mesh.response = nil, responseFor(modelID(t, env), modelStatus(loading))
+	env.clock.SetTime(now.Add(requeueAfter))
+	env.reconcile(predictorKey)
+	if got := env.mesh.loadNow(); !slices.Equal(got, []bool{true, true}) {
+		t.Errorf("LoadNow %v, want %v", got, []bool{true, true})
 	}
-	w.mesh.fault = status.Error(codes.Internal, "broken")
-	w.states.markDirty(aPredictor)
-	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
-		t.Errorf("again in %s, %+v", again, w.status())
+	env.mesh.err = status.Error(codes.Internal, "internal error")
+	env.states.markDirty(predictorKey)
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 || env.status().ActiveModelState != v1alpha1.Loading {
+		t.Errorf("second failed call: requeue after %s, status %+v, want Loading unchanged", requeueAfter, env.status())
 	}
 }
 
 func TestEventDuringCallMarksModelDirty(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
-	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) }
-	w.reconcile(aPredictor)
-	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
-	w.reconcile(aPredictor)
-	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded {
-		t.Errorf("the event during the call was lost: %+v", s)
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loading))
+	env.mesh.onNextCall = func() { env.states.markDirty(predictorKey) }
+	env.reconcile(predictorKey)
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
+	env.reconcile(predictorKey)
+	if s := env.status(); s.ActiveModelState != v1alpha1.Loaded {
+		t.Errorf("status %+v, want that of the event during the call", s)
 	}
-	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, "x"))
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
-	w.states.markDirty(aPredictor)
-	w.mesh.meanwhile = func() { w.states.markPodsChanged("ns") } // pods start during the call
-	w.reconcile(aPredictor)
-	w.reconcile(aPredictor)
-	if got := w.mesh.loads(); !got[len(got)-1] {
-		t.Errorf("load orders %v, want a load on the new pods", got)
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loadFailed, "x"))
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey) // LoadNow is false, because the model was loaded before
+	env.states.markDirty(predictorKey)
+	env.mesh.onNextCall = func() { env.states.markPodsChanged("ns") } // pods start during the call
+	env.reconcile(predictorKey)
+	env.reconcile(predictorKey)
+	if got := env.mesh.loadNow(); !got[len(got)-1] {
+		t.Errorf("LoadNow %v, want a load on the new pods", got)
 	}
 }
 
 func TestChangedSpecReplacesModel(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	old := modelID(t, w)
-	w.mesh.response = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
-	w.reconcile(aPredictor)
-	path := "sklearn/another"
-	w.change(func(p *v1alpha1.Predictor) { p.Spec.Storage.Path = &path })
-	fresh := modelID(t, w)
-	info := replacedModel(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("a", loading, 1)))
-	info.ActiveModelId, info.TargetModelId = old, fresh
-	w.mesh.response = info
-	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("want a requeue")
+	env := newTestEnv(t, newPredictor())
+	oldID := modelID(t, env)
+	env.mesh.response = responseFor(oldID, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+	env.reconcile(predictorKey)
+	path := "sklearn/changed"
+	env.updatePredictor(func(p *v1alpha1.Predictor) { p.Spec.Storage.Path = &path })
+	newID := modelID(t, env)
+	info := transitionResponse(transitioning, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)), withCopies(modelStatus(loading), newCopy("a", loading, 1)))
+	info.ActiveModelId, info.TargetModelId = oldID, newID
+	env.mesh.response = info
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 {
+		t.Error("no requeue during the transition")
 	}
-	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
-		t.Errorf("unexpected status: %+v", s)
+	if s := env.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
+		t.Errorf("unexpected status %+v", s)
 	}
-	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
-		t.Errorf("registered as %v, want vmodel digits with the new model ID", got)
+	if got := env.mesh.setRequests[1]; got.GetTargetModelId() != newID || got.GetVModelId() != "digits" {
+		t.Errorf("request %v, want vmodel digits with the new model ID", got)
 	}
-	w.newEvents()
-	w.mesh.response = statusOf(fresh, concrete(loaded))
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
-		t.Errorf("unexpected status: %+v", s)
+	env.takeEvents()
+	env.mesh.response = responseFor(newID, modelStatus(loaded))
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	if s := env.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
+		t.Errorf("unexpected status %+v", s)
 	}
-	w.oneEvent("Normal ModelReplaced")
-	w.expectIdle(aPredictor)
+	env.expectEvent("Normal ModelReplaced")
+	env.expectSteadyState(predictorKey)
 }
 
-// The status of the previous model is still updated.
+// With an invalid spec the previous model remains available, and its status is updated.
 func TestInvalidSpecKeepsPreviousModel(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	old := modelID(t, w)
-	w.mesh.response = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
-	w.reconcile(aPredictor)
-	w.newEvents()
-	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "second/path" })
-	w.reconcile(aPredictor)
-	s := w.status()
-	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified: remove spec.path", modelID(t, w), "", nil)
+	env := newTestEnv(t, newPredictor())
+	oldID := modelID(t, env)
+	env.mesh.response = responseFor(oldID, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+	env.reconcile(predictorKey)
+	env.takeEvents()
+	env.updatePredictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "second/path" })
+	env.reconcile(predictorKey)
+	s := env.status()
+	want := newFailure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified: remove spec.path", modelID(t, env), "", nil)
 	if s.TransitionStatus != v1alpha1.InvalidSpec || !s.Available || s.ActiveModelState != v1alpha1.Loaded || !cmp.Equal(s.LastFailureInfo, want) {
-		t.Errorf("got status %+v, want InvalidSpec while the previous model serves", s)
+		t.Errorf("status %+v, want InvalidSpec with the previous model available", s)
 	}
-	if len(w.mesh.sets) != 1 || len(w.mesh.gets) != 1 || w.mesh.gets[0].GetOwner() != "ksp" {
-		t.Errorf("sets %v, gets %v", w.mesh.sets, w.mesh.gets)
+	if len(env.mesh.setRequests) != 1 || len(env.mesh.getRequests) != 1 || env.mesh.getRequests[0].GetOwner() != "ksp" {
+		t.Errorf("set requests %v, get requests %v", env.mesh.setRequests, env.mesh.getRequests)
 	}
-	w.oneEvent("Warning InvalidPredictorSpec Only one of")
-	w.expectIdle(aPredictor)
-	w.mesh.response = statusOf(old, concrete(notLoaded))
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
-		t.Errorf("unexpected status: %+v", s)
+	env.expectEvent("Warning InvalidPredictorSpec Only one of")
+	env.expectSteadyState(predictorKey)
+	env.mesh.response = responseFor(oldID, modelStatus(notLoaded))
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	if s := env.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
+		t.Errorf("unexpected status %+v", s)
 	}
-	w.mesh.fault = meshclient.ErrNoAddress
-	w.states.markPodsChanged("ns")
-	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
-	w.reconcile(aPredictor)
-	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
-		t.Errorf("the spec was corrected, but the status is %+v", s)
+	env.mesh.err = meshclient.ErrNoAddress
+	env.states.markPodsChanged("ns")
+	env.updatePredictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
+	env.reconcile(predictorKey)
+	if s := env.status(); s.TransitionStatus != v1alpha1.InProgress || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
+		t.Errorf("corrected spec: status %+v, want InProgress with RuntimeUnhealthy", s)
 	}
 }
 
 func TestInvalidNewModelIsNotRegistered(t *testing.T) {
-	for name, arrange := range map[string]func(*testEnv){
-		"without pods":           func(w *testEnv) { w.mesh.fault = meshclient.ErrNoAddress },
-		"without answer":         func(w *testEnv) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
-		"without client":         func(w *testEnv) { w.connected = false },
-		"not served":             func(w *testEnv) { w.connected, w.served = false, false },
-		"vmodel without a model": func(w *testEnv) { w.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
+	for name, prepare := range map[string]func(*testEnv){
+		"no pods":            func(env *testEnv) { env.mesh.err = meshclient.ErrNoAddress },
+		"mesh unreachable":   func(env *testEnv) { env.mesh.err = status.Error(codes.Unavailable, "refused") },
+		"no client":          func(env *testEnv) { env.hasClient = false },
+		"namespace disabled": func(env *testEnv) { env.hasClient, env.namespaceEnabled = false, false },
+		"no vmodel": func(env *testEnv) {
+			env.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: modelStatus(notFound)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
-			arrange(w)
-			w.reconcile(aPredictor)
-			s := w.status()
+			env := newTestEnv(t, newPredictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
+			prepare(env)
+			env.reconcile(predictorKey)
+			s := env.status()
 			if s.TransitionStatus != v1alpha1.InvalidSpec || s.Available || s.ActiveModelState != v1alpha1.Pending || s.LastFailureInfo.Reason != v1alpha1.InvalidPredictorSpec {
-				t.Errorf("got status %+v, want InvalidSpec and no available model", s)
+				t.Errorf("status %+v, want InvalidSpec and no available model", s)
 			}
-			if len(w.mesh.sets) != 0 {
-				t.Error("an invalid model was registered in the mesh")
+			if len(env.mesh.setRequests) != 0 {
+				t.Error("the invalid model was registered")
 			}
 		})
 	}
 }
 
 func TestModelIDConflictIsReported(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.clash = alreadyExists()
-	w.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // no model of the operator
-	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("want a requeue for another attempt")
+	env := newTestEnv(t, newPredictor())
+	env.mesh.setErr = alreadyExists()
+	env.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: modelStatus(notFound)} // the operator owns no model of this name
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 {
+		t.Error("no requeue after a conflict or failure")
 	}
-	s := w.status()
+	s := env.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
-		t.Errorf("got status %+v, want the conflict of model IDs", s)
+		t.Errorf("status %+v, want messageIDConflict", s)
 	}
-	w.expectIdle(aPredictor)
-	w.mesh.response = statusOf("x", concrete(loaded))
-	w.mesh.response.Owner = "isvc"
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	if got := w.status().LastFailureInfo.Message; got != messageIDConflict {
+	env.expectSteadyState(predictorKey)
+	env.mesh.response = responseFor("x", modelStatus(loaded))
+	env.mesh.response.Owner = "isvc"
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	if got := env.status().LastFailureInfo.Message; got != messageIDConflict {
 		t.Error(got)
 	}
-	w.mesh.response.Owner = "ksp"
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	if s := w.status(); s.LastFailureInfo.Message != messageSpecMismatch || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
-		t.Errorf("unexpected status: %+v", s)
+	env.mesh.response.Owner = "ksp"
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	if s := env.status(); s.LastFailureInfo.Message != messageSpecMismatch || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
+		t.Errorf("unexpected status %+v", s)
 	}
-	w.mesh.fault = meshclient.ErrNoAddress
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	if got := w.status().LastFailureInfo.Reason; got != v1alpha1.RuntimeUnhealthy {
+	env.mesh.err = meshclient.ErrNoAddress
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	if got := env.status().LastFailureInfo.Reason; got != v1alpha1.RuntimeUnhealthy {
 		t.Error(got)
 	}
-	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
-	w.states.markDirty(aPredictor)
-	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("want a requeue for another attempt")
+	env.mesh.err = status.Error(codes.DeadlineExceeded, "too slow")
+	env.states.markDirty(predictorKey)
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 {
+		t.Error("no requeue after a conflict or failure")
 	}
 }
 
 func TestModelInDisabledNamespaceIsReported(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.connected = false
-	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 1 {
-		t.Errorf("requeue after %s, writes %v; want one write and no requeue", again, w.patches)
+	env := newTestEnv(t, newPredictor())
+	env.hasClient = false
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 || len(env.patches) != 1 {
+		t.Errorf("no client: requeue after %s, writes %v, want one write and no requeue", requeueAfter, env.patches)
 	}
-	w.served = false
-	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("requeue after %s, but the label triggers the next reconcile", again)
+	env.namespaceEnabled = false
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
+		t.Errorf("requeue after %s, want none, because the label triggers the next reconcile", requeueAfter)
 	}
-	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != messageNamespaceDisabled || s.Available {
-		t.Errorf("unexpected status: %+v", s)
+	if s := env.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != messageNamespaceDisabled || s.Available {
+		t.Errorf("unexpected status %+v", s)
 	}
-	w.expectIdle(aPredictor)
-	w.connected, w.served, w.mesh.response = true, true, statusOf(modelID(t, w), concrete(loaded))
-	w.states.markPodsChanged("ns")
-	w.reconcile(aPredictor)
-	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
-		t.Errorf("unexpected status: %+v", s)
+	env.expectSteadyState(predictorKey)
+	env.hasClient, env.namespaceEnabled, env.mesh.response = true, true, responseFor(modelID(t, env), modelStatus(loaded))
+	env.states.markPodsChanged("ns")
+	env.reconcile(predictorKey)
+	if s := env.status(); !s.Available || s.LastFailureInfo != nil {
+		t.Errorf("unexpected status %+v", s)
 	}
 }
 
-func TestDeletedPredictorIsRemovedFromMesh(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
-	w.reconcile(aPredictor)
-	if err := w.client.Delete(t.Context(), predictor()); err != nil {
+func TestDeletedPredictorIsDeletedFromMesh(t *testing.T) {
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
+	env.reconcile(predictorKey)
+	if err := env.client.Delete(t.Context(), newPredictor()); err != nil {
 		t.Fatal(err)
 	}
-	w.mesh.fault = meshclient.ErrNoAddress
-	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("unexpected requeue after %s", again)
+	env.mesh.err = meshclient.ErrNoAddress
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
+		t.Errorf("requeue after %s, want none", requeueAfter)
 	}
-	w.mesh.fault = status.Error(codes.Unavailable, "refused")
-	w.states.markPodsChanged("ns")
-	again := w.reconcile(aPredictor)
-	if again < minBackoff {
-		t.Errorf("unexpected requeue after %s", again)
+	env.mesh.err = status.Error(codes.Unavailable, "refused")
+	env.states.markPodsChanged("ns")
+	requeueAfter := env.reconcile(predictorKey)
+	if requeueAfter < minBackoff {
+		t.Errorf("requeue after %s, want at least the minimum backoff", requeueAfter)
 	}
-	w.mesh.fault = nil
-	w.clock.SetTime(now.Add(again))
-	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("unexpected requeue after %s", again)
+	env.mesh.err = nil
+	env.clock.SetTime(now.Add(requeueAfter))
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
+		t.Errorf("requeue after %s, want none", requeueAfter)
 	}
-	if got := w.mesh.deletes; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
-		t.Errorf("got unregistered models %v, want 3, the first vmodel digits of owner ksp", got)
+	if got := env.mesh.deleteRequests; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
+		t.Errorf("delete requests %v, want 3, the first for vmodel digits of owner ksp", got)
 	}
-	if _, known := w.states.get(aPredictor); known {
+	if _, known := env.states.get(predictorKey); known {
 		t.Error("the state of the deleted Predictor was not deleted")
 	}
-	w.expectIdle(aPredictor)
+	env.expectSteadyState(predictorKey)
 }
 
-// A model of the mesh without a resource was left behind while the manager was down.
-func TestModelWithoutResourceIsRemovedFromMesh(t *testing.T) {
+// A model without a resource, which was deleted while the operator was not running, is deleted from the mesh.
+func TestModelWithoutResourceIsDeletedFromMesh(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key   types.NamespacedName
 		owner string
-	}{"of a Predictor": {aPredictor, "ksp"}, "of an InferenceService": {aService, "isvc"}} {
+	}{"Predictor": {predictorKey, "ksp"}, "InferenceService": {serviceKey, "isvc"}} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t)
-			w.reconcile(tc.key)
-			if w.mesh.calls() != 0 {
-				t.Error("the mesh was called for a model that it does not have")
+			env := newTestEnv(t)
+			env.reconcile(tc.key)
+			if env.mesh.calls() != 0 {
+				t.Error("the mesh was called for an unknown model")
 			}
-			w.states.markDirty(tc.key)
-			w.reconcile(tc.key)
-			if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != tc.owner {
-				t.Errorf("got unregistered models %v, want one of the expected owner", got)
+			env.states.markDirty(tc.key)
+			env.reconcile(tc.key)
+			if got := env.mesh.deleteRequests; len(got) != 1 || got[0].GetOwner() != tc.owner {
+				t.Errorf("delete requests %v, want one for owner %s", got, tc.owner)
 			}
-			w.expectIdle(tc.key)
+			env.expectSteadyState(tc.key)
 		})
 	}
-	w := newTestEnv(t)
-	w.connected = false
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	if _, known := w.states.get(aPredictor); !known {
-		t.Error("the state was deleted before the namespace has a client")
+	env := newTestEnv(t)
+	env.hasClient = false
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	if _, known := env.states.get(predictorKey); !known {
+		t.Error("the state was deleted although the namespace has no client")
 	}
-	w.served = false
-	w.reconcile(aPredictor)
-	if _, known := w.states.get(aPredictor); known || w.mesh.calls() != 0 {
-		t.Error("in a disabled namespace, want no state and no call of the mesh")
+	env.namespaceEnabled = false
+	env.reconcile(predictorKey)
+	if _, known := env.states.get(predictorKey); known || env.mesh.calls() != 0 {
+		t.Error("disabled namespace: want no state and no call")
 	}
 }
 
-func TestModelIsKeptWhileAPIOfSourceIsUnavailable(t *testing.T) {
-	w := newTestEnv(t)
-	w.kinds = capability.NewSet()
-	w.states.markDirty(aService)
-	w.reconcile(aService)
-	if w.mesh.calls() != 0 {
-		t.Error("the model was removed before the InferenceServices could be read")
+func TestModelIsKeptIfAPIIsNotServed(t *testing.T) {
+	env := newTestEnv(t)
+	env.servedAPIs = capability.NewSet()
+	env.states.markDirty(serviceKey)
+	env.reconcile(serviceKey)
+	if env.mesh.calls() != 0 {
+		t.Error("the mesh was called although InferenceServices are not served")
 	}
 }
 
 func TestTerminatingModelIsNotLoaded(t *testing.T) {
-	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) {
+	env := newTestEnv(t, newPredictor(func(p *v1alpha1.Predictor) {
 		p.Finalizers, p.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: now}
 	}))
-	w.mesh.response = statusOf(modelID(t, w), concrete(notLoaded))
-	w.reconcile(aPredictor)
-	if got := w.mesh.loads(); !slices.Equal(got, []bool{false}) {
-		t.Errorf("load orders %v, want %v", got, []bool{false})
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(notLoaded))
+	env.reconcile(predictorKey)
+	if got := env.mesh.loadNow(); !slices.Equal(got, []bool{false}) {
+		t.Errorf("LoadNow %v, want %v", got, []bool{false})
 	}
 }
 
-// The wait ends after runtimeGracePeriod.
+// A model waits up to runtimeGracePeriod until the mesh knows its runtime.
 func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.supports = true
-	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
-	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
-		t.Errorf("again in %s, %+v", again, w.status())
+	env := newTestEnv(t, newPredictor())
+	env.hasRuntime = true
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 || env.status().ActiveModelState != v1alpha1.Loading {
+		t.Errorf("requeue after %s, status %+v, want Loading", requeueAfter, env.status())
 	}
-	w.clock.SetTime(now.Add(runtimeGracePeriod))
-	w.reconcile(aPredictor)
-	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Reason != v1alpha1.NoSupportingRuntime {
-		t.Errorf("unexpected status: %+v", s)
+	env.clock.SetTime(now.Add(runtimeGracePeriod))
+	env.reconcile(predictorKey)
+	if s := env.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Reason != v1alpha1.NoSupportingRuntime {
+		t.Errorf("unexpected status %+v", s)
 	}
-	w.expectIdle(aPredictor)
-	if len(w.patches) != 2 {
-		t.Errorf("%d writes for two states", len(w.patches))
+	env.expectSteadyState(predictorKey)
+	if len(env.patches) != 2 {
+		t.Errorf("%d writes, want 2", len(env.patches))
 	}
 
-	w = newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
-	w.reconcile(aPredictor)
-	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
-		t.Errorf("no runtime supports the model, but the status is %+v", s)
+	env = newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	env.reconcile(predictorKey)
+	if s := env.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
+		t.Errorf("no runtime: status %+v, want FailedToLoad with messageUnsupported", s)
 	}
 }
 
-// The mesh is not called for it.
+// A status that another client changed is restored without a call.
 func TestChangedStatusIsRestored(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
-	w.reconcile(aPredictor)
-	p := predictor()
-	if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
+	env.reconcile(predictorKey)
+	p := newPredictor()
+	if err := env.client.Get(t.Context(), objectKey, p); err != nil {
 		t.Fatal(err)
 	}
 	p.Status = v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, TransitionStatus: v1alpha1.InvalidSpec}
-	if err := w.client.Status().Update(t.Context(), p); err != nil {
+	if err := env.client.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	calls := w.mesh.calls()
-	w.reconcile(aPredictor)
-	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded || s.TransitionStatus != v1alpha1.UpToDate || w.mesh.calls() != calls {
-		t.Errorf("%+v after %d more calls", s, w.mesh.calls()-calls)
+	calls := env.mesh.calls()
+	env.reconcile(predictorKey)
+	if s := env.status(); s.ActiveModelState != v1alpha1.Loaded || s.TransitionStatus != v1alpha1.UpToDate || env.mesh.calls() != calls {
+		t.Errorf("status %+v after %d more calls, want it restored without a call", s, env.mesh.calls()-calls)
 	}
 }
 
 func TestFailedStatusWriteIsRetried(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
-	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
-	if again := w.reconcile(aPredictor); again != reconciler.ConflictRetry || len(w.patches) != 1 {
-		t.Errorf("again in %s after %d writes", again, len(w.patches))
+	env.patchErr = apierrors.NewConflict(group, "digits", errors.New("changed"))
+	if requeueAfter := env.reconcile(predictorKey); requeueAfter != reconciler.ConflictRetry || len(env.patches) != 1 {
+		t.Errorf("conflict: requeue after %s, %d writes", requeueAfter, len(env.patches))
 	}
-	w.patchFault = apierrors.NewInternalError(errors.New("broken"))
-	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); err == nil {
-		t.Error("want the error of the status update returned")
+	env.patchErr = apierrors.NewInternalError(errors.New("internal error"))
+	if _, err := env.Reconcile(t.Context(), ctrl.Request{NamespacedName: predictorKey}); err == nil {
+		t.Error("Reconcile returned no error, want that of the status update")
 	}
-	if len(w.newEvents()) != 0 {
+	if len(env.takeEvents()) != 0 {
 		t.Error("an Event was emitted for a status that was not written")
 	}
-	w.patchFault = nil
-	w.reconcile(aPredictor)
-	if w.mesh.calls() != 1 || !w.status().Available {
-		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
+	env.patchErr = nil
+	env.reconcile(predictorKey)
+	if env.mesh.calls() != 1 || !env.status().Available {
+		t.Errorf("%d calls, status %+v, want one call and an available model", env.mesh.calls(), env.status())
 	}
 }
 
 func TestReconcileReturnsReadErrors(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	broken := errors.New("broken")
-	w.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
-	w.connected = false
-	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
-		t.Errorf("got error %v, want the read error", err)
+	env := newTestEnv(t, newPredictor())
+	readErr := errors.New("read failed")
+	env.enabled = func(_ context.Context, _ string) (bool, error) { return false, readErr }
+	env.hasClient = false
+	if _, err := env.Reconcile(t.Context(), ctrl.Request{NamespacedName: predictorKey}); !errors.Is(err, readErr) {
+		t.Errorf("error %v, want the read error", err)
 	}
-	w = newTestEnv(t, predictor())
-	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
-	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
-	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
-		t.Errorf("got error %v, want the read error", err)
+	env = newTestEnv(t, newPredictor())
+	env.supported = func(context.Context, string, string) (bool, error) { return false, readErr }
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	if _, err := env.Reconcile(t.Context(), ctrl.Request{NamespacedName: predictorKey}); !errors.Is(err, readErr) {
+		t.Errorf("error %v, want the read error", err)
 	}
-	if e, _ := w.states.get(aPredictor); !e.dirty {
-		t.Error("the entry is not dirty, so the notification was lost")
+	if state, _ := env.states.get(predictorKey); !state.dirty {
+		t.Error("the state is not dirty after a failed reconcile")
 	}
 }
 
-// [modelmesh-71]
+// [modelmesh-71] Fields without effect are reported once.
 func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"
-	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
-	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
-	w.reconcile(aPredictor)
-	got := w.newEvents()
+	env := newTestEnv(t, newPredictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loading))
+	env.reconcile(predictorKey)
+	got := env.takeEvents()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
-		t.Errorf("got events %q, want one each for spec.gpu and spec.serviceAccountName", got)
+		t.Errorf("events %q, want one each for spec.gpu and spec.serviceAccountName", got)
 	}
-	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
-	w.states.markDirty(aPredictor)
-	w.reconcile(aPredictor)
-	w.oneEvent("Normal ModelLoaded")
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
+	env.states.markDirty(predictorKey)
+	env.reconcile(predictorKey)
+	env.expectEvent("Normal ModelLoaded")
 }
 
-// State of the deleted resource of the same name is not used.
+// A recreated Predictor is loaded: the state of the deleted one is not used.
 func TestRecreatedModelIsLoaded(t *testing.T) {
-	w := newTestEnv(t, predictor())
-	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
-	w.reconcile(aPredictor)
-	if err := w.client.Delete(t.Context(), predictor()); err != nil {
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(loading))
+	env.reconcile(predictorKey)
+	if err := env.client.Delete(t.Context(), newPredictor()); err != nil {
 		t.Fatal(err)
 	}
-	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) } // the mesh deletes its key in etcd
-	w.reconcile(aPredictor)
-	if err := w.client.Create(t.Context(), predictor(func(p *v1alpha1.Predictor) { p.UID = "another" })); err != nil {
+	env.mesh.onNextCall = func() { env.states.markDirty(predictorKey) } // the mesh deletes the key in etcd
+	env.reconcile(predictorKey)
+	if err := env.client.Create(t.Context(), newPredictor(func(p *v1alpha1.Predictor) { p.UID = "recreated" })); err != nil {
 		t.Fatal(err)
 	}
-	w.reconcile(aPredictor)
-	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
-		t.Errorf("load orders %v, want %v", got, []bool{true, true})
+	env.reconcile(predictorKey)
+	if got := env.mesh.loadNow(); !slices.Equal(got, []bool{true, true}) {
+		t.Errorf("LoadNow %v, want %v", got, []bool{true, true})
 	}
 }

@@ -147,7 +147,7 @@ func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, n
 	default:
 		failure.Message = prefix
 	}
-	failure.Message = conditions.Clip(redact.Text(failure.Message), maxMessage)
+	failure.Message = conditions.Clip(redact.Text(failure.Message), maxMessageBytes)
 	if isSame && failure.Time != nil && stored.Time != nil {
 		failure.Time = stored.Time
 	}
@@ -155,7 +155,7 @@ func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, n
 	return next, nil
 }
 
-// interpretResult parses the last answer of the mesh, and corrects it if the mesh does not know a runtime of the namespace yet.
+// interpretResult parses the last response of the mesh, and corrects it if the mesh does not know a runtime of the namespace yet.
 func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceModel, state *modelState) (vmodelStatus, error) {
 	vmodel := parseVModelStatus(state.info)
 	if !vmodel.active.known || vmodel.hasTargetStatus && !vmodel.target.known {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func resource(t *testing.T, text string) *unstructured.Unstructured {
+func decodeResource(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -27,23 +27,23 @@ func TestRegister(t *testing.T) {
 		object string
 		want   Registration
 	}{
-		"a Predictor": {`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx, version: "1"}, storage: {key: k, path: p}}}`,
+		"Predictor": {`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx, version: "1"}, storage: {key: k, path: p}}}`,
 			Registration{VModel: "m", Owner: "ksp", Type: "mt:onnx:1", Path: "p", Key: `{"storage_key":"k","model_type":{"name":"onnx","version":"1"}}`}},
-		"pinned": {`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, runtime: {name: mine}, storage: {path: p}}}`,
-			Registration{VModel: "m", Owner: "ksp", Type: "rt:mine", Path: "p", Key: `{"model_type":{"name":"onnx"}}`}},
-		"an InferenceService": {service + `{model: {modelFormat: {name: sklearn}, storageUri: "s3://b/p"}}}}`,
+		"Predictor with a runtime": {`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, runtime: {name: custom}, storage: {path: p}}}`,
+			Registration{VModel: "m", Owner: "ksp", Type: "rt:custom", Path: "p", Key: `{"model_type":{"name":"onnx"}}`}},
+		"InferenceService": {service + `{model: {modelFormat: {name: sklearn}, storageUri: "s3://b/p"}}}}`,
 			Registration{VModel: "m", Owner: "isvc", Type: "mt:sklearn", Path: "p", Key: `{"storage_params":{"bucket":"b","type":"s3"},"model_type":{"name":"sklearn"}}`}},
 	} {
-		got, reason, err := Register(resource(t, tc.object))
+		got, reason, err := Register(decodeResource(t, tc.object))
 		if err != nil || got == nil || reason != "" {
-			t.Fatalf("%s: got model %v, reason %q and error %v, want a model", name, got, reason, err)
+			t.Fatalf("%s: registration %v, reason %q, error %v, want a registration", name, got, reason, err)
 		}
 		if !strings.HasPrefix(got.Model, "m__"+tc.want.Owner+"-") {
-			t.Errorf("%s: the id is %s", name, got.Model)
+			t.Errorf("%s: model ID %s", name, got.Model)
 		}
 		tc.want.Model = got.Model
 		if *got != tc.want {
-			t.Errorf("%s: got %+v, want %+v", name, *got, tc.want)
+			t.Errorf("%s: registration %+v, want %+v", name, *got, tc.want)
 		}
 	}
 	for want, object := range map[string]string{
@@ -52,13 +52,13 @@ func TestRegister(t *testing.T) {
 		"Only one of spec.path":            `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {path: a, modelType: {name: x}, storage: {path: p}}}`,
 		"PersistentVolumeClaim is not sup": `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: x}, storage: {persistentVolumeClaim: {claimName: c}}}}`,
 	} {
-		got, reason, err := Register(resource(t, object))
-		emitted := reason
+		got, reason, err := Register(decodeResource(t, object))
+		message := reason
 		if err != nil {
-			emitted = err.Error()
+			message = err.Error()
 		}
-		if got != nil || !strings.Contains(emitted, want) {
-			t.Errorf("%+v, %q, want %q", got, emitted, want)
+		if got != nil || !strings.Contains(message, want) {
+			t.Errorf("registration %+v, message %q, want %q", got, message, want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// maxConcurrentReconciles is high because reconciles wait for answers of the mesh, up to ten seconds each, and the mesh of one namespace
+// maxConcurrentReconciles is high because reconciles wait for responses of the mesh, up to ten seconds each, and the mesh of one namespace
 // must not delay all other namespaces.
 const maxConcurrentReconciles = 16
 
@@ -61,15 +61,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 }
 
 // subscribe registers the handlers of all events that are not changes of the resources.
-func (w *eventSource) subscribe(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
-	shared.Pool.Subscribe(ctx, w.onEndpointsChanged)
-	enqueueNamespace := func(namespace string) { w.enqueue(w.states.keysOfNamespace(namespace)...) }
+func (es *eventSource) subscribe(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
+	shared.Pool.Subscribe(ctx, es.onEndpointsChanged)
+	enqueueNamespace := func(namespace string) { es.enqueue(es.states.keysOfNamespace(namespace)...) }
 	shared.Catalog.MissingReferences.Subscribe(ctx, enqueueNamespace)
 	shared.Catalog.Causes.Subscribe(ctx, enqueueNamespace)
-	shared.Events.Subscribe(ctx, func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
+	shared.Events.Subscribe(ctx, func(e meshevents.Event) { es.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
-			w.onSourceReady(modelmesh.SourceInferenceService)
+			es.onSourceReady(modelmesh.SourceInferenceService)
 		}
 	})
 }
@@ -92,52 +92,52 @@ type eventSource struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the controller starts
 }
 
-// Start implements source.Source. It enqueues the models of events before the start, which states holds.
-func (w *eventSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	w.mu.Lock()
-	w.queue = queue
-	w.mu.Unlock()
-	for id := range w.sources {
-		w.onSourceReady(id)
+// Start implements source.Source. It enqueues the models with events before the start, which have a state.
+func (es *eventSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	es.mu.Lock()
+	es.queue = queue
+	es.mu.Unlock()
+	for id := range es.sources {
+		es.onSourceReady(id)
 	}
 	return nil
 }
 
 // String implements fmt.Stringer for log lines of the controller.
-func (w *eventSource) String() string { return "events of the mesh" }
+func (es *eventSource) String() string { return "events of the mesh" }
 
 // enqueue never blocks. The queue deduplicates keys.
-func (w *eventSource) enqueue(keys ...types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue == nil {
+func (es *eventSource) enqueue(keys ...types.NamespacedName) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.queue == nil {
 		return
 	}
 	for _, key := range keys {
-		w.queue.Add(reconcile.Request{NamespacedName: key})
+		es.queue.Add(reconcile.Request{NamespacedName: key})
 	}
 }
 
 // onEtcdEvent is called for each change that the mesh stores in etcd. It also enqueues models of other sources, which may wait for the name.
-func (w *eventSource) onEtcdEvent(id, namespace, name string) {
+func (es *eventSource) onEtcdEvent(id, namespace, name string) {
 	model := types.NamespacedName{Namespace: namespace, Name: name}
-	if _, known := w.sources[id]; known {
+	if _, known := es.sources[id]; known {
 		key := modelKey(id, model)
-		w.states.markDirty(key)
-		w.enqueue(key)
+		es.states.markDirty(key)
+		es.enqueue(key)
 	}
-	for other := range w.sources {
-		if key := modelKey(other, model); other != id && w.states.markDirtyIfKnown(key) {
-			w.enqueue(key)
+	for other := range es.sources {
+		if key := modelKey(other, model); other != id && es.states.markDirtyIfKnown(key) {
+			es.enqueue(key)
 		}
 	}
 }
 
 // onEndpointsChanged is called when the client or the ready pods of a namespace changed.
-func (w *eventSource) onEndpointsChanged(namespace string) {
-	w.breakers.reset(namespace)
-	w.enqueue(w.states.markPodsChanged(namespace)...)
+func (es *eventSource) onEndpointsChanged(namespace string) {
+	es.breakers.reset(namespace)
+	es.enqueue(es.states.markPodsChanged(namespace)...)
 }
 
 // onSourceReady is called when a source becomes available. It enqueues the models with events since the source was unavailable.
-func (w *eventSource) onSourceReady(id string) { w.enqueue(w.states.keysOfSource(id)...) }
+func (es *eventSource) onSourceReady(id string) { es.enqueue(es.states.keysOfSource(id)...) }

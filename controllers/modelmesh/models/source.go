@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// errSourceUnavailable is returned while the API of a source is not served, and the existence of its models is unknown.
+// errSourceUnavailable is returned if the API of a source is not served: the existence of its models is unknown.
 var errSourceUnavailable = errors.New("the API of the model is not served")
 
 // resourceModel is the model and the status of one resource.
@@ -55,7 +55,7 @@ func (r *resourceModel) isPaused() bool {
 
 // modelSource reads and updates resources of one kind.
 type modelSource interface {
-	// get returns nil for a resource that does not exist or that another controller serves.
+	// get returns nil for a resource that does not exist or that another controller reconciles.
 	get(ctx context.Context, name types.NamespacedName) (*resourceModel, error)
 	// updateStatus writes a status that differs from the stored one, and reports whether it did. It returns a conflict if the object has
 	// changed since it was read.
@@ -66,7 +66,7 @@ type modelSource interface {
 type predictorSource struct {
 	client client.Client
 	series *conditions.NotReadySeries
-	// missingReferences returns the references of a Predictor to missing objects, and false while they are unknown.
+	// missingReferences returns the references of a Predictor to missing objects, and false if they are unknown.
 	missingReferences func(namespace, name string) ([]reference.Missing, bool)
 	writes            *reconciler.StatusWrites
 }
@@ -133,7 +133,7 @@ func buildPredictorPatch(version string, s v1alpha1.PredictorStatus) []byte {
 	return patch
 }
 
-// nilIfEmpty returns nil for "", so that a merge patch removes the field.
+// nilIfEmpty returns nil for "": a merge patch then removes the field.
 func nilIfEmpty[T ~string](s T) any {
 	if s == "" {
 		return nil
@@ -164,7 +164,7 @@ func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedN
 	}
 	m, isModelMesh, err := modelmesh.FromInferenceService(service)
 	if !isModelMesh {
-		return nil, nil // another controller serves it
+		return nil, nil // another controller reconciles it
 	}
 	r := &resourceModel{Model: m, status: toPredictorStatus(&service.Status), writes: s.writes, specError: m.ValidationMessage(), object: service}
 	if err != nil {
@@ -187,8 +187,8 @@ func (s *inferenceServiceSource) updateStatus(ctx context.Context, r *resourceMo
 	return patchStatus(ctx, s.client, s.writes, original, updated, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
-// patchStatus patches the status and reports whether it did. It ignores a deleted object. It skips a status whose differing fields the API server
-// did not store before.
+// patchStatus patches the status and reports whether it did. It ignores a deleted object. It skips a status if the API server did not store the
+// differing fields before.
 func patchStatus(ctx context.Context, c client.Client, writes *reconciler.StatusWrites, original, updated client.Object, patch client.Patch) (written bool, err error) {
 	if writes.Covers(original, updated) {
 		return false, nil

@@ -22,7 +22,7 @@ const (
 	specMismatch              // the mesh has a model with this ID and other attributes
 )
 
-// loadReason is the reason for LoadNow in the next call. A model that is not in memory is no reason: an instance may have evicted it for other
+// loadReason is the reason for LoadNow in the next call. A model that is not in memory is not a reason: an instance may have evicted it for other
 // models, and loading all evicted models would cause endless evictions.
 type loadReason int
 
@@ -82,7 +82,7 @@ func (m *stateCache) get(key types.NamespacedName) (modelState, bool) {
 	return e, known
 }
 
-// update changes the state of a model, which is empty for an unknown one. change reports whether the model has a state afterwards.
+// update changes the state of a model, which is empty for an unknown model. It deletes the state if change returns false.
 func (m *stateCache) update(key types.NamespacedName, change func(e *modelState, known bool) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +104,7 @@ func (m *stateCache) update(key types.NamespacedName, change func(e *modelState,
 	}
 }
 
-// getAndClearDirty returns a state and clears dirty and podsChanged in the cache, so that later events set them again.
+// getAndClearDirty returns a state and clears dirty and podsChanged in the cache. Later events set them again.
 func (m *stateCache) getAndClearDirty(key types.NamespacedName) (original modelState) {
 	m.update(key, func(e *modelState, _ bool) bool {
 		original = *e

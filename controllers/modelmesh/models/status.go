@@ -25,11 +25,11 @@ const (
 	messageNamespaceDisabled = "The namespace is not served by ModelMesh: label it modelmesh-enabled=true"
 )
 
-// maxMessage limits a failure message in bytes. Messages of runtimes can have megabytes, and the status of an InferenceService holds three
+// maxMessageBytes limits a failure message. Messages of runtimes can have megabytes, and the status of an InferenceService holds three
 // copies: the API server would reject it.
-const maxMessage = 32 << 10
+const maxMessageBytes = 32 << 10
 
-// noInstancePrefix is the prefix of the error of the mesh for a model that no live instance may load. The type of the model and the required
+// noInstancePrefix is the prefix of the error of the mesh for a model that no live instance can load. The type of the model and the required
 // labels follow, or noRuntimeSuffix if no runtime supports the type.
 const (
 	noInstancePrefix = "There are no running instances that meet the label requirements of type "
@@ -109,8 +109,8 @@ func (r concreteStatus) isUnsupported() bool {
 	return r.reason == v1alpha1.RuntimeNotRecognized || r.reason == v1alpha1.NoSupportingRuntime
 }
 
-// waitIfUnsupported replaces isUnsupported by waitingForPod, for a model whose runtime exists: the pods learn of a new runtime minutes
-// later.
+// waitIfUnsupported returns waitingForPod for an unsupported model. It is called if a runtime supports the model: the pods learn of a new
+// runtime minutes later.
 func (r concreteStatus) waitIfUnsupported() concreteStatus {
 	if r.isUnsupported() {
 		return waitingForPod()
@@ -130,51 +130,51 @@ type vmodelStatus struct {
 }
 
 // targetHasNoMessage reports whether the target waits for an instance that supports it: the mesh returns no error for this state.
-func (a vmodelStatus) targetHasNoMessage() bool {
-	return a.status == meshpb.VModelStatusInfo_TRANSITION_FAILED && !a.targetIsActive && a.target.state == v1alpha1.Loading &&
-		a.target.reason == "" && len(a.targetCopies) == 0
+func (v vmodelStatus) targetHasNoMessage() bool {
+	return v.status == meshpb.VModelStatusInfo_TRANSITION_FAILED && !v.targetIsActive && v.target.state == v1alpha1.Loading &&
+		v.target.reason == "" && len(v.targetCopies) == 0
 }
 
 func parseVModelStatus(info *meshpb.VModelStatusInfo) vmodelStatus {
-	a := vmodelStatus{
+	v := vmodelStatus{
 		status: info.GetStatus(), targetIsActive: info.GetActiveModelId() == info.GetTargetModelId(), targetID: info.GetTargetModelId(),
 		active: parseConcreteStatus(info.GetActiveModelStatus()),
 	}
 	target := info.GetTargetModelStatus()
-	if target == nil && a.targetIsActive {
+	if target == nil && v.targetIsActive {
 		target = info.GetActiveModelStatus()
 	}
-	a.target, a.hasTargetStatus = parseConcreteStatus(target), target != nil
-	a.targetCopies = target.GetModelCopyInfos()
-	a.countCopies(a.active, info.GetActiveModelStatus())
-	if !a.targetIsActive {
-		a.countCopies(a.target, target)
+	v.target, v.hasTargetStatus = parseConcreteStatus(target), target != nil
+	v.targetCopies = target.GetModelCopyInfos()
+	v.countCopies(v.active, info.GetActiveModelStatus())
+	if !v.targetIsActive {
+		v.countCopies(v.target, target)
 	}
-	return a
+	return v
 }
 
 // countCopies adds the copies of a model, except of a model without instances.
-func (a *vmodelStatus) countCopies(r concreteStatus, m *meshpb.ModelStatusInfo) {
+func (v *vmodelStatus) countCopies(r concreteStatus, m *meshpb.ModelStatusInfo) {
 	if r.reason != "" && r.reason != v1alpha1.ModelLoadFailed {
 		return
 	}
 	for _, c := range m.GetModelCopyInfos() {
-		a.totalCopies++
+		v.totalCopies++
 		if copyFailed(c) {
-			a.failedCopies++
+			v.failedCopies++
 		}
 	}
 }
 
 // transition returns the transition from the active model to the target, or "" if the mesh does not know it.
-func (a vmodelStatus) transition() v1alpha1.TransitionStatus {
-	switch a.status {
+func (v vmodelStatus) transition() v1alpha1.TransitionStatus {
+	switch v.status {
 	case meshpb.VModelStatusInfo_DEFINED:
 		return v1alpha1.UpToDate
 	case meshpb.VModelStatusInfo_TRANSITIONING:
 		return v1alpha1.InProgress
 	case meshpb.VModelStatusInfo_TRANSITION_FAILED:
-		if a.target.known && a.target.state == v1alpha1.Loading {
+		if v.target.known && v.target.state == v1alpha1.Loading {
 			return v1alpha1.InProgress // the target waits for a pod or is loaded again
 		}
 		return v1alpha1.BlockedByFailedLoad
@@ -184,44 +184,44 @@ func (a vmodelStatus) transition() v1alpha1.TransitionStatus {
 }
 
 // withStates sets the states and copies. A state that the mesh does not know keeps its value.
-func withStates(s v1alpha1.PredictorStatus, a vmodelStatus) v1alpha1.PredictorStatus {
-	if a.active.known {
-		s.ActiveModelState = a.active.state
+func withStates(s v1alpha1.PredictorStatus, v vmodelStatus) v1alpha1.PredictorStatus {
+	if v.active.known {
+		s.ActiveModelState = v.active.state
 	}
 	switch {
-	case a.targetIsActive:
+	case v.targetIsActive:
 		s.TargetModelState = v1alpha1.NoState
-	case a.hasTargetStatus && a.target.known:
-		s.TargetModelState = a.target.state
+	case v.hasTargetStatus && v.target.known:
+		s.TargetModelState = v.target.state
 	}
-	s.FailedCopies, s.TotalCopies = a.failedCopies, a.totalCopies
+	s.FailedCopies, s.TotalCopies = v.failedCopies, v.totalCopies
 	return s
 }
 
 // withVModelStatus sets all fields for a valid spec, except availability and addresses.
-func withVModelStatus(s v1alpha1.PredictorStatus, a vmodelStatus, now time.Time) v1alpha1.PredictorStatus {
-	s = withStates(s, a)
-	if t := a.transition(); t != "" {
+func withVModelStatus(s v1alpha1.PredictorStatus, v vmodelStatus, now time.Time) v1alpha1.PredictorStatus {
+	s = withStates(s, v)
+	if t := v.transition(); t != "" {
 		s.TransitionStatus = t
 	}
-	s.LastFailureInfo = a.failure(s.LastFailureInfo, now)
+	s.LastFailureInfo = v.failure(s.LastFailureInfo, now)
 	return s
 }
 
 // failure returns the reason why the target is not served, or nil.
-func (a vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1alpha1.FailureInfo {
+func (v vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1alpha1.FailureInfo {
 	switch {
-	case !a.hasTargetStatus || a.target.state == v1alpha1.Loaded:
+	case !v.hasTargetStatus || v.target.state == v1alpha1.Loaded:
 		return nil
-	case a.target.reason == "":
-		if stored != nil && stored.Reason == v1alpha1.RuntimeUnhealthy && !isMeshUnreachable(stored) && a.target.state != v1alpha1.Standby {
+	case v.target.reason == "":
+		if stored != nil && stored.Reason == v1alpha1.RuntimeUnhealthy && !isMeshUnreachable(stored) && v.target.state != v1alpha1.Standby {
 			return stored // it applies until the model is loaded
 		}
 		return nil
 	}
-	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: conditions.Clip(redact.Text(a.target.message), maxMessage), ModelID: a.targetID}
+	f := &v1alpha1.FailureInfo{Reason: v.target.reason, Message: conditions.Clip(redact.Text(v.target.message), maxMessageBytes), ModelID: v.targetID}
 	if f.Reason == v1alpha1.ModelLoadFailed {
-		f.Location, f.Time = a.failedCopy(stored)
+		f.Location, f.Time = v.failedCopy(stored)
 	}
 	if f.Time == nil {
 		f.Time = failureTime(stored, f, now)
@@ -232,13 +232,13 @@ func (a vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1al
 // maxUnixMilli is the end of the year 9999: RFC 3339 has no later years.
 const maxUnixMilli = 253402300799999
 
-// failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still exists, so that the
-// status does not change with the order of the copies, else the first one.
-func (a vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
+// failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still
+// exists, otherwise the first one. The status does not depend on the order of the copies.
+func (v vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var location string
 	var failedAt *metav1.Time
 	found := false
-	for _, c := range a.targetCopies {
+	for _, c := range v.targetCopies {
 		if !copyFailed(c) {
 			continue
 		}
@@ -246,7 +246,7 @@ func (a vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.
 		if ms := c.GetTime(); ms > 0 && ms <= maxUnixMilli {
 			copyFailedAt = metaTime(time.UnixMilli(int64(ms)))
 		}
-		if stored != nil && stored.ModelID == a.targetID && stored.Location == c.GetLocation() && isSameTime(stored.Time, copyFailedAt) {
+		if stored != nil && stored.ModelID == v.targetID && stored.Location == c.GetLocation() && isSameTime(stored.Time, copyFailedAt) {
 			return c.GetLocation(), stored.Time
 		}
 		if !found {
@@ -261,7 +261,7 @@ func isSameTime(a, b *metav1.Time) bool {
 	return a.Equal(b) || a != nil && b != nil && a.Sub(b.Time).Abs() <= 2*time.Second
 }
 
-// failureTime returns the time of the stored failure if it is the same, else now.
+// failureTime returns the time of the stored failure if it is the same, otherwise now.
 func failureTime(stored, f *v1alpha1.FailureInfo, now time.Time) *metav1.Time {
 	if stored != nil && stored.Time != nil && stored.Reason == f.Reason && stored.Message == f.Message && stored.ModelID == f.ModelID {
 		return stored.Time
@@ -276,7 +276,7 @@ func metaTime(t time.Time) *metav1.Time {
 
 // withFailure sets the failure of a model that could not be registered. The failure has no time.
 func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
-	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: conditions.Clip(redact.Text(message), maxMessage), ModelID: id}
+	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: conditions.Clip(redact.Text(message), maxMessageBytes), ModelID: id}
 	if reason == v1alpha1.InvalidPredictorSpec {
 		s.TransitionStatus = v1alpha1.InvalidSpec
 	}
@@ -294,7 +294,7 @@ func isAvailable(s v1alpha1.PredictorStatus) bool {
 }
 
 // needsLoad reports whether the mesh must load the model before its first request: the model is new, failed, replaces another one, or waits
-// for a pod. The mesh reports that no instance can load a model only in answers to calls with LoadNow.
+// for a pod. The mesh reports that no instance can load a model only in responses to calls with LoadNow.
 func needsLoad(s v1alpha1.PredictorStatus) bool {
 	switch s.ActiveModelState {
 	case v1alpha1.Pending, v1alpha1.FailedToLoad:
@@ -309,7 +309,7 @@ func waitsForPod(s v1alpha1.PredictorStatus) bool {
 	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
-// invalidRuntimeInfix separates a waiting message from the error of the runtime, because of which it has no pod.
+// invalidRuntimeInfix separates a waiting message from the error because of which the runtime has no pod.
 const invalidRuntimeInfix = ": invalid "
 
 // waitingPrefix returns the prefix of the message of a failure that waits for a pod, or "" for any other failure.
@@ -328,7 +328,7 @@ func needsRuntimeChange(f *v1alpha1.FailureInfo) bool {
 	return prefix != "" && strings.HasPrefix(f.Message, prefix+invalidRuntimeInfix)
 }
 
-// isMeshUnreachable reports whether the failure is that the mesh did not answer.
+// isMeshUnreachable reports whether the failure is that the mesh did not respond.
 func isMeshUnreachable(f *v1alpha1.FailureInfo) bool {
 	return f != nil && strings.HasPrefix(f.Message, messageMeshUnreachable)
 }

@@ -34,80 +34,83 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// fakeMesh returns the answers that the test sets, even answers that no mesh would give. See layered for a mesh that behaves like
-// the real one.
+// fakeMesh returns the responses that the test sets, including those that no mesh returns. simulatedMesh behaves like a real mesh.
 type fakeMesh struct {
-	// answer to SetVModel and GetVModelStatus; fault is an error instead of either, and clash one of SetVModel alone.
-	response     *meshpb.VModelStatusInfo
-	fault, clash error
-	sets         []*meshpb.SetVModelRequest
-	gets         []*meshpb.GetVModelStatusRequest
-	deletes      []*meshpb.DeleteVModelRequest
-	http         string
-	// It runs during the next call.
-	meanwhile func()
+	// response is the response to SetVModel and GetVModelStatus. err is the error of all calls, setErr that of SetVModel only.
+	response       *meshpb.VModelStatusInfo
+	err, setErr    error
+	setRequests    []*meshpb.SetVModelRequest
+	getRequests    []*meshpb.GetVModelStatusRequest
+	deleteRequests []*meshpb.DeleteVModelRequest
+	httpURL        string
+	// onNextCall, if set, runs during the next call.
+	onNextCall func()
 }
 
 func (f *fakeMesh) runHook() {
-	if f.meanwhile != nil {
-		f.meanwhile()
-		f.meanwhile = nil
+	if f.onNextCall != nil {
+		f.onNextCall()
+		f.onNextCall = nil
 	}
 }
 
 func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	f.runHook()
-	f.sets = append(f.sets, r)
-	if f.clash != nil {
-		return nil, f.clash
+	f.setRequests = append(f.setRequests, r)
+	if f.setErr != nil {
+		return nil, f.setErr
 	}
-	return f.response, f.fault
+	return f.response, f.err
 }
 
 func (f *fakeMesh) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
 	f.runHook()
-	f.deletes = append(f.deletes, r)
-	return &meshpb.DeleteVModelResponse{}, f.fault
+	f.deleteRequests = append(f.deleteRequests, r)
+	return &meshpb.DeleteVModelResponse{}, f.err
 }
 
 func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	f.runHook()
-	f.gets = append(f.gets, r)
-	return f.response, f.fault
+	f.getRequests = append(f.getRequests, r)
+	return f.response, f.err
 }
 
-func (f *fakeMesh) URLs() (grpc, http string) { return grpcAddress, f.http }
+func (f *fakeMesh) URLs() (grpc, http string) { return grpcAddress, f.httpURL }
 
-// calls is how many there were.
-func (f *fakeMesh) calls() int { return len(f.sets) + len(f.gets) + len(f.deletes) }
+// calls returns the number of calls.
+func (f *fakeMesh) calls() int {
+	return len(f.setRequests) + len(f.getRequests) + len(f.deleteRequests)
+}
 
-// loads reports for each SetVModel whether it ordered to load immediately.
-func (f *fakeMesh) loads() []bool {
-	out := make([]bool, 0, len(f.sets))
-	for _, s := range f.sets {
-		out = append(out, s.GetLoadNow())
+// loadNow returns LoadNow of each SetVModel request.
+func (f *fakeMesh) loadNow() []bool {
+	values := make([]bool, 0, len(f.setRequests))
+	for _, s := range f.setRequests {
+		values = append(values, s.GetLoadNow())
 	}
-	return out
+	return values
 }
 
-// testEnv is one namespace with a mesh.
+// testEnv is a reconciler with a fake API server and the fake mesh of one namespace.
 type testEnv struct {
 	*modelReconciler
-	t        *testing.T
-	mesh     *fakeMesh
-	client   client.Client
-	clock    *clocktesting.FakePassiveClock
-	recorder *events.FakeRecorder
-	kinds    capability.Set
-	// connected: the namespace has a client; served: it is enabled; supports: it has runtimes.
-	connected, served, supports bool
-	patches                     []string
-	patchFault                  error
-	missing                     []reference.Missing
-	// runtimeCause is the cause that the runtimes report; causeUnknown is true until they report one.
+	t          *testing.T
+	mesh       *fakeMesh
+	client     client.Client
+	clock      *clocktesting.FakePassiveClock
+	recorder   *events.FakeRecorder
+	servedAPIs capability.Set
+	// hasClient is true if the namespace has a client, hasRuntime if it has a runtime for the model.
+	hasClient, namespaceEnabled, hasRuntime bool
+	// patches contains the status patches; patchErr is the error of each.
+	patches  []string
+	patchErr error
+	// missingReferences are those of the Predictor; referencesUnknown is true before they are known.
+	missingReferences []reference.Missing
+	referencesUnknown bool
+	// runtimeCause is the cause that the runtimes report; causeUnknown is true before they report it.
 	runtimeCause modelmeshcontroller.Cause
 	causeUnknown bool
-	unknown      bool
 }
 
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
@@ -119,52 +122,52 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &testEnv{
-		t: t, mesh: &fakeMesh{http: restAddress}, clock: clocktesting.NewFakePassiveClock(now), recorder: events.NewFakeRecorder(50),
-		connected: true, served: true, kinds: capability.NewSet(capability.InferenceService),
+	env := &testEnv{
+		t: t, mesh: &fakeMesh{httpURL: restAddress}, clock: clocktesting.NewFakePassiveClock(now), recorder: events.NewFakeRecorder(50),
+		hasClient: true, namespaceEnabled: true, servedAPIs: capability.NewSet(capability.InferenceService),
 	}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	env.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Predictor{}, &v1beta1.InferenceService{}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patch}).Build()
-	w.modelReconciler = &modelReconciler{
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: env.patch}).Build()
+	env.modelReconciler = &modelReconciler{
 		sources: map[string]modelSource{
-			modelmesh.SourcePredictor: &predictorSource{client: w.client, series: conditions.NewNotReadySeries("test", "Predictor"), writes: reconciler.NewStatusWrites(w.clock, 0),
-				missingReferences: func(string, string) ([]reference.Missing, bool) { return w.missing, !w.unknown }},
-			modelmesh.SourceInferenceService: &inferenceServiceSource{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock, writes: reconciler.NewStatusWrites(w.clock, 0)},
+			modelmesh.SourcePredictor: &predictorSource{client: env.client, series: conditions.NewNotReadySeries("test", "Predictor"), writes: reconciler.NewStatusWrites(env.clock, 0),
+				missingReferences: func(string, string) ([]reference.Missing, bool) { return env.missingReferences, !env.referencesUnknown }},
+			modelmesh.SourceInferenceService: &inferenceServiceSource{client: env.client, served: func() capability.Set { return env.servedAPIs }, clock: env.clock, writes: reconciler.NewStatusWrites(env.clock, 0)},
 		},
-		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
-		enabled:   func(context.Context, string) (bool, error) { return w.served, nil },
-		supported: func(context.Context, string, string) (bool, error) { return w.supports, nil },
+		client:    func(string) (meshclient.Client, bool) { return env.mesh, env.hasClient },
+		enabled:   func(context.Context, string) (bool, error) { return env.namespaceEnabled, nil },
+		supported: func(context.Context, string, string) (bool, error) { return env.hasRuntime, nil },
 		cause: func(context.Context, string, string) (modelmeshcontroller.Cause, bool, error) {
-			if w.causeUnknown {
+			if env.causeUnknown {
 				return modelmeshcontroller.Cause{}, false, nil
 			}
-			return w.runtimeCause, true, nil
+			return env.runtimeCause, true, nil
 		},
-		clock: w.clock, recorder: w.recorder, states: newStateCache(),
+		clock: env.clock, recorder: env.recorder, states: newStateCache(),
 	}
-	return w
+	return env
 }
 
-// patch counts the writes.
+// patch records a status patch.
 func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 	data, err := p.Data(o)
 	if err != nil {
 		return err
 	}
 	env.patches = append(env.patches, string(data))
-	if env.patchFault != nil {
-		return env.patchFault
+	if env.patchErr != nil {
+		return env.patchErr
 	}
-	answer, ok := o.DeepCopyObject().(client.Object)
+	response, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
-		env.t.Fatalf("the patched object %T is no client.Object", o)
+		env.t.Fatalf("the patched object %T is not a client.Object", o)
 	}
-	if err := c.SubResource(sub).Patch(ctx, answer, p, opts...); err != nil {
+	if err := c.SubResource(sub).Patch(ctx, response, p, opts...); err != nil {
 		return err
 	}
-	// As in a real client, the response is decoded into the object, and overwrites the values that its pointers refer to.
-	document, err := json.Marshal(answer)
+	// A real client decodes the response into the object too, and overwrites the values that its pointers refer to.
+	document, err := json.Marshal(response)
 	if err != nil {
 		return err
 	}
@@ -172,13 +175,13 @@ func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o cl
 }
 
 var (
-	aPredictor = types.NamespacedName{Namespace: "ksp_ns", Name: "digits"}
-	aService   = types.NamespacedName{Namespace: "isvc_ns", Name: "digits"}
-	inCluster  = types.NamespacedName{Namespace: "ns", Name: "digits"}
+	predictorKey = types.NamespacedName{Namespace: "ksp_ns", Name: "digits"}
+	serviceKey   = types.NamespacedName{Namespace: "isvc_ns", Name: "digits"}
+	objectKey    = types.NamespacedName{Namespace: "ns", Name: "digits"}
 )
 
-// predictor is the usual one, as the API server stores it.
-func predictor(change ...func(*v1alpha1.Predictor)) *v1alpha1.Predictor {
+// newPredictor returns a valid Predictor with the defaults of its CRD.
+func newPredictor(change ...func(*v1alpha1.Predictor)) *v1alpha1.Predictor {
 	path, key := "sklearn/mnist-svm.joblib", "localMinIO"
 	p := &v1alpha1.Predictor{
 		ObjectMeta: metav1.ObjectMeta{Name: "digits", Namespace: "ns", UID: "uid"},
@@ -191,8 +194,8 @@ func predictor(change ...func(*v1alpha1.Predictor)) *v1alpha1.Predictor {
 	return p
 }
 
-// service is an InferenceService in ModelMesh mode.
-func service(t *testing.T, spec string) *v1beta1.InferenceService {
+// newInferenceService returns an InferenceService in ModelMesh mode.
+func newInferenceService(t *testing.T, spec string) *v1beta1.InferenceService {
 	t.Helper()
 	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{
 		Name: "digits", Namespace: "ns", UID: "uid", Annotations: map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh},
@@ -203,9 +206,9 @@ func service(t *testing.T, spec string) *v1beta1.InferenceService {
 	return s
 }
 
-const aModel = `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`
+const sklearnModel = `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`
 
-// reconcile calls Reconcile once, which must not fail.
+// reconcile reconciles a model and returns the requeue delay. An error fails the test.
 func (env *testEnv) reconcile(key types.NamespacedName) time.Duration {
 	env.t.Helper()
 	result, err := env.Reconcile(env.t.Context(), ctrl.Request{NamespacedName: key})
@@ -215,43 +218,43 @@ func (env *testEnv) reconcile(key types.NamespacedName) time.Duration {
 	return result.RequeueAfter
 }
 
-// expectIdle checks that further reconciles neither call nor write.
-func (env *testEnv) expectIdle(key types.NamespacedName) {
+// expectSteadyState checks that further reconciles send no requests to the mesh and the API server.
+func (env *testEnv) expectSteadyState(key types.NamespacedName) {
 	env.t.Helper()
 	calls, patches := env.mesh.calls(), len(env.patches)
 	for range 3 {
 		env.reconcile(key)
 	}
 	if env.mesh.calls() != calls || len(env.patches) != patches {
-		env.t.Errorf("%d calls and %d writes although nothing happened", env.mesh.calls()-calls, len(env.patches)-patches)
+		env.t.Errorf("%d calls and %d writes in steady state, want none", env.mesh.calls()-calls, len(env.patches)-patches)
 	}
 }
 
-// status is that of the Predictor without its conditions, which follow from the rest: see TestReadyFollowsKstatus.
+// status returns the status of the Predictor without its conditions, which TestReadyFollowsKstatus checks.
 func (env *testEnv) status() v1alpha1.PredictorStatus {
 	env.t.Helper()
 	p := &v1alpha1.Predictor{}
-	if err := env.client.Get(env.t.Context(), inCluster, p); err != nil {
+	if err := env.client.Get(env.t.Context(), objectKey, p); err != nil {
 		env.t.Fatal(err)
 	}
 	p.Status.Conditions = nil
 	return p.Status
 }
 
-func (env *testEnv) service() *v1beta1.InferenceService {
+func (env *testEnv) inferenceService() *v1beta1.InferenceService {
 	env.t.Helper()
 	s := &v1beta1.InferenceService{}
-	if err := env.client.Get(env.t.Context(), inCluster, s); err != nil {
+	if err := env.client.Get(env.t.Context(), objectKey, s); err != nil {
 		env.t.Fatal(err)
 	}
 	return s
 }
 
-// change edits the Predictor as its user does.
-func (env *testEnv) change(edit func(*v1alpha1.Predictor)) {
+// updatePredictor updates the Predictor.
+func (env *testEnv) updatePredictor(edit func(*v1alpha1.Predictor)) {
 	env.t.Helper()
 	p := &v1alpha1.Predictor{}
-	if err := env.client.Get(env.t.Context(), inCluster, p); err != nil {
+	if err := env.client.Get(env.t.Context(), objectKey, p); err != nil {
 		env.t.Fatal(err)
 	}
 	edit(p)
@@ -260,35 +263,35 @@ func (env *testEnv) change(edit func(*v1alpha1.Predictor)) {
 	}
 }
 
-// statusOf returns a response about the model with this ID.
-func statusOf(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
-	info := singleModel(m)
+// responseFor returns the response for a vmodel with one model of the given ID.
+func responseFor(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+	info := singleModelResponse(m)
 	info.ActiveModelId, info.TargetModelId = id, id
 	return info
 }
 
-// newEvents returns the events since the last call, sorted.
-func (env *testEnv) newEvents() []string {
-	var out []string
+// takeEvents returns the Events since the last call, sorted.
+func (env *testEnv) takeEvents() []string {
+	var emitted []string
 	for {
 		select {
 		case e := <-env.recorder.Events:
-			out = append(out, e)
+			emitted = append(emitted, e)
 		default:
-			slices.Sort(out)
-			return out
+			slices.Sort(emitted)
+			return emitted
 		}
 	}
 }
 
-// oneEvent checks that there is exactly one event, of that kind and reason.
-func (env *testEnv) oneEvent(want string) {
+// expectEvent checks that exactly one Event was emitted, and that it starts with want.
+func (env *testEnv) expectEvent(want string) {
 	env.t.Helper()
-	if got := env.newEvents(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
-		env.t.Errorf("events %q, want one of %s", got, want)
+	if got := env.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		env.t.Errorf("events %q, want one that starts with %q", got, want)
 	}
 }
 
-func alreadyExists() error { return status.Error(codes.AlreadyExists, "there is one") }
+func alreadyExists() error { return status.Error(codes.AlreadyExists, "vmodel exists") }
 
-func requestOf(key types.NamespacedName) ctrl.Request { return ctrl.Request{NamespacedName: key} }
+func requestFor(key types.NamespacedName) ctrl.Request { return ctrl.Request{NamespacedName: key} }

@@ -24,7 +24,7 @@ var (
 	plain     = capability.NewSet(capability.ServiceMonitor)
 )
 
-// inputs returns the inputs of a namespace with models on OpenShift, with changed settings.
+// inputs returns the inputs of a namespace with models and changed settings.
 func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inputs {
 	s := meshsettings.Default()
 	for _, change := range changes {
@@ -37,20 +37,20 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 	}
 }
 
-func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
+func authProxyAlways(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
 // renderObjects returns the objects as they are applied.
 func renderObjects(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
-	out, err := apply.Render(allDesired(in), modelmesh.ComponentName, owner)
+	objects, err := apply.Render(allDesired(in), modelmesh.ComponentName, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return objects
 }
 
-// allDesired returns the desired objects, with the certificates that the issuer writes.
+// allDesired returns the desired objects and the certificates.
 func allDesired(in Inputs) apply.Desired {
 	desired := desiredObjects(in)
 	for _, c := range in.certificates() {
@@ -59,17 +59,17 @@ func allDesired(in Inputs) apply.Desired {
 	return desired
 }
 
-// namesOf returns "Kind name" of each object.
-func namesOf(all []*unstructured.Unstructured) []string {
-	var out []string
-	for _, o := range all {
-		out = append(out, o.GetKind()+" "+o.GetName())
+// namesOf returns "Kind name" of each object, sorted.
+func namesOf(objects []*unstructured.Unstructured) []string {
+	var kindsAndNames []string
+	for _, o := range objects {
+		kindsAndNames = append(kindsAndNames, o.GetKind()+" "+o.GetName())
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(kindsAndNames)
+	return kindsAndNames
 }
 
-// [O5] A served namespace has the ServiceAccount and its binding, a random cookie, and the binding for the Prometheus of the platform.
+// [O5] An enabled namespace has the ServiceAccount, its binding, a random cookie key, and the RoleBinding for the Prometheus of the platform.
 func TestDesiredObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
 	for name, in := range map[string]Inputs{
@@ -83,7 +83,7 @@ func TestDesiredObjects(t *testing.T) {
 			s.ServiceAccountName, s.ServicePort, s.RESTProxy.Port, s.Metrics.Enabled = "runner", 9033, 9008, false
 		}),
 		"plain":         inputs(plain),
-		"plain_guarded": inputs(plain, always),
+		"plain_guarded": inputs(plain, authProxyAlways),
 	} {
 		t.Run(name, func(t *testing.T) {
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), renderObjects(t, in))
@@ -98,42 +98,42 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 	}
 }
 
-// Without pods and models only the objects for runtimes are desired, and none without runtimes.
+// A namespace without pods and models has only the objects for its runtimes.
 func TestDesiredObjectsByInputs(t *testing.T) {
 	prometheus := "RoleBinding prometheus-ns-access"
 	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
 	cookie, entries := "Secret model-serving-proxy-cookie", "Secret storage-config"
-	stored := map[string][]byte{"a": []byte("{}")}
+	storageData := map[string][]byte{"a": []byte("{}")}
 	for name, c := range map[string]struct {
 		served capability.Set
 		change func(*Inputs)
 		want   []string
 	}{
-		"all of it":                    {openShift, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, account, delegator, cookie, entries}},
-		"no models":                    {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, stored }, []string{prometheus}},
+		"all objects":                  {openShift, func(in *Inputs) { in.StorageData = storageData }, []string{prometheus, account, delegator, cookie, entries}},
+		"no models":                    {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, storageData }, []string{prometheus}},
 		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.InUse, in.HasRuntimes = false, false }, nil},
 		"models without runtimes":      {openShift, func(in *Inputs) { in.HasRuntimes = false }, []string{account, delegator, cookie}},
 		"no monitoring":                {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
-		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
+		"custom ServiceAccount":        {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
 		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
 		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
-		"Kubernetes, data connections": {plain, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, entries}},
-		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{"Secret model-serving-proxy-tls", prometheus, account, delegator}},
+		"Kubernetes, data connections": {plain, func(in *Inputs) { in.StorageData = storageData }, []string{prometheus, entries}},
+		"Kubernetes, proxy enabled":    {plain, func(in *Inputs) { *in = inputs(plain, authProxyAlways) }, []string{"Secret model-serving-proxy-tls", prometheus, account, delegator}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(c.served)
 			c.change(&in)
 			slices.Sort(c.want)
 			if got := namesOf(renderObjects(t, in)); !slices.Equal(got, c.want) {
-				t.Errorf("got  %q\nwant %q", got, c.want)
+				t.Errorf("objects %q\nwant %q", got, c.want)
 			}
 		})
 	}
 }
 
-// Gateways use TLS only for the port of the sidecar.
+// The BackendTLSPolicy selects only the Service port of the sidecar.
 func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
-	in := inputs(plain, always)
+	in := inputs(plain, authProxyAlways)
 	in.CABundle = []byte("PEM")
 	for _, o := range renderObjects(t, in) {
 		if o.GetKind() != capability.BackendTLSPolicy.Kind {
@@ -144,49 +144,49 @@ func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if host, _, _ := unstructured.NestedString(o.Object, "spec", "validation", "hostname"); host != "modelmesh-serving.team.svc" {
-			t.Errorf("the name in the certificate %s, want %s", host, "modelmesh-serving.team.svc")
+			t.Errorf("hostname %s, want %s", host, "modelmesh-serving.team.svc")
 		}
 		return
 	}
-	t.Error("the NetworkPolicy was not built")
+	t.Error("the BackendTLSPolicy was not built")
 }
 
-// Every desired object is deleted when it is obsolete.
+// possibleObjects contains every desired object: others would never be deleted.
 func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
-	known := map[apply.Key]bool{}
-	for _, p := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
-		known[p] = true
+	possible := map[apply.Key]bool{}
+	for _, key := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
+		possible[key] = true
 	}
-	seen := map[apply.Key]bool{}
-	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
+	desired := map[apply.Key]bool{}
+	for _, in := range []Inputs{inputs(openShift), inputs(plain, authProxyAlways)} {
 		in.CABundle = []byte("PEM")
 		for _, o := range allDesired(in) {
-			p := o.Key()
-			if !known[p] {
-				t.Errorf("%s %s is never removed", p.Kind, p.NamespacedName)
+			key := o.Key()
+			if !possible[key] {
+				t.Errorf("%s %s is never deleted", key.Kind, key.NamespacedName)
 			}
-			seen[p] = true
+			desired[key] = true
 		}
 	}
-	if len(seen) != len(known) {
-		t.Errorf("%d places, of which %d are ever used", len(known), len(seen))
+	if len(desired) != len(possible) {
+		t.Errorf("%d possible objects, %d desired objects, want the same number", len(possible), len(desired))
 	}
 }
 
-// storedBy returns an object as another client stored it.
-func storedBy(manager string, labels map[string]string) *unstructured.Unstructured {
+// newObjectManagedBy returns an object with the given field manager.
+func newObjectManagedBy(manager string, labels map[string]string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetLabels(labels)
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
 	return u
 }
 
-// Objects of the legacy controller are adopted, those of users are not.
+// Objects of the legacy controller are adopted; objects of users are not.
 func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	in := inputs(openShift)
 	in.StorageData = map[string][]byte{"a": nil}
-	legacy := storedBy("manager", map[string]string{LabelManaged: "true"})
-	users := storedBy("kubectl-create", nil)
+	legacyObject := newObjectManagedBy("manager", map[string]string{LabelManaged: "true"})
+	userObject := newObjectManagedBy("kubectl-create", nil)
 	adoptable := map[string]bool{}
 	for _, o := range allDesired(in) {
 		key := o.Key()
@@ -194,21 +194,21 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 			continue
 		}
 		adoptable[key.Kind+" "+key.Name] = true
-		if !o.AdoptIf(legacy) || o.AdoptIf(users) {
-			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", key.Kind, key.Name, o.AdoptIf(legacy), o.AdoptIf(users))
+		if !o.AdoptIf(legacyObject) || o.AdoptIf(userObject) {
+			t.Errorf("%s %s: adopts a legacy object: %t, that of a user: %t", key.Kind, key.Name, o.AdoptIf(legacyObject), o.AdoptIf(userObject))
 		}
 	}
 	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
 		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
 	if got := slices.Sorted(maps.Keys(adoptable)); !slices.Equal(got, want) {
-		t.Errorf("adopted %q, want %q", got, want)
+		t.Errorf("adoptable objects %q, want %q", got, want)
 	}
-	if isLegacyStorageSecret(storedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
-		t.Error("a data connection with the name of the storage Secret counts as a legacy storage Secret")
+	if isLegacyStorageSecret(newObjectManagedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
+		t.Error("isLegacyStorageSecret returned true for a data connection")
 	}
-	status := storedBy("kubectl", nil)
+	status := newObjectManagedBy("kubectl", nil)
 	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
 	if isWrittenByLegacyController(status) {
-		t.Error("a managed-fields entry for the status counts as written by the legacy controller")
+		t.Error("isWrittenByLegacyController returned true for a writer of the status")
 	}
 }

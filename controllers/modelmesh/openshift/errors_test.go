@@ -13,27 +13,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// Joined errors are classified as conflicts only if all of them are conflicts.
+// Joined errors are blocked or terminating only if all of them are.
 func TestClassifiesJoinedErrors(t *testing.T) {
 	foreign := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
 	terminating := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 	}}}
 	for name, c := range map[string]struct {
-		err             error
-		foreign, ending bool
+		err                  error
+		blocked, terminating bool
 	}{
-		"a foreign object":               {foreign, true, false},
+		"foreign object":                 {foreign, true, false},
 		"two foreign objects":            {errors.Join(foreign, foreign), true, false},
-		"joined twice":                   {errors.Join(errors.Join(foreign), foreign), true, false},
-		"foreign object and a failure":   {errors.Join(foreign, errDown), false, false},
-		"a failure":                      {errDown, false, false},
-		"a namespace that ends":          {errors.Join(terminating, terminating), false, true},
-		"that ends, and a failure":       {errors.Join(terminating, errDown), false, false},
+		"nested joins":                   {errors.Join(errors.Join(foreign), foreign), true, false},
+		"foreign object and failure":     {errors.Join(foreign, errDown), false, false},
+		"failure":                        {errDown, false, false},
+		"terminating namespace":          {errors.Join(terminating, terminating), false, true},
+		"terminating and failure":        {errors.Join(terminating, errDown), false, false},
 		"terminating and foreign object": {errors.Join(terminating, foreign), false, false},
 	} {
-		if apply.IsBlocked(c.err) != c.foreign || isNamespaceTerminating(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), isNamespaceTerminating(c.err))
+		if apply.IsBlocked(c.err) != c.blocked || isNamespaceTerminating(c.err) != c.terminating {
+			t.Errorf("%s: blocked %t, terminating %t", name, apply.IsBlocked(c.err), isNamespaceTerminating(c.err))
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestClassifiesJoinedErrors(t *testing.T) {
 func TestMinNonZero(t *testing.T) {
 	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
 		if got := modelmesh.MinNonZero(c.a, c.b); got != c.want {
-			t.Errorf("with %d and %d: got %d, want %d", c.a, c.b, got, c.want)
+			t.Errorf("MinNonZero(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	}
 	if s.DeletionTimestamp != nil {
 		err := r.removeLegacyFinalizer(ctx, s)
-		if apierrors.IsConflict(err) { // the cached object is stale, and updates of the status send no event
+		if apierrors.IsConflict(err) { // the cached object is stale, and a status update triggers no reconcile
 			return ctrl.Result{RequeueAfter: reconciler.RequeueSoon}, nil
 		}
 		return ctrl.Result{}, err
@@ -89,8 +89,8 @@ func isModelMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
 }
 
-// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. Nothing else must be deleted: the objects of the
-// InferenceService have owner references, and shared objects are deleted with the last InferenceService of the namespace.
+// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. No object must be deleted first: those of the
+// InferenceService have owner references, and shared ones are deleted with the last InferenceService of the namespace.
 func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
 	if !isModelMesh(s) || !slices.Equal(s.Finalizers, []string{Finalizer}) {
 		return nil
@@ -143,7 +143,7 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)
 }
 
-// recordProblem records an Event about the problem because of which a model is not published, once for each message.
+// recordProblem records an Event with the reason why a model is not published, once for each message.
 func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, report routestatus.Report) {
 	action := eventAction
 	if first := report.FirstProblem(); problem == "" && first != nil {
@@ -178,8 +178,8 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 	}
 	if p.isRouteRequested() && isReservedName(s.Name) {
 		kind := r.exposure.routeKind(r.Served())
-		present, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
-		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
+		existing, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
+		if err != nil || existing == nil || existing.Labels[LabelInferenceService] != s.Name {
 			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters use names such as %s: recreate the InferenceService under another name", kind.Kind, s.Name), err
 		}
 	}
@@ -187,8 +187,8 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 	return desired, problem, nil
 }
 
-// isReservedName reports whether registries or Ray clusters may use a name for a Route, HTTPRoute or Ingress: their users would reach the
-// model. Models that were published under such a name earlier remain published.
+// isReservedName reports whether registries or Ray clusters can use a name for a Route, HTTPRoute or Ingress: their users would reach the
+// model. A model that is already published under such a name remains published.
 func isReservedName(name string) bool {
 	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
 }
@@ -206,8 +206,8 @@ func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *
 	return servingRuntimeAnnotations(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// servingRuntimeAnnotations returns the annotations of the runtime that serves a model, or nil: the runtime that the model names, else the
-// newest one that supports it. Runtimes of the namespace have precedence over those of the cluster.
+// servingRuntimeAnnotations returns the annotations of the runtime that serves a model; nil without a runtime. It is the runtime in the spec
+// of the model, or the newest one that supports the model. ServingRuntimes take precedence over ClusterServingRuntimes.
 func servingRuntimeAnnotations(model pkgmodelmesh.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
@@ -222,7 +222,7 @@ func servingRuntimeAnnotations(model pkgmodelmesh.Model, runtimes map[string]mod
 	return map[string]string{}
 }
 
-// comparePrecedence orders runtimes by increasing precedence: those of the cluster first, then by age (newest last) and by descending name.
+// comparePrecedence orders runtimes by increasing precedence: ClusterServingRuntimes first, then by age (newest last) and by descending name.
 func comparePrecedence(a, b modelmesh.Runtime) int {
 	if a, b := a.Object.GetNamespace(), b.Object.GetNamespace(); (a == "") != (b == "") {
 		return strings.Compare(a, b)

@@ -26,65 +26,65 @@ import (
 var openShiftAPIs = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup,
 	capability.InferenceService, capability.ServingRuntime, capability.ClusterServingRuntime)
 
-func routeObject() *unstructured.Unstructured {
+func newRoute() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(capability.Route)
 	return u
 }
 
-func annotated(name string, annotations map[string]string) *v1alpha1.ServingRuntime {
-	r := runtimeOf(name, 1)
+func newAnnotatedRuntime(name string, annotations map[string]string) *v1alpha1.ServingRuntime {
+	r := newRuntime(name, 1)
 	r.Annotations = annotations
 	return &r
 }
 
-// A Route is created, updated and deleted with the annotation of the runtime.
-func TestRouteFollowsTheRuntime(t *testing.T) {
-	runtime, model := annotated("ovms", nil), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newTestEnv(t, openShiftAPIs, runtime, model)
-	if writes := s.reconcileRoute("digits"); len(writes) > 0 {
+// The annotations of the runtime determine the Route.
+func TestRouteFollowsRuntimeAnnotations(t *testing.T) {
+	runtime, model := newAnnotatedRuntime("ovms", nil), newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+	env := newTestEnv(t, openShiftAPIs, runtime, model)
+	if writes := env.reconcileRoute("digits"); len(writes) > 0 {
 		t.Fatalf("without the annotation: writes %q, want none", writes)
 	}
-	runtime.Annotations = routed
-	s.update(runtime)
-	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"apply Route digits"}) {
+	runtime.Annotations = withRoute
+	env.update(runtime)
+	if writes := env.reconcileRoute("digits"); !slices.Equal(writes, []string{"apply Route digits"}) {
 		t.Fatalf("with the annotation: writes %q, want the Route", writes)
 	}
-	s.expectNoRequests("with a Route", func() []string { return s.reconcileRoute("digits") })
-	runtime.Annotations = guarded
-	s.update(runtime)
-	s.reconcileRoute("digits")
-	got := routeObject()
-	s.exists(got, "digits")
+	env.expectNoRequests("with a Route", func() []string { return env.reconcileRoute("digits") })
+	runtime.Annotations = withRouteAndAuth
+	env.update(runtime)
+	env.reconcileRoute("digits")
+	got := newRoute()
+	env.exists(got, "digits")
 	if port, _, _ := unstructured.NestedInt64(got.Object, "spec", "port", "targetPort"); port != 8443 {
 		t.Errorf("with the proxy: target port %d, want 8443", port)
 	}
 	runtime.Annotations = nil
-	s.update(runtime)
-	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
-		t.Errorf("after the removal of the annotation: writes %q, want the deletion of the Route", writes)
+	env.update(runtime)
+	if writes := env.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
+		t.Errorf("annotation removed: writes %q, want the deletion of the Route", writes)
 	}
-	s.expectNoRequests("without a Route", func() []string { return s.reconcileRoute("digits") })
+	env.expectNoRequests("without a Route", func() []string { return env.reconcileRoute("digits") })
 }
 
-// A model does not get a reserved name of registries and Ray clusters, unless it is published already.
+// A model with a name that registries and Ray clusters use is published only if its Route exists already.
 func TestReservedNamesOfRoutes(t *testing.T) {
 	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
-		s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
-		if writes := s.reconcileRoute(name); len(writes) > 0 {
+		env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		if writes := env.reconcileRoute(name); len(writes) > 0 {
 			t.Errorf("%s: unexpected writes: %q", name, writes)
 		}
-		if eventText := s.takeEvents(); !strings.Contains(eventText, "registries and Ray clusters use names such as "+name) {
+		if eventText := env.takeEvents(); !strings.Contains(eventText, "registries and Ray clusters use names such as "+name) {
 			t.Errorf("%s: Events %q, want it to contain %q", name, eventText, "registries and Ray clusters use names such as "+name)
 		}
-		before := routeObject()
-		before.SetNamespace("team")
-		before.SetName(name)
-		before.SetLabels(map[string]string{LabelInferenceService: name})
-		s = newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
-		s.create(before)
-		if _, _, err := s.reconcile(s.routes, "team", name); err != nil || strings.Contains(s.takeEvents(), "names such as") {
-			t.Errorf("%s: an existing Route was not kept: error %v", name, err)
+		existing := newRoute()
+		existing.SetNamespace("team")
+		existing.SetName(name)
+		existing.SetLabels(map[string]string{LabelInferenceService: name})
+		env = newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		env.create(existing)
+		if _, _, err := env.reconcile(env.routes, "team", name); err != nil || strings.Contains(env.takeEvents(), "names such as") {
+			t.Errorf("%s: existing Route: error %v or an Event, want neither", name, err)
 		}
 	}
 }
@@ -92,24 +92,24 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 // A Route requires the deployment mode, an enabled namespace, the Route API and a runtime.
 func TestNoRouteWithoutPrerequisites(t *testing.T) {
 	for name, change := range map[string]func(*testEnv, *v1beta1.InferenceService){
-		"namespace not enabled": func(s *testEnv, _ *v1beta1.InferenceService) { s.enabled = false },
-		"Route API not served": func(s *testEnv, _ *v1beta1.InferenceService) {
-			s.served = capability.NewSet(capability.InferenceService)
+		"namespace not enabled": func(env *testEnv, _ *v1beta1.InferenceService) { env.enabled = false },
+		"Route API not served": func(env *testEnv, _ *v1beta1.InferenceService) {
+			env.served = capability.NewSet(capability.InferenceService)
 		},
 		"another deployment mode": func(_ *testEnv, m *v1beta1.InferenceService) {
 			m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: "RawDeployment"}
 		},
 		"no storage": func(_ *testEnv, m *v1beta1.InferenceService) { m.Spec.Predictor.Model.Storage = nil },
-		"runtimes not served": func(s *testEnv, _ *v1beta1.InferenceService) {
-			s.served = capability.NewSet(capability.Route, capability.InferenceService)
+		"runtimes not served": func(env *testEnv, _ *v1beta1.InferenceService) {
+			env.served = capability.NewSet(capability.Route, capability.InferenceService)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := inference("digits")
-			s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed))
-			change(s, model)
-			s.create(model)
-			if writes := s.reconcileRoute("digits"); len(writes) > 0 {
+			model := newInferenceService("digits")
+			env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute))
+			change(env, model)
+			env.create(model)
+			if writes := env.reconcileRoute("digits"); len(writes) > 0 {
 				t.Errorf("unexpected writes %q", writes)
 			}
 		})
@@ -118,112 +118,112 @@ func TestNoRouteWithoutPrerequisites(t *testing.T) {
 
 // A Route that is not desired is deleted.
 func TestDeletesRouteWhenNotDesired(t *testing.T) {
-	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
-	s.reconcileRoute("digits")
+	model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
+	env.reconcileRoute("digits")
 	model.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
-	s.update(model)
-	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
+	env.update(model)
+	if writes := env.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
 		t.Errorf("writes %q, want %q", writes, []string{"delete Route digits"})
 	}
 }
 
 // Routes of the legacy controller are adopted, and deleted if not desired.
 func TestAdoptsLegacyRoutes(t *testing.T) {
-	for _, annotations := range []map[string]string{routed, nil} {
-		model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-		s := newTestEnv(t, openShiftAPIs, annotated("ovms", annotations), model)
-		old := routeObject()
-		old.SetNamespace("team")
-		old.SetName("digits")
-		old.SetLabels(map[string]string{LabelInferenceService: "digits"})
-		old.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(model, v1beta1.GroupVersion.WithKind("InferenceService"))})
-		old.Object["spec"] = map[string]any{"host": "digits-team.apps.example.com", "path": "/v2/models/digits"}
-		if err := s.server.Create(t.Context(), old, client.FieldOwner("manager")); err != nil {
+	for _, annotations := range []map[string]string{withRoute, nil} {
+		model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+		env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", annotations), model)
+		legacy := newRoute()
+		legacy.SetNamespace("team")
+		legacy.SetName("digits")
+		legacy.SetLabels(map[string]string{LabelInferenceService: "digits"})
+		legacy.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(model, v1beta1.GroupVersion.WithKind("InferenceService"))})
+		legacy.Object["spec"] = map[string]any{"host": "digits-team.apps.example.com", "path": "/v2/models/digits"}
+		if err := env.server.Create(t.Context(), legacy, client.FieldOwner("manager")); err != nil {
 			t.Fatal(err)
 		}
-		writes := s.reconcileRoute("digits")
-		got := routeObject()
-		found := s.exists(got, "digits")
+		writes := env.reconcileRoute("digits")
+		got := newRoute()
+		found := env.exists(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
 		if found != (annotations != nil) || found && (host != "digits-team.apps.example.com" || !isManaged(got)) {
 			t.Errorf("Route found: %t, want %t; host %s, writes %q", found, annotations != nil, host, writes)
 		}
-		s.expectNoRequests("after the adoption", func() []string { return s.reconcileRoute("digits") })
+		env.expectNoRequests("after the adoption", func() []string { return env.reconcileRoute("digits") })
 	}
 }
 
 // One Event reports why no Route is created.
-func TestProblemsAreReported(t *testing.T) {
-	model := inference("digits")
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
-	s.settings.RESTProxy.Enabled = false
-	s.reconcileRoute("digits")
-	s.reconcileRoute("digits")
-	if eventText := s.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 || !strings.Contains(eventText, "restProxy.enabled is false") {
+func TestReportsProblemOnce(t *testing.T) {
+	model := newInferenceService("digits")
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
+	env.settings.RESTProxy.Enabled = false
+	env.reconcileRoute("digits")
+	env.reconcileRoute("digits")
+	if eventText := env.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 || !strings.Contains(eventText, "restProxy.enabled is false") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
-	s.settings.RESTProxy.Enabled = true
-	s.reconcileRoute("digits")
-	s.settings.RESTProxy.Enabled = false
-	s.reconcileRoute("digits")
-	if eventText := s.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 {
-		t.Errorf("the problem returned: Events %q, want one", eventText)
+	env.settings.RESTProxy.Enabled = true
+	env.reconcileRoute("digits")
+	env.settings.RESTProxy.Enabled = false
+	env.reconcileRoute("digits")
+	if eventText := env.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 {
+		t.Errorf("same problem after a recovery: Events %q, want one", eventText)
 	}
 }
 
 func TestForeignRoute(t *testing.T) {
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
-	foreign := routeObject()
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService("digits"))
+	foreign := newRoute()
 	foreign.SetNamespace("team")
 	foreign.SetName("digits")
-	s.create(foreign)
-	_, requeueAfter, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || requeueAfter != reconciler.RequeueBlocked || !strings.Contains(s.takeEvents(), "was not created by this operator") {
+	env.create(foreign)
+	_, requeueAfter, err := env.reconcile(env.routes, "team", "digits")
+	if err != nil || requeueAfter != reconciler.RequeueBlocked || !strings.Contains(env.takeEvents(), "was not created by this operator") {
 		t.Errorf("requeue after %s, error %v; want RequeueBlocked and an Event", requeueAfter, err)
 	}
 }
 
-// [O3] The Route verifies a mesh with TLS by the CA in its Secret, which is read again after changes.
+// [O3] The Route verifies the mesh with the CA in its TLS Secret, which is read again after a change.
 func TestRouteTrustsMeshCA(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
-	meshTLS("")(&s.settings)
-	s.reconcileRoute("digits")
-	if eventText := s.takeEvents(); !strings.Contains(eventText, "Secret mesh-tls holds no certificate") {
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService("digits"))
+	meshTLS("")(&env.settings)
+	env.reconcileRoute("digits")
+	if eventText := env.takeEvents(); !strings.Contains(eventText, "Secret mesh-tls holds no certificate") {
 		t.Errorf("Events %q, want it to contain %q", eventText, "Secret mesh-tls holds no certificate")
 	}
-	trust := func() string {
-		got := routeObject()
-		s.exists(got, "digits")
-		text, _, _ := unstructured.NestedString(got.Object, "spec", "tls", "destinationCACertificate")
-		return text
+	destinationCA := func() string {
+		got := newRoute()
+		env.exists(got, "digits")
+		ca, _, _ := unstructured.NestedString(got.Object, "spec", "tls", "destinationCACertificate")
+		return ca
 	}
-	s.create(secret)
-	s.reconcileRoute("digits")
-	if got := trust(); got != "LEAF" {
+	env.create(secret)
+	env.reconcileRoute("digits")
+	if got := destinationCA(); got != "LEAF" {
 		t.Errorf("unexpected CA %q in the Route", got)
 	}
-	s.expectNoRequests("with the CA", func() []string { return s.reconcileRoute("digits") })
+	env.expectNoRequests("with the CA", func() []string { return env.reconcileRoute("digits") })
 	secret.Data["ca.crt"] = []byte("CA")
-	s.update(secret)
-	s.reconcileRoute("digits")
-	if got := trust(); got != "CA" {
+	env.update(secret)
+	env.reconcileRoute("digits")
+	if got := destinationCA(); got != "CA" {
 		t.Errorf("unexpected CA %q in the Route", got)
 	}
 }
 
 // [O8] The finalizer of the legacy controller is removed if it is the only one.
 func TestRemovesLegacyFinalizer(t *testing.T) {
-	kserve := "inferenceservice.finalizers"
+	kserveFinalizer := "inferenceservice.finalizers"
 	for name, c := range map[string]struct {
 		finalizers []string
 		change     func(*v1beta1.InferenceService)
 		deleted    bool
-		gone       bool
+		removed    bool
 	}{
 		"only finalizer":           {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
-		"KServe has a finalizer":   {[]string{kserve, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
+		"KServe has a finalizer":   {[]string{kserveFinalizer, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
 		"not deleted":              {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, false, false},
 		"another deployment mode":  {[]string{Finalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
 		"only a foreign finalizer": {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
@@ -234,75 +234,75 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 			if name == "Route API not served" {
 				served = capability.NewSet(capability.InferenceService)
 			}
-			model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = c.finalizers }, c.change)
-			s := newTestEnv(t, served, model)
+			model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.Finalizers = c.finalizers }, c.change)
+			env := newTestEnv(t, served, model)
 			if c.deleted {
-				s.remove(model)
+				env.remove(model)
 			}
-			s.reconcileRoute("digits")
-			if gone := !s.exists(&v1beta1.InferenceService{}, "digits"); gone != c.gone {
-				t.Errorf("InferenceService deleted: %t, want %t", gone, c.gone)
+			env.reconcileRoute("digits")
+			if removed := !env.exists(&v1beta1.InferenceService{}, "digits"); removed != c.removed {
+				t.Errorf("InferenceService removed: %t, want %t", removed, c.removed)
 			}
 		})
 	}
 }
 
 func TestRouteErrors(t *testing.T) {
-	model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
-	for name, set := range map[string]*error{"settings": &s.settingsErr, "enabled": &s.enabledErr} {
-		*set = errDown
-		if writes, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
-			t.Errorf("failure of %s: writes %q, error %v", name, writes, err)
+	model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
+	for name, target := range map[string]*error{"settings": &env.settingsErr, "enabled": &env.enabledErr} {
+		*target = errDown
+		if writes, _, err := env.reconcile(env.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
+			t.Errorf("%s: writes %q, error %v, want no writes and errDown", name, writes, err)
 		}
-		*set = nil
+		*target = nil
 	}
-	s.refuse = func(string, string) error { return errDown }
-	if _, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) {
-		t.Errorf("failed write of the Route: error %v", err)
+	env.failWrite = func(string, string) error { return errDown }
+	if _, _, err := env.reconcile(env.routes, "team", "digits"); !errors.Is(err, errDown) {
+		t.Errorf("failed write: error %v, want errDown", err)
 	}
-	s.refuse = func(string, string) error {
+	env.failWrite = func(string, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
 	}
-	if _, requeueAfter, err := s.reconcile(s.routes, "team", "digits"); err != nil || requeueAfter != reconciler.RequeueSoon {
+	if _, requeueAfter, err := env.reconcile(env.routes, "team", "digits"); err != nil || requeueAfter != reconciler.RequeueSoon {
 		t.Errorf("terminating CRD: requeue after %s, error %v", requeueAfter, err)
 	}
-	s.remove(model)
-	for cause, fails := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
-		s.refuse = func(string, string) error { return cause }
-		_, requeueAfter, err := s.reconcile(s.routes, "team", "digits")
-		if (err != nil) != fails || (requeueAfter > 0) != apierrors.IsConflict(cause) {
-			t.Errorf("failed removal of the finalizer: requeue after %s, error %v", requeueAfter, err)
+	env.remove(model)
+	for cause, wantErr := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
+		env.failWrite = func(string, string) error { return cause }
+		_, requeueAfter, err := env.reconcile(env.routes, "team", "digits")
+		if (err != nil) != wantErr || (requeueAfter > 0) != apierrors.IsConflict(cause) {
+			t.Errorf("removing the finalizer failed with %v: requeue after %s, error %v", cause, requeueAfter, err)
 		}
 	}
 }
 
-// State of a deleted InferenceService is discarded: one of the same name starts without state.
+// The state of a deleted InferenceService is deleted; a recreated one starts without state.
 func TestForgetsDeletedInferenceService(t *testing.T) {
-	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "one" })
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
-	s.settings.RESTProxy.Enabled = false
-	s.reconcileRoute("digits")
-	s.remove(model)
-	s.reconcileRoute("digits")
-	if _, found := s.routes.states.Get(client.ObjectKeyFromObject(model)); found {
+	model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "one" })
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
+	env.settings.RESTProxy.Enabled = false
+	env.reconcileRoute("digits")
+	env.remove(model)
+	env.reconcileRoute("digits")
+	if _, found := env.routes.states.Get(client.ObjectKeyFromObject(model)); found {
 		t.Error("the state of the deleted InferenceService was not deleted")
 	}
-	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
-	s.reconcileRoute("digits")
-	s.takeEvents()
-	s.remove(model)
-	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // with no reconcile in between
-	s.reconcileRoute("digits")
-	if eventText := s.takeEvents(); !strings.Contains(eventText, ReasonNoRoute) {
-		t.Errorf("Events on the third InferenceService: %q, want %s", eventText, ReasonNoRoute)
+	env.create(newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
+	env.reconcileRoute("digits")
+	env.takeEvents()
+	env.remove(model)
+	env.create(newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // without a reconcile in between
+	env.reconcileRoute("digits")
+	if eventText := env.takeEvents(); !strings.Contains(eventText, ReasonNoRoute) {
+		t.Errorf("Events %q of the recreated InferenceService, want %s", eventText, ReasonNoRoute)
 	}
 }
 
-// Without Routes, the exposure determines the kind of object, and those of another kind are deleted.
-func TestRoutesFollowExposure(t *testing.T) {
-	runtime, model := annotated("ovms", routed), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newTestEnv(t, capability.NewSet(capability.HTTPRoute, capability.InferenceService, capability.ServingRuntime), runtime, model)
+// Without Routes, the exposure determines the kind of the object, and objects of other kinds are deleted.
+func TestKindFollowsExposure(t *testing.T) {
+	runtime, model := newAnnotatedRuntime("ovms", withRoute), newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+	env := newTestEnv(t, capability.NewSet(capability.HTTPRoute, capability.InferenceService, capability.ServingRuntime), runtime, model)
 	for _, step := range []struct {
 		kind string
 		want []string
@@ -312,49 +312,49 @@ func TestRoutesFollowExposure(t *testing.T) {
 		{config.ExposeGateway, []string{"apply HTTPRoute digits", "delete Ingress digits"}},
 		{config.ExposeAuto, []string{"delete HTTPRoute digits"}},
 	} {
-		s.routes.exposure = exposure{Exposure: config.Exposure{Kind: step.kind, IngressDomain: "example.org"}, gateway: resources.Gateway{Name: "g", Namespace: "n"}}
-		if writes := s.reconcileRoute("digits"); !slices.Equal(writes, step.want) {
+		env.routes.exposure = exposure{Exposure: config.Exposure{Kind: step.kind, IngressDomain: "example.org"}, gateway: resources.Gateway{Name: "g", Namespace: "n"}}
+		if writes := env.reconcileRoute("digits"); !slices.Equal(writes, step.want) {
 			t.Errorf("%s: writes %q, want %q", step.kind, writes, step.want)
 		}
-		s.expectNoRequests(step.kind, func() []string { return s.reconcileRoute("digits") })
+		env.expectNoRequests(step.kind, func() []string { return env.reconcileRoute("digits") })
 	}
 }
 
 // Only Gateways receive the CA of an issued certificate.
 func TestGatewaysTrustIssuedCA(t *testing.T) {
-	s := newTestEnv(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
-	s.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
-	s.namespaces.exposure.Kind = config.ExposeIngress
-	if writes := s.reconcileNamespace(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {
-		t.Errorf("exposure by Ingress: unexpected writes %q", writes)
+	env := newTestEnv(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), newDeployment(1))
+	env.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
+	env.namespaces.exposure.Kind = config.ExposeIngress
+	if writes := env.reconcileNamespace(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {
+		t.Errorf("Ingress: writes %q, want no BackendTLSPolicy", writes)
 	}
-	s.reconcileNamespace() // the second reconcile reads the written objects
-	s.namespaces.exposure.Kind = config.ExposeGateway
-	if writes := s.reconcileNamespace(); len(writes) > 0 {
-		t.Errorf("exposure by an unnamed Gateway: writes %q, want none", writes)
+	env.reconcileNamespace() // the second reconcile reads the written objects
+	env.namespaces.exposure.Kind = config.ExposeGateway
+	if writes := env.reconcileNamespace(); len(writes) > 0 {
+		t.Errorf("no Gateway configured: writes %q, want none", writes)
 	}
-	s.namespaces.exposure.gateway.Namespace = "gateways"
-	if writes := s.reconcileNamespace(); !slices.Equal(writes, []string{"apply ConfigMap " + CAObjectName, "apply BackendTLSPolicy " + CAObjectName}) {
-		t.Errorf("exposure by a Gateway: writes %q, want the CA and its policy", writes)
+	env.namespaces.exposure.gateway.Namespace = "gateways"
+	if writes := env.reconcileNamespace(); !slices.Equal(writes, []string{"apply ConfigMap " + CAObjectName, "apply BackendTLSPolicy " + CAObjectName}) {
+		t.Errorf("Gateway: writes %q, want the ConfigMap with the CA and the BackendTLSPolicy", writes)
 	}
-	s.expectNoRequests("with the CA", s.reconcileNamespace)
+	env.expectNoRequests("with the CA", env.reconcileNamespace)
 	var issued corev1.Secret
 	var bundle corev1.ConfigMap
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
-	if !s.exists(&issued, authproxy.TLSSecret) || !s.exists(&bundle, CAObjectName) || !s.exists(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
-		t.Error("the CA ConfigMap does not contain the issued certificate")
+	if !env.exists(&issued, authproxy.TLSSecret) || !env.exists(&bundle, CAObjectName) || !env.exists(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
+		t.Error("the CA ConfigMap does not contain the CA of the certificate")
 	}
-	if err := s.server.Delete(t.Context(), &issued); err != nil {
+	if err := env.server.Delete(t.Context(), &issued); err != nil {
 		t.Fatal(err)
 	}
-	before := string(issued.Data["ca.crt"])
-	s.reconcileNamespace()
-	if !s.exists(&issued, authproxy.TLSSecret) || !s.exists(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
-		t.Error("the CA ConfigMap does not contain the certificate that pods still serve")
+	previousCA := string(issued.Data["ca.crt"])
+	env.reconcileNamespace()
+	if !env.exists(&issued, authproxy.TLSSecret) || !env.exists(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+previousCA {
+		t.Error("the CA ConfigMap does not contain the new CA and the previous one, which pods still use")
 	}
-	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
-	if writes := s.reconcileNamespace(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {
-		t.Errorf("without the proxy: writes %q, want the deletion of the CA and its policy", writes)
+	env.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
+	if writes := env.reconcileNamespace(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {
+		t.Errorf("without the proxy: writes %q, want the deletion of the ConfigMap and the BackendTLSPolicy", writes)
 	}
 }

@@ -52,7 +52,7 @@ type baseReconciler struct {
 	exposure exposure
 }
 
-// namespaceReconciler reconciles the objects of served namespaces.
+// namespaceReconciler reconciles the objects of enabled namespaces.
 type namespaceReconciler struct {
 	baseReconciler
 	// connections reads the metadata of data connections.
@@ -87,7 +87,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// reconcile applies the desired objects of a served namespace and deletes the obsolete ones.
+// reconcile applies the desired objects of an enabled namespace and deletes the obsolete ones.
 func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
 	served := r.Served()
 	in := Inputs{
@@ -154,7 +154,7 @@ func (r *namespaceReconciler) reportProblem(namespace client.Object, err error, 
 		problem = err.Error()
 	}
 	if problem != "" {
-		state.storageVersions = "" // Secrets are read again
+		state.storageVersions = "" // the next reconcile reads the Secrets
 	}
 	if state.lastProblems.Replace("objects", problem) && problem != "" {
 		r.recordWarning(namespace, problem)
@@ -162,7 +162,7 @@ func (r *namespaceReconciler) reportProblem(namespace client.Object, err error, 
 	return retry, err
 }
 
-// classify returns a problem for errors of writes that a retry with backoff cannot resolve.
+// classify returns the message of a write error that a retry with backoff cannot resolve, and the delay until the next attempt.
 func classify(err error) (problem string, retry time.Duration, _ error) {
 	switch {
 	case err == nil, isNamespaceTerminating(err):
@@ -197,16 +197,16 @@ func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID,
 	return errors.Join(errs...)
 }
 
-// listStorageSecrets returns the Secrets with storage entries, those of an earlier storageSecretName included.
+// listStorageSecrets returns the Secrets with storage entries, including those with an earlier storageSecretName.
 func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace string) ([]apply.Key, error) {
 	labels := names.Labels(modelmesh.ComponentName)
 	labels[LabelManaged] = valueTrue
 	metadata, err := modelmesh.ListMetadata(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
-	var out []apply.Key
+	var keys []apply.Key
 	for i := range metadata {
-		out = append(out, apply.NewKey(secretKind, metadata[i].Namespace, metadata[i].Name))
+		keys = append(keys, apply.NewKey(secretKind, metadata[i].Namespace, metadata[i].Name))
 	}
-	return out, err
+	return keys, err
 }
 
 // getMetadata returns the metadata of an object from the cache, or nil if it does not exist.
@@ -222,7 +222,7 @@ func isNamespaceTerminating(err error) bool {
 // namespaceState is the state of one namespace between reconciles. The cookie key is its only credential.
 type namespaceState struct {
 	uid types.UID
-	// cookie is the key of the cookies of the sidecar.
+	// cookie is the cookie key of the sidecar.
 	cookie []byte
 	// storageVersions holds the versions of the sources of the storage entries and of their Secret.
 	storageVersions string
@@ -230,9 +230,9 @@ type namespaceState struct {
 	lastProblems reconciler.LastMessages[string]
 }
 
-// getUsage reports whether a namespace has models or runtime pods, and whether it has runtimes. A namespace without models stays in use
-// while it has pods: without the ServiceAccount, new pods would be refused.
-func (r *baseReconciler) getUsage(ctx context.Context, namespace string) (used, runtimes bool, err error) {
+// getUsage reports whether a namespace has models or runtime pods, and whether it has runtimes. A namespace with pods is in use even without
+// models, because new pods need the ServiceAccount.
+func (r *baseReconciler) getUsage(ctx context.Context, namespace string) (inUse, hasRuntimes bool, err error) {
 	var deployments appsv1.DeploymentList
 	managed := client.MatchingLabels(names.Labels(modelmesh.ComponentName))
 	if err := r.cached.List(ctx, &deployments, client.InNamespace(namespace), managed, client.UnsafeDisableDeepCopy); err != nil {
@@ -241,10 +241,10 @@ func (r *baseReconciler) getUsage(ctx context.Context, namespace string) (used, 
 	hasPods := func(d appsv1.Deployment) bool {
 		return d.Spec.Replicas == nil || *d.Spec.Replicas > 0 || d.Status.Replicas > 0
 	}
-	runtimes = len(deployments.Items) > 0
+	hasRuntimes = len(deployments.Items) > 0
 	if slices.ContainsFunc(deployments.Items, hasPods) {
-		return true, runtimes, nil
+		return true, hasRuntimes, nil
 	}
 	models, err := r.Models(ctx, namespace)
-	return len(models) > 0, runtimes, err
+	return len(models) > 0, hasRuntimes, err
 }

@@ -57,7 +57,7 @@ const (
 	valueTrue       = pkgmodelmesh.Enabled
 )
 
-// BindingName returns the name of the ClusterRoleBinding that allows the sidecars of a namespace to authenticate their callers.
+// BindingName returns the name of the ClusterRoleBinding that allows the sidecars of a namespace to authenticate requests.
 func BindingName(namespace string) string { return namespace + delegatorSuffix }
 
 var (
@@ -69,22 +69,22 @@ var (
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// possibleObjects returns all objects that may exist for a namespace, except Routes and the storage Secret, whose name depends on the
+// possibleObjects returns all objects that can exist for a namespace, except Routes and the storage Secret, whose name depends on the
 // settings.
 func possibleObjects(namespace string, served capability.Set) []apply.Key {
-	in := func(kind schema.GroupVersionKind, name string) apply.Key {
+	keyOf := func(kind schema.GroupVersionKind, name string) apply.Key {
 		return apply.NewKey(kind, namespace, name)
 	}
-	all := []apply.Key{
-		in(accountKind, authproxy.DefaultServiceAccount), in(bindingKind, PrometheusBinding),
-		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
-		in(configMapKind, CAObjectName),
+	keys := []apply.Key{
+		keyOf(accountKind, authproxy.DefaultServiceAccount), keyOf(bindingKind, PrometheusBinding),
+		keyOf(secretKind, authproxy.CookieSecret), keyOf(secretKind, authproxy.TLSSecret),
+		keyOf(configMapKind, CAObjectName),
 		apply.NewKey(delegatorKind, "", BindingName(namespace)),
 	}
 	if served.Has(capability.BackendTLSPolicy) {
-		all = append(all, in(capability.BackendTLSPolicy, CAObjectName))
+		keys = append(keys, keyOf(capability.BackendTLSPolicy, CAObjectName))
 	}
-	return all
+	return keys
 }
 
 // isManaged reports whether an object has the labels of this component.
@@ -102,15 +102,15 @@ type Inputs struct {
 	Monitoring string
 	// InUse is true if there are models or runtime pods. HasRuntimes is true if there are multi-model runtimes.
 	InUse, HasRuntimes bool
-	// Cookie is the key of the cookies of the sidecar.
+	// Cookie is the cookie key of the sidecar.
 	Cookie []byte
 	// StorageData is the data of the storage Secret. Nil leaves the existing Secret unchanged.
 	StorageData map[string][]byte
-	// CABundle contains the CAs by which Gateways verify the sidecar; nil if they do not verify it.
+	// CABundle contains the CAs with which Gateways verify the sidecar; nil if they do not verify it.
 	CABundle []byte
 }
 
-// desiredObjects returns the objects of a served namespace, in the order of their creation. The namespaced objects have no owner: they are
+// desiredObjects returns the objects of an enabled namespace, in the order of their creation. The namespaced objects have no owner: they are
 // deleted with the namespace, or by name when they are obsolete. The owner of the ClusterRoleBinding is the Namespace.
 func desiredObjects(in Inputs) apply.Desired {
 	var desired apply.Desired
@@ -172,8 +172,8 @@ func isLegacyStorageSecret(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[LabelManaged] == valueTrue && live.GetLabels()[LabelDashboard] != valueTrue
 }
 
-// Render returns the objects of a served namespace other than its runtimes. Monitoring is the namespace of Prometheus, "" for none. Data of
-// Secrets are omitted: notes describe their source.
+// Render returns the objects of an enabled namespace other than its runtimes. Monitoring is the namespace of Prometheus, "" for none. Render
+// omits the data of Secrets; the notes describe their source.
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
 		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, Monitoring: monitoring,

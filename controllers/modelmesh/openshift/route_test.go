@@ -7,30 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The rejection of a Route by a router is reported in one Event.
+// One Event reports that a router has rejected the Route.
 func TestReportsRejectedRoute(t *testing.T) {
-	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
-	s.reconcileRoute("digits")
-	responds := func(status string) string {
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService("digits"))
+	env.reconcileRoute("digits")
+	setAdmitted := func(status string) string {
 		t.Helper()
-		route := routeObject()
-		if !s.exists(route, "digits") {
+		route := newRoute()
+		if !env.exists(route, "digits") {
 			t.Fatal("the Route was not created")
 		}
-		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken by another"}
+		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "used by another Route"}
 		if err := unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{condition}}}, "status", "ingress"); err != nil {
 			t.Fatal(err)
 		}
-		s.update(route)
-		s.reconcileRoute("digits")
-		emitted := s.takeEvents()
-		s.expectNoRequests("answered", func() []string { return s.reconcileRoute("digits") })
-		return emitted + s.takeEvents()
+		env.update(route)
+		env.reconcileRoute("digits")
+		emitted := env.takeEvents()
+		env.expectNoRequests("unchanged status", func() []string { return env.reconcileRoute("digits") })
+		return emitted + env.takeEvents()
 	}
 	for _, status := range []string{"False", "True", "False"} {
-		emitted := responds(status)
+		emitted := setAdmitted(status)
 		if want := status == "False"; (strings.Count(emitted, ReasonNoRoute) == 1) != want ||
-			want != strings.Contains(emitted, "router default does not admit Route team/digits") || want != strings.Contains(emitted, "(HostAlreadyClaimed): taken by another") {
+			want != strings.Contains(emitted, "router default does not admit Route team/digits") || want != strings.Contains(emitted, "(HostAlreadyClaimed): used by another Route") {
 			t.Errorf("Admitted=%s: unexpected Events %q", status, emitted)
 		}
 	}

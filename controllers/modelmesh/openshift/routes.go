@@ -52,7 +52,7 @@ type exposure struct {
 	gateway resources.Gateway
 }
 
-// routeKind returns the kind of the objects that publish models; empty for none.
+// routeKind returns the kind of the objects that publish models; empty if models are not published.
 func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	switch {
 	case served.Has(capability.Route):
@@ -99,7 +99,7 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	return objects, ""
 }
 
-// buildBackend returns the REST backend of a model, or the reason why it cannot be published, as the end of a message.
+// buildBackend returns the REST backend of a model, or the reason why it cannot be published, which ends a message.
 func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, reason string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {

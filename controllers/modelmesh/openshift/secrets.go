@@ -75,10 +75,10 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 	if err != nil {
 		return false, fmt.Errorf("reading Secret %s: %w", existing.Name, err)
 	}
-	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client created: add them there, "+
+	message := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client created: add them there, "+
 		"or label it %s=%s to let the operator manage it", existing.Namespace, existing.Name, LabelManaged, valueTrue)
-	if state.lastProblems.Replace("storage", text) {
-		r.recordWarning(existing, text)
+	if state.lastProblems.Replace("storage", message) {
+		r.recordWarning(existing, message)
 	}
 	return true, nil
 }
@@ -132,7 +132,7 @@ func joinVersions(metadata []*metav1.PartialObjectMetadata) string {
 	return b.String()
 }
 
-// certificates returns the certificate of the sidecar, which reloads it, or none.
+// certificates returns the certificate that the operator issues for the sidecar, if any.
 func (in *Inputs) certificates() []servingcert.Spec {
 	if !in.InUse || in.Proxy == nil || !in.Proxy.NeedsCertificate() {
 		return nil
@@ -142,8 +142,8 @@ func (in *Inputs) certificates() []servingcert.Spec {
 	}}
 }
 
-// ensureCertificate issues and renews the certificate of the sidecar, and sets the CAs for Gateways. It leaves a Secret of another client
-// unchanged.
+// ensureCertificate issues and renews the certificate of the sidecar, and sets the CAs for Gateways. It does not change a Secret
+// of another client.
 func (r *namespaceReconciler) ensureCertificate(ctx context.Context, namespace client.Object, in *Inputs) error {
 	err := r.certificates.EnsureSecrets(ctx, namespace, in.certificates()...)
 	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.routeKind(served) == capability.HTTPRoute {
@@ -152,10 +152,10 @@ func (r *namespaceReconciler) ensureCertificate(ctx context.Context, namespace c
 	return err
 }
 
-// connectionFields maps the keys of a data connection to the members of a storage entry.
+// connectionFields maps the keys of a data connection to the fields of a storage entry.
 var connectionFields = []struct {
-	key     string
-	members []string
+	key    string
+	fields []string
 }{
 	{"AWS_ACCESS_KEY_ID", []string{"access_key_id"}},
 	{"AWS_SECRET_ACCESS_KEY", []string{"secret_access_key"}},
@@ -174,8 +174,8 @@ const (
 func buildStorageData(connections []corev1.Secret, bundle string) map[string][]byte {
 	data := map[string][]byte{}
 	for i := range connections {
-		if members := buildStorageEntry(&connections[i], bundle); members != nil {
-			data[connections[i].Name], _ = json.Marshal(members) // encoding strings cannot fail
+		if fields := buildStorageEntry(&connections[i], bundle); fields != nil {
+			data[connections[i].Name], _ = json.Marshal(fields) // encoding strings cannot fail
 		}
 	}
 	if len(data) == 0 {
@@ -186,26 +186,26 @@ func buildStorageData(connections []corev1.Secret, bundle string) map[string][]b
 
 // buildStorageEntry returns the storage entry of a data connection, or nil if the connection is not for S3: pullers support no other type.
 func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
-	members := map[string]string{}
+	fields := map[string]string{}
 	for _, f := range connectionFields {
 		value, found := c.Data[f.key]
 		if !found {
 			continue
 		}
-		for _, m := range f.members {
-			members[m] = string(value)
+		for _, m := range f.fields {
+			fields[m] = string(value)
 		}
 	}
 	kind := c.Annotations[AnnotationConnection]
-	if len(members) == 0 && kind != typeS3 {
+	if len(fields) == 0 && kind != typeS3 {
 		return nil
 	}
 	if kind == "" {
 		kind = typeS3
 	}
-	members[keyType] = kind
-	if bundle != "" && strings.HasPrefix(strings.ToLower(members[keyEndpoint]), "https://") {
-		members["certificate"], members["cabundle_configmap"] = bundle, kserveBundleConfigMap
+	fields[keyType] = kind
+	if bundle != "" && strings.HasPrefix(strings.ToLower(fields[keyEndpoint]), "https://") {
+		fields["certificate"], fields["cabundle_configmap"] = bundle, kserveBundleConfigMap
 	}
-	return members
+	return fields
 }

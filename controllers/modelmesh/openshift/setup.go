@@ -33,7 +33,7 @@ import (
 
 // Objects are created in namespaces of users, so the permissions cannot be limited to certain namespaces. The verb `bind` permits bindings
 // to two roles without holding their permissions. Permissions for Secrets, ConfigMaps and runtimes come from the role of the component. The
-// controller of runtimes uses this role for NetworkPolicies.
+// runtimes controller uses this role for NetworkPolicies.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=inferenceservices,verbs=patch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=inferenceservices/finalizers,verbs=update
@@ -101,7 +101,7 @@ type controllerBuilder struct {
 	shared *modelmesh.Dependencies
 }
 
-// startNamespaceController starts the controller of served namespaces.
+// startNamespaceController starts the controller of enabled namespaces.
 func (b controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
 	enqueue, managed := b.shared.Namespaces.Enqueue(), reconciler.ManagedBy(modelmesh.ComponentName)
 	cached, served := b.mgr.GetCache(), b.shared.Served
@@ -144,13 +144,13 @@ func (b controllerBuilder) startInferenceServiceController(r *inferenceServiceRe
 	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
-// requestsForInferenceServices maps a Namespace or namespaced object to its InferenceServices for ModelMesh, a cluster-scoped runtime to all.
+// requestsForInferenceServices maps an object to the InferenceServices of ModelMesh in its namespace, a ClusterServingRuntime to all of them.
 func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil
 	}
 	namespace := object.GetNamespace()
-	if _, cluster := object.(*v1alpha1.ClusterServingRuntime); namespace == "" && !cluster {
+	if _, isRuntime := object.(*v1alpha1.ClusterServingRuntime); namespace == "" && !isRuntime {
 		namespace = object.GetName()
 	}
 	var list v1beta1.InferenceServiceList
@@ -176,7 +176,7 @@ func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{modelmesh.RequestFor(namespace)}
 }
 
-// managedSecrets matches the Secrets of the namespace controller, also by name: the cache strips labels of foreign objects.
+// managedSecrets matches the Secrets of the namespace controller. It compares names too, because the cache strips labels of foreign objects.
 func (b controllerBuilder) managedSecrets() predicate.Predicate {
 	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
 	storage := b.hasConfiguredName(func(s meshsettings.Settings) string { return s.StorageSecretName })
@@ -189,7 +189,7 @@ func (b controllerBuilder) meshCertificates() predicate.Predicate {
 	return b.hasConfiguredName(func(s meshsettings.Settings) string { return s.TLS.SecretName })
 }
 
-// hasConfiguredName matches objects whose name is in the settings of the administrator.
+// hasConfiguredName matches objects with a name that the administrator's settings contain.
 func (b controllerBuilder) hasConfiguredName(nameOf func(meshsettings.Settings) string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		settings, err := b.shared.Settings.Admin(context.Background())

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// connection returns a data connection as the dashboard stores it.
-func connection(name, kind string, data map[string]string) corev1.Secret {
+// newConnection returns a data connection as the dashboard stores it.
+func newConnection(name, kind string, data map[string]string) corev1.Secret {
 	s := corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, Labels: map[string]string{LabelManaged: "true", LabelDashboard: "true"}, Annotations: map[string]string{},
 	}, Data: map[string][]byte{}}
@@ -23,49 +23,49 @@ func connection(name, kind string, data map[string]string) corev1.Secret {
 	return s
 }
 
-func s3(endpoint string) map[string]string {
+func s3Data(endpoint string) map[string]string {
 	return map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "se\"cret", "AWS_S3_ENDPOINT": endpoint, "AWS_S3_BUCKET": "models", "AWS_DEFAULT_REGION": "here",
 	}
 }
 
-// The storage entries of section 14.
-func TestStorageEntriesOfDataConnections(t *testing.T) {
+// Storage entries have the fields of section 14.
+func TestBuildStorageData(t *testing.T) {
 	allKeys := map[string]string{
 		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",
 		"bucket": "models", "default_bucket": "models", "region": "here",
 	}
 	with := func(more map[string]string) map[string]string {
-		out := map[string]string{}
+		entry := map[string]string{}
 		for _, m := range []map[string]string{allKeys, more} {
 			for k, v := range m {
-				out[k] = v
+				entry[k] = v
 			}
 		}
-		return out
+		return entry
 	}
-	trusting := map[string]string{"endpoint_url": "https://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"}
+	withCA := map[string]string{"endpoint_url": "https://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"}
 	for name, c := range map[string]struct {
 		connection corev1.Secret
 		bundle     string
 		want       map[string]string // nil for no entry
 	}{
-		"plain":                          {connection("c", "s3", s3("http://minio:9000")), "PEM", allKeys},
-		"https":                          {connection("c", "s3", s3("https://s3")), "PEM", with(trusting)},
-		"https in capitals":              {connection("c", "s3", s3("HTTPS://s3")), "PEM", with(map[string]string{"endpoint_url": "HTTPS://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"})},
-		"https without CAs":              {connection("c", "s3", s3("https://s3")), "", with(map[string]string{"endpoint_url": "https://s3"})},
-		"no type":                        {connection("c", "", s3("http://minio:9000")), "", allKeys},
-		"some fields":                    {connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b", "OTHER": "x"}), "", map[string]string{"type": "s3", "bucket": "b", "default_bucket": "b"}},
-		"no fields":                      {connection("c", "s3", nil), "", map[string]string{"type": "s3"}},
-		"another type":                   {connection("c", "minio", map[string]string{"AWS_S3_BUCKET": "b"}), "", map[string]string{"type": "minio", "bucket": "b", "default_bucket": "b"}},
-		"a connection to something else": {connection("c", "uri", map[string]string{"URI": "aHR0cA=="}), "PEM", nil},
-		"Secret without data":            {connection("c", "", nil), "", nil},
+		"http":                         {newConnection("c", "s3", s3Data("http://minio:9000")), "PEM", allKeys},
+		"https":                        {newConnection("c", "s3", s3Data("https://s3")), "PEM", with(withCA)},
+		"HTTPS":                        {newConnection("c", "s3", s3Data("HTTPS://s3")), "PEM", with(map[string]string{"endpoint_url": "HTTPS://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"})},
+		"https without CAs":            {newConnection("c", "s3", s3Data("https://s3")), "", with(map[string]string{"endpoint_url": "https://s3"})},
+		"no type":                      {newConnection("c", "", s3Data("http://minio:9000")), "", allKeys},
+		"some fields":                  {newConnection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b", "OTHER": "x"}), "", map[string]string{"type": "s3", "bucket": "b", "default_bucket": "b"}},
+		"no fields":                    {newConnection("c", "s3", nil), "", map[string]string{"type": "s3"}},
+		"another type":                 {newConnection("c", "minio", map[string]string{"AWS_S3_BUCKET": "b"}), "", map[string]string{"type": "minio", "bucket": "b", "default_bucket": "b"}},
+		"connection without S3 fields": {newConnection("c", "uri", map[string]string{"URI": "aHR0cA=="}), "PEM", nil},
+		"Secret without data":          {newConnection("c", "", nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := buildStorageData([]corev1.Secret{c.connection}, c.bundle)
 			if c.want == nil {
 				if data != nil {
-					t.Errorf("entries %q", data)
+					t.Errorf("entries %q, want none", data)
 				}
 				return
 			}
@@ -80,15 +80,15 @@ func TestStorageEntriesOfDataConnections(t *testing.T) {
 	}
 }
 
-// Entries do not affect each other.
-func TestInvalidEntryDoesNotAffectOthers(t *testing.T) {
+// A connection without an entry does not affect the entries of others.
+func TestBuildStorageDataSkipsOtherConnections(t *testing.T) {
 	data := buildStorageData([]corev1.Secret{
-		connection("a", "s3", s3("https://s3")), connection("b", "uri", nil), connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
+		newConnection("a", "s3", s3Data("https://s3")), newConnection("b", "uri", nil), newConnection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
 	}, "PEM")
 	if len(data) != 2 || string(data["c"]) != `{"bucket":"b","default_bucket":"b","type":"s3"}` {
 		t.Errorf("entries %q", data)
 	}
 	if data := buildStorageData(nil, "PEM"); data != nil {
-		t.Errorf("got data %q without entries, want none", data)
+		t.Errorf("data %q without connections, want none", data)
 	}
 }

@@ -46,56 +46,57 @@ type testEnv struct {
 	settings   meshsettings.Settings
 	served     capability.Set
 	enabled    bool
-	// settingsErr is the error of reading the settings, enabledErr that of the check whether a namespace is enabled.
+	// settingsErr is the error of reading the settings, enabledErr that of the enabled check.
 	settingsErr, enabledErr error
-	// writes contains "verb Kind name" of each write; reads counts live reads.
+	// writes contains "verb Kind name" of each write; reads counts reads from the API server.
 	writes []string
 	reads  int
-	refuse func(verb, kind string) error
+	// failWrite returns the error of a write, if any.
+	failWrite func(verb, kind string) error
 }
 
 func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) *testEnv {
 	t.Helper()
-	s := &testEnv{t: t, events: events.NewFakeRecorder(100), settings: meshsettings.Default(), served: served, enabled: true,
-		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuse: func(string, string) error { return nil }}
+	env := &testEnv{t: t, events: events.NewFakeRecorder(100), settings: meshsettings.Default(), served: served, enabled: true,
+		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), failWrite: func(string, string) error { return nil }}
 	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
 	existing = append(existing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid-of-team"}})
-	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
-		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
-	writer, live := s.writer(), s.live()
+	env.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
+		WithRESTMapper(newRESTMapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
+	writer, live := env.writer(), env.live()
 	base := baseReconciler{
 		Catalog: &modelmesh.Catalog{
-			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: everyone{reader: s.server}},
-			Served:   func() capability.Set { return s.served },
-			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.settingsErr },
+			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: namespaceCache{reader: env.server}},
+			Served:   func() capability.Set { return env.served },
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return env.settings, env.settingsErr },
 		},
-		cached: writer, live: live, recorder: s.events,
+		cached: writer, live: live, recorder: env.events,
 		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
-		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.enabledErr },
+		enabled: func(context.Context, string) (bool, error) { return env.enabled, env.enabledErr },
 	}
-	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", connections: labelled{s.server},
-		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: s.clock}}
+	env.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", connections: connectionReader{env.server},
+		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: env.clock}}
 	base.applier = routeApplier(base.applier)
-	s.routes = newInferenceServiceReconciler(base, s.server, s.clock)
-	return s
+	env.routes = newInferenceServiceReconciler(base, env.server, env.clock)
+	return env
 }
 
-// everyone is a cache of all namespaces.
-type everyone struct {
+// namespaceCache is a cache of all namespaces.
+type namespaceCache struct {
 	cache.Cache
 	reader client.Reader
 }
 
-func (e everyone) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (e namespaceCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	return e.reader.Get(ctx, key, o, opts...)
 }
 
-// labelled is a cache of data connections.
-type labelled struct{ client.Reader }
+// connectionReader lists only data connections.
+type connectionReader struct{ client.Reader }
 
-func (l labelled) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return l.Reader.List(ctx, list, append(opts, client.MatchingLabels{LabelManaged: "true", LabelDashboard: "true"})...)
+func (r connectionReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.Reader.List(ctx, list, append(opts, client.MatchingLabels{LabelManaged: "true", LabelDashboard: "true"})...)
 }
 
 func (env *testEnv) writer() client.Client {
@@ -130,7 +131,7 @@ func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	return "InferenceService" // the only one that is typed
+	return "InferenceService" // the only typed object
 }
 
 func (env *testEnv) live() client.Reader {
@@ -148,7 +149,7 @@ func (env *testEnv) live() client.Reader {
 
 func (env *testEnv) recordRequest(verb, kind, name string) error {
 	env.writes = append(env.writes, verb+" "+kind+" "+name)
-	return env.refuse(verb, kind)
+	return env.failWrite(verb, kind)
 }
 
 // reconcile runs one reconcile and returns its writes and requeueAfter.
@@ -159,7 +160,7 @@ func (env *testEnv) reconcile(r reconcile.Reconciler, namespace, name string) ([
 	return env.writes, result.RequeueAfter, err
 }
 
-// reconcileNamespace reconciles the namespace without an error.
+// reconcileNamespace reconciles the namespace and returns the writes. An error fails the test.
 func (env *testEnv) reconcileNamespace() []string {
 	env.t.Helper()
 	writes, _, err := env.reconcile(env.namespaces, "", "team")
@@ -169,7 +170,7 @@ func (env *testEnv) reconcileNamespace() []string {
 	return writes
 }
 
-// reconcileRoute reconciles an InferenceService without an error.
+// reconcileRoute reconciles an InferenceService and returns the writes. An error fails the test.
 func (env *testEnv) reconcileRoute(name string) []string {
 	env.t.Helper()
 	writes, _, err := env.reconcile(env.routes, "team", name)
@@ -180,11 +181,11 @@ func (env *testEnv) reconcileRoute(name string) []string {
 }
 
 // expectNoRequests expects that a reconcile sends no request.
-func (env *testEnv) expectNoRequests(description string, pass func() []string) {
+func (env *testEnv) expectNoRequests(description string, reconcile func() []string) {
 	env.t.Helper()
-	before := env.reads
-	if writes := pass(); len(writes) > 0 || env.reads != before {
-		env.t.Errorf("%s: writes %q and %d live reads, want none", description, writes, env.reads-before)
+	readsBefore := env.reads
+	if writes := reconcile(); len(writes) > 0 || env.reads != readsBefore {
+		env.t.Errorf("%s: writes %q and %d reads from the API server, want none", description, writes, env.reads-readsBefore)
 	}
 }
 
@@ -223,29 +224,29 @@ func (env *testEnv) exists(o client.Object, name string) bool {
 
 // takeEvents returns the Events since the last call.
 func (env *testEnv) takeEvents() string {
-	var out []string
+	var emitted []string
 	for {
 		select {
 		case e := <-env.events.Events:
-			out = append(out, e)
+			emitted = append(emitted, e)
 		default:
-			return strings.Join(out, "\n")
+			return strings.Join(emitted, "\n")
 		}
 	}
 }
 
-// deployment returns the Deployment of a runtime.
-func deployment(replicas int32) *appsv1.Deployment {
+// newDeployment returns the Deployment of a runtime.
+func newDeployment(replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-ovms", Labels: names.Labels(modelmesh.ComponentName)},
 		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
 	}
 }
 
-var errDown = errors.New("the API server is away")
+var errDown = errors.New("the API server is down")
 
-// mapper returns a RESTMapper with the scopes of the kinds.
-func mapper(scheme *runtime.Scheme) meta.RESTMapper {
+// newRESTMapper returns a RESTMapper for the kinds of the scheme and the optional ones.
+func newRESTMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind := range scheme.AllKnownTypes() {
 		scope := meta.RESTScopeNamespace

@@ -11,10 +11,10 @@ import (
 func TestBuildEtcdSecret(t *testing.T) {
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = "vision", "1"
-	s := typed[corev1.Secret](t, renderObject(t, namespace, apply.Object{
+	s := decode[corev1.Secret](t, renderObject(t, namespace, apply.Object{
 		Config: BuildEtcdSecret("model-serving-etcd", "vision", map[string][]byte{"etcd_connection": []byte("{}")}), Ownership: apply.Unowned,
 	}))
 	if s.Labels["app.kubernetes.io/managed-by"] != "modelmesh-controller" || string(s.Data["etcd_connection"]) != "{}" || s.Name != "model-serving-etcd" {
-		t.Errorf("got Secret %+v, want its name, label and connection", s)
+		t.Errorf("Secret %+v, want its name, label and connection", s)
 	}
 }

@@ -39,8 +39,8 @@ const (
 // preStopPort is the port of the mesh for preStop hooks.
 const preStopPort = 8090
 
-// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, so that the images of the
-// model server are pulled first: the mesh is swapped with the last container, before the puller is appended.
+// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, whose images must therefore be
+// pulled first: the mesh is swapped with the last container before the puller is appended.
 func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
 	containers := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
@@ -117,7 +117,7 @@ func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsA
 	return resources.Requirements(r.Requests, r.Limits)
 }
 
-// runtimeUID is the user of model servers where the namespace enforces the restricted standard and the platform assigns no user. The
+// runtimeUID is the user of model servers in restricted namespaces, if the platform assigns no user. The
 // images of Triton, TorchServe and MLServer have this user; the first two set no numeric USER, which runAsNonRoot rejects.
 const runtimeUID = 1000
 

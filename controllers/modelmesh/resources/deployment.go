@@ -65,8 +65,8 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, by which pods are selected,
-// cannot be overridden.
+// podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, which select
+// the pods, cannot be overridden.
 func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	reserved := []string{LabelService, LabelName, LabelManagedBy}
 	if p.isLegacy() {
@@ -212,8 +212,8 @@ func (p *podBuilder) requireNodes(affinity *corev1.Affinity, requirement corev1.
 	}
 	for i := range *terms {
 		term := &(*terms)[i]
-		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // an empty term matches no node; a requirement would change that
-		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == requirement.Key }) {
+		isEmpty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // an empty term matches no node and must not get a requirement
+		if !isEmpty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == requirement.Key }) {
 			term.MatchExpressions = append(term.MatchExpressions, requirement)
 		}
 	}

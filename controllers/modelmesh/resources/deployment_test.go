@@ -14,30 +14,30 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-var forms = map[string]func(*RuntimeInputs){"current": func(*RuntimeInputs) {}, "original": original}
+var forms = map[string]func(*RuntimeInputs){"current": func(*RuntimeInputs) {}, "legacy": legacyForm}
 
-// The order of the containers decides which images are pulled first. [modelmesh-22] [modelmesh-34]
+// Containers start in this order, in which their images are pulled. [modelmesh-22] [modelmesh-34]
 func TestContainerOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec
 		rest bool
 		want string
 	}{
-		"an adapter":                             {runtimeSpec(withAdapter), false, "triton-adapter triton mm"},
-		"an adapter and the REST proxy":          {runtimeSpec(withAdapter), true, "rest-proxy triton triton-adapter mm"},
-		"a puller":                               {runtimeSpec(), false, "server mm puller"},
-		"a puller and the REST proxy":            {runtimeSpec(), true, "rest-proxy server mm puller"},
-		"[modelmesh-34] no puller":               {runtimeSpec(pullerless), true, "rest-proxy server mm"},
-		"two servers":                            {runtimeSpec(pullerless, withExtraContainer("second")), false, "second server mm"},
+		"adapter":                                {runtimeSpec(withAdapter), false, "triton-adapter triton mm"},
+		"adapter and REST proxy":                 {runtimeSpec(withAdapter), true, "rest-proxy triton triton-adapter mm"},
+		"puller":                                 {runtimeSpec(), false, "server mm puller"},
+		"puller and REST proxy":                  {runtimeSpec(), true, "rest-proxy server mm puller"},
+		"[modelmesh-34] no puller":               {runtimeSpec(withoutPuller), true, "rest-proxy server mm"},
+		"two servers":                            {runtimeSpec(withoutPuller, withExtraContainer("second")), false, "second server mm"},
 		"no server":                              {runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil }), false, "mm puller"},
-		"two of one name":                        {runtimeSpec(pullerless, withExtraContainer("second"), withExtraContainer("server")), false, "second server mm"},
+		"two servers of the same name":           {runtimeSpec(withoutPuller, withExtraContainer("second"), withExtraContainer("server")), false, "second server mm"},
 		"container with the name of the adapter": {runtimeSpec(withAdapter, withExtraContainer("triton-adapter")), false, "triton-adapter triton mm"},
 	} {
 		for form, change := range forms {
 			in := inputs(c.spec, change)
 			in.Settings.RESTProxy.Enabled = c.rest
-			if got := strings.Join(containerNames(podOf(t, in)), " "); got != c.want {
-				t.Errorf("%s, form %s: %s, want %s", name, form, got, c.want)
+			if got := strings.Join(containerNames(buildPod(t, in)), " "); got != c.want {
+				t.Errorf("%s, form %s: containers %s, want %s", name, form, got, c.want)
 			}
 		}
 	}
@@ -51,16 +51,16 @@ func withExtraContainer(name string) func(*v1alpha1.ServingRuntimeSpec) {
 }
 
 // The last of several containers with the same name replaces the first.
-func TestLastContainerOfNameWins(t *testing.T) {
-	pod := podOf(t, inputs(runtimeSpec(withExtraContainer("second"), withExtraContainer("server")), plainMesh))
-	if got := container(t, pod, "server").Image; got != "example.com/server:2" {
-		t.Error(got)
+func TestLastContainerOfSameNameIsUsed(t *testing.T) {
+	pod := buildPod(t, inputs(runtimeSpec(withExtraContainer("second"), withExtraContainer("server")), withoutRESTAndMetrics))
+	if got := getContainer(t, pod, "server").Image; got != "example.com/server:2" {
+		t.Errorf("image %s, want that of the last container", got)
 	}
 }
 
 // A runtime container keeps its spec. [modelmesh-22]
 func TestRuntimeContainerKeepsSpec(t *testing.T) {
-	given := corev1.Container{
+	specified := corev1.Container{
 		Name: "triton", Image: "example.com/server:7", Args: []string{"--a", "b"}, Command: []string{"/run"}, WorkingDir: "/work",
 		Env: []corev1.EnvVar{
 			{Name: "PLAIN", Value: "1"}, {Name: "EMPTY"},
@@ -71,21 +71,21 @@ func TestRuntimeContainerKeepsSpec(t *testing.T) {
 		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}},
 	}
 	for form, change := range forms {
-		pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers[0] = given }), change))
-		got := container(t, pod, "triton")
-		want := given.DeepCopy()
+		pod := buildPod(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers[0] = specified }), change))
+		got := getContainer(t, pod, "triton")
+		want := specified.DeepCopy()
 		want.Lifecycle = got.Lifecycle
 		want.VolumeMounts = []corev1.VolumeMount{{Name: "models-dir", MountPath: "/models"}}
 		if diff := cmp.Diff(*want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", form, diff)
 		}
-		if stop := got.Lifecycle.PreStop.HTTPGet; stop.Path != "/prestop" || stop.Port.IntVal != 8090 {
-			t.Errorf("%s: stops by %+v", form, stop)
+		if hook := got.Lifecycle.PreStop.HTTPGet; hook.Path != "/prestop" || hook.Port.IntVal != 8090 {
+			t.Errorf("%s: preStop hook %+v", form, hook)
 		}
 	}
 }
 
-// Variables of the runtime replace those of the adapter or are appended. [modelmesh-22] [modelmesh-28]
+// Variables of the runtime replace those of the adapter, or are appended. [modelmesh-22] [modelmesh-28]
 func TestAdapterEnvironment(t *testing.T) {
 	spec := runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
 		s.BuiltInAdapter.Env = []corev1.EnvVar{
@@ -95,7 +95,7 @@ func TestAdapterEnvironment(t *testing.T) {
 	})
 	in := inputs(spec)
 	in.Annotations = map[string]string{"maxLoadingConcurrency": "2", "perModelConcurrencyLimit": "3"}
-	got := container(t, podOf(t, in), "triton-adapter")
+	got := getContainer(t, buildPod(t, in), "triton-adapter")
 	want := []corev1.EnvVar{
 		spec.BuiltInAdapter.Env[0],
 		{Name: "RUNTIME_PORT", Value: "8001"},
@@ -113,32 +113,32 @@ func TestAdapterEnvironment(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"/opt/app/triton-adapter"}, got.Command); diff != "" {
-		t.Errorf("command:\n%s", diff)
+		t.Errorf("command (-want +got):\n%s", diff)
 	}
 }
 
 // Without a data endpoint the adapter's management endpoint serves inference, and its port has a default. [M1]
 func TestAdapterDefaults(t *testing.T) {
-	pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
-	adapter := container(t, pod, "triton-adapter")
-	if port, _ := variable(adapter, "ADAPTER_PORT"); port != "8085" {
+	pod := buildPod(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
+	adapter := getContainer(t, pod, "triton-adapter")
+	if port, _ := envValue(adapter, "ADAPTER_PORT"); port != "8085" {
 		t.Errorf("ADAPTER_PORT=%s, want %s", port, "8085")
 	}
-	if data, _ := variable(adapter, "RUNTIME_DATA_ENDPOINT"); data != "port:8001" {
+	if data, _ := envValue(adapter, "RUNTIME_DATA_ENDPOINT"); data != "port:8001" {
 		t.Errorf("RUNTIME_DATA_ENDPOINT=%s, want %s", data, "port:8001")
 	}
-	mesh := container(t, pod, "mm")
-	if port, _ := variable(mesh, "INTERNAL_GRPC_PORT"); port != "8085" {
+	mesh := getContainer(t, pod, "mm")
+	if port, _ := envValue(mesh, "INTERNAL_GRPC_PORT"); port != "8085" {
 		t.Errorf("INTERNAL_GRPC_PORT=%s, want %s", port, "8085")
 	}
-	for _, name := range variableNames(mesh) {
+	for _, name := range envNames(mesh) {
 		if strings.HasPrefix(name, "INTERNAL_SERVING") {
-			t.Errorf("%s although there is no data endpoint", name)
+			t.Errorf("%s is set without a data endpoint", name)
 		}
 	}
 }
 
-// One of several duplicates is kept, and notices report the others.
+// One of several duplicates is used, and notices report the others.
 func TestDuplicateVariablesAndPorts(t *testing.T) {
 	spec := runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "A", Value: "3"}}
@@ -154,7 +154,7 @@ func TestDuplicateVariablesAndPorts(t *testing.T) {
 	}, d.Notices); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	server := container(t, podOf(t, inputs(spec)), "server")
+	server := getContainer(t, buildPod(t, inputs(spec)), "server")
 	if diff := cmp.Diff([]corev1.EnvVar{{Name: "B", Value: "2"}, {Name: "A", Value: "3"}}, server.Env); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -163,41 +163,41 @@ func TestDuplicateVariablesAndPorts(t *testing.T) {
 	}
 }
 
-// Specs that the API server would reject are rejected with an error that names the fix. [M41]
+// Specs that the API server would reject are rejected with an error that contains the fix. [M41]
 func TestConflictingNamesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
 		want string
 	}{
-		"a volume of TLS": {inputs(runtimeSpec(ownVolume("tls-certs")), encrypted),
+		"volume of TLS": {inputs(runtimeSpec(withVolume("tls-certs")), withTLS),
 			`spec.volumes: the pod would have two volumes named "tls-certs", one of them of ModelMesh or of a claim: choose another name`},
-		"two volumes": {inputs(runtimeSpec(ownVolume("a"), ownVolume("a"))), `two volumes named "a"`},
-		"the folder of the models": {inputs(runtimeSpec(ownVolume("a"), ownMount("a", "/models"))),
+		"two volumes": {inputs(runtimeSpec(withVolume("a"), withVolume("a"))), `two volumes named "a"`},
+		"models directory": {inputs(runtimeSpec(withVolume("a"), withMount("a", "/models"))),
 			`spec.containers[server]: two volumes would be mounted at "/models", one of them of ModelMesh: choose another path`},
-		"the folder of the sockets": {inputs(runtimeSpec(onSockets, ownVolume("a"), ownMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
-		"no volume":                 {inputs(runtimeSpec(ownMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
-		"an endpoint":               {inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
+		"socket directory": {inputs(runtimeSpec(withSockets, withVolume("a"), withMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
+		"unknown volume":   {inputs(runtimeSpec(withMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
+		"invalid endpoint": {inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
 	} {
 		if d, err := BuildDeployment(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, got error %v, want %q", name, d, err, c.want)
+			t.Errorf("%s: Deployment %v, error %v, want %q", name, d, err, c.want)
 		}
 	}
-	if _, err := BuildDeployment(inputs(runtimeSpec(ownVolume("tls-certs")))); err != nil {
-		t.Errorf("an arbitrary name was rejected without TLS: %v", err)
+	if _, err := BuildDeployment(inputs(runtimeSpec(withVolume("tls-certs")))); err != nil {
+		t.Errorf("volume tls-certs without TLS: error %v, want none", err)
 	}
-	pod := podOf(t, inputs(runtimeSpec(ownMount("models-dir", "/models"), ownMount("models-dir", "/more"))))
-	if diff := cmp.Diff([]string{"models-dir /models", "models-dir /more"}, mounts(container(t, pod, "server"))); diff != "" {
-		t.Errorf("own mounts of the models are allowed (-want +got):\n%s", diff)
+	pod := buildPod(t, inputs(runtimeSpec(withMount("models-dir", "/models"), withMount("models-dir", "/more"))))
+	if diff := cmp.Diff([]string{"models-dir /models", "models-dir /more"}, mounts(getContainer(t, pod, "server"))); diff != "" {
+		t.Errorf("mounts of the models volume (-want +got):\n%s", diff)
 	}
 }
 
-func ownVolume(name string) func(*v1alpha1.ServingRuntimeSpec) {
+func withVolume(name string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = append(s.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
 }
 
-func ownMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
+func withMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].VolumeMounts = append(s.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
 	}
@@ -206,42 +206,42 @@ func ownMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
 // [modelmesh-26] Labels and annotations of the runtime override those of the settings.
 func TestPodLabelsAndAnnotations(t *testing.T) {
 	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
-		s.Labels = map[string]string{"image pull secrets of settings and runtime": "spec", "spec": "1"}
-		s.Annotations = map[string]string{"image pull secrets of settings and runtime": "spec", "spec": "1"}
-	}), plainMesh)
-	in.Settings.RuntimePodLabels = map[string]string{"image pull secrets of settings and runtime": "settings", "settings": "1"}
-	in.Settings.RuntimePodAnnotations = map[string]string{"image pull secrets of settings and runtime": "settings", "settings": "1"}
-	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
-	more := map[string]string{"image pull secrets of settings and runtime": "spec", "spec": "1", "settings": "1"}
-	if diff := cmp.Diff(more, template.Annotations); diff != "" {
+		s.Labels = map[string]string{"both": "spec", "spec": "1"}
+		s.Annotations = map[string]string{"both": "spec", "spec": "1"}
+	}), withoutRESTAndMetrics)
+	in.Settings.RuntimePodLabels = map[string]string{"both": "settings", "settings": "1"}
+	in.Settings.RuntimePodAnnotations = map[string]string{"both": "settings", "settings": "1"}
+	template := decode[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
+	want := map[string]string{"both": "spec", "spec": "1", "settings": "1"}
+	if diff := cmp.Diff(want, template.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	for key, value := range map[string]string{LabelService: "modelmesh-serving", LabelName: "modelmesh-serving-own", labelAppName: ControllerName,
 		labelInstance: ControllerName, LabelManagedBy: ControllerName} {
-		more[key] = value
+		want[key] = value
 	}
-	if diff := cmp.Diff(more, template.Labels); diff != "" {
+	if diff := cmp.Diff(want, template.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	none := typed[appsv1.Deployment](t, buildDeploymentFor(t, inputs(runtimeSpec(), plainMesh))).Spec.Template
-	if none.Annotations != nil || len(none.Labels) != 5 {
-		t.Errorf("got labels %v and annotations %v without configured ones", none.Annotations, none.Labels)
+	defaults := decode[appsv1.Deployment](t, buildDeploymentFor(t, inputs(runtimeSpec(), withoutRESTAndMetrics))).Spec.Template
+	if defaults.Annotations != nil || len(defaults.Labels) != 5 {
+		t.Errorf("defaults: annotations %v, labels %v, want only the five common labels", defaults.Annotations, defaults.Labels)
 	}
 }
 
 // Labels in selectors cannot be overridden. [M38]
 func TestReservedLabels(t *testing.T) {
 	for form, change := range forms {
-		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Labels = map[string]string{LabelName: "mine", "ok": "1"} }), change)
-		in.Settings.RuntimePodLabels = map[string]string{LabelService: "mine", LabelName: "modelmesh-serving-own"}
+		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Labels = map[string]string{LabelName: "other", "ok": "1"} }), change)
+		in.Settings.RuntimePodLabels = map[string]string{LabelService: "other", LabelName: "modelmesh-serving-own"}
 		d, err := BuildDeployment(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		deployment := typed[appsv1.Deployment](t, buildDeploymentFor(t, in))
+		deployment := decode[appsv1.Deployment](t, buildDeploymentFor(t, in))
 		for key, value := range deployment.Spec.Selector.MatchLabels {
 			if deployment.Spec.Template.Labels[key] != value {
-				t.Errorf("%s: %s of the pods is %q", form, key, deployment.Spec.Template.Labels[key])
+				t.Errorf("%s: pod label %s is %q, want that of the selector", form, key, deployment.Spec.Template.Labels[key])
 			}
 		}
 		if diff := cmp.Diff([]string{
@@ -253,25 +253,25 @@ func TestReservedLabels(t *testing.T) {
 	}
 }
 
-// [modelmesh-27] Pull secrets of the settings, then those of the runtime, without duplicates.
+// [modelmesh-27] Pods have the pull secrets of the settings, then those of the runtime, without duplicates.
 func TestPullSecrets(t *testing.T) {
 	refs := func(names ...string) []corev1.LocalObjectReference {
-		var all []corev1.LocalObjectReference
+		var references []corev1.LocalObjectReference
 		for _, name := range names {
-			all = append(all, corev1.LocalObjectReference{Name: name})
+			references = append(references, corev1.LocalObjectReference{Name: name})
 		}
-		return all
+		return references
 	}
 	for name, c := range map[string]struct{ settings, spec, want []corev1.LocalObjectReference }{
 		"settings":              {refs("b", "a"), nil, refs("b", "a")},
 		"no image pull secrets": {nil, nil, nil},
 		"spec":                  {nil, refs("b", "a"), refs("b", "a")},
-		"image pull secrets of settings and runtime": {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
-		"an empty one": {refs(""), refs("a", "a"), refs("a")},
+		"settings and spec":     {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
+		"empty name":            {refs(""), refs("a", "a"), refs("a")},
 	} {
 		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.ImagePullSecrets = c.spec }))
 		in.Settings.ImagePullSecrets = c.settings
-		if diff := cmp.Diff(c.want, podOf(t, in).ImagePullSecrets); diff != "" {
+		if diff := cmp.Diff(c.want, buildPod(t, in).ImagePullSecrets); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -283,20 +283,20 @@ func TestSchedulerAndResourceClaims(t *testing.T) {
 		s.SchedulerName, s.ResourceClaims, s.Ignored = "gpus", []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}, []string{"workerSpec"}
 		s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
 	}))
-	pod := podOf(t, in)
+	pod := buildPod(t, in)
 	claimed := slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return len(c.Resources.Claims) == 1 })
 	if pod.SchedulerName != "gpus" || !claimed || !cmp.Equal(pod.ResourceClaims, in.Spec.ResourceClaims) {
-		t.Errorf("scheduler %q, claims %+v, used %v", pod.SchedulerName, pod.ResourceClaims, claimed)
+		t.Errorf("scheduler %q, claims %+v, used by a container: %t", pod.SchedulerName, pod.ResourceClaims, claimed)
 	}
 	built, err := BuildDeployment(in)
 	if want := []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}; err != nil || !slices.Equal(built.Notices, want) {
-		t.Errorf("unexpected built.Notices %q, error %v", built.Notices, err)
+		t.Errorf("notices %q, error %v, want %q", built.Notices, err, want)
 	}
 }
 
 // [UP-F6] Container and volume fields of newer KServe schemas are kept.
 func TestNewerPodFieldsAreKept(t *testing.T) {
-	fromFile := corev1.EnvVar{Name: "F", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "own", Path: "own.env", Key: "F", Optional: new(true)}}}
+	envFromFile := corev1.EnvVar{Name: "F", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "own", Path: "own.env", Key: "F", Optional: new(true)}}}
 	identity := corev1.Volume{Name: "identity", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{PodCertificate: &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519", CredentialBundlePath: "bundle.pem"}},
 	}}}}
@@ -304,61 +304,61 @@ func TestNewerPodFieldsAreKept(t *testing.T) {
 		Action:    corev1.ContainerRestartRuleActionRestart,
 		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
 	}}
-	in := inputs(runtimeSpec(withAdapter, ownVolume("own"), func(s *v1alpha1.ServingRuntimeSpec) {
+	in := inputs(runtimeSpec(withAdapter, withVolume("own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = append(s.Volumes, identity)
-		s.Containers[0].Env, s.BuiltInAdapter.Env = []corev1.EnvVar{fromFile}, []corev1.EnvVar{fromFile}
+		s.Containers[0].Env, s.BuiltInAdapter.Env = []corev1.EnvVar{envFromFile}, []corev1.EnvVar{envFromFile}
 		s.Containers[0].RestartPolicy, s.Containers[0].RestartPolicyRules = new(corev1.ContainerRestartPolicyNever), rules
 	}))
-	pod := podOf(t, in)
+	pod := buildPod(t, in)
 	found := 0
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
-		if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return cmp.Equal(v, fromFile) }) {
+		if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return cmp.Equal(v, envFromFile) }) {
 			found++
 		}
 		if c.Name == in.Spec.Containers[0].Name && (!cmp.Equal(c.RestartPolicyRules, rules) || c.RestartPolicy == nil) {
-			t.Errorf("rules %+v", c.RestartPolicyRules)
+			t.Errorf("restart policy rules %+v, want %+v", c.RestartPolicyRules, rules)
 		}
 	}
-	if volume := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return cmp.Equal(v, identity) }); found != 2 || !volume {
-		t.Errorf("%d containers have the variable, the volume is there: %t", found, volume)
+	if hasVolume := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return cmp.Equal(v, identity) }); found != 2 || !hasVolume {
+		t.Errorf("%d containers have the variable, want 2; the pod has the volume: %t", found, hasVolume)
 	}
 }
 
-// [modelmesh-33] Without a replica count the field is unset.
+// [modelmesh-33] Without a replica count spec.replicas is unset.
 func TestDeploymentReplicas(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Replicas = new(int32(5))
-	if got := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Replicas; got == nil || *got != 5 {
-		t.Errorf("replicas %v", got)
+	if got := decode[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Replicas; got == nil || *got != 5 {
+		t.Errorf("replicas %v, want 5", got)
 	}
 	in.Replicas = nil
-	if got := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Replicas; got != nil {
-		t.Errorf("replicas %d", *got)
+	if got := decode[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Replicas; got != nil {
+		t.Errorf("replicas %d, want the field unset", *got)
 	}
 }
 
 // Runtimes with names of maximum length result in valid, unique object names.
 func TestLongNamesAreValidAndUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, tail := range []string{"a", "b"} {
+	for _, suffix := range []string{"a", "b"} {
 		in := inputs(runtimeSpec())
-		in.Name = strings.Repeat("long.", 50) + tail
-		d := typed[appsv1.Deployment](t, buildDeploymentFor(t, in))
+		in.Name = strings.Repeat("long.", 50) + suffix
+		d := decode[appsv1.Deployment](t, buildDeploymentFor(t, in))
 		if problems := slices.Concat(validation.IsDNS1123Subdomain(d.Name), validation.IsValidLabelValue(d.Labels[LabelName])); len(problems) > 0 || seen[d.Name] {
-			t.Errorf("%s: unexpected problems: %q", d.Name, problems)
+			t.Errorf("Deployment %s: the name is invalid or not unique: %q", d.Name, problems)
 		}
 		seen[d.Name] = true
-		if labels, _ := variable(container(t, d.Spec.Template.Spec, "mm"), "MM_LABELS"); !strings.HasSuffix(labels, "rt:"+in.Name) {
-			t.Errorf("models are pinned by the whole name, and labels are %s", labels)
+		if labels, _ := envValue(getContainer(t, d.Spec.Template.Spec, "mm"), "MM_LABELS"); !strings.HasSuffix(labels, "rt:"+in.Name) {
+			t.Errorf("MM_LABELS=%s, want the full name of the runtime", labels)
 		}
 	}
 	if got := DeploymentName("modelmesh-serving", "mlserver-1.x"); got != "modelmesh-serving-mlserver-1.x" {
-		t.Error(got)
+		t.Errorf("DeploymentName returned %s", got)
 	}
 }
 
-// The hash depends on form and spec only.
+// The hash depends only on the pod template.
 func TestTemplateHash(t *testing.T) {
 	hash := func(in RuntimeInputs) string {
 		d, err := BuildDeployment(in)
@@ -376,7 +376,7 @@ func TestTemplateHash(t *testing.T) {
 	if hash(in) != hash(inputs(runtimeSpec())) || hash(in) != hash(scaled) {
 		t.Error("equal pod templates have different hashes")
 	}
-	if hash(in) == hash(inputs(runtimeSpec(), original)) || hash(in) == hash(inputs(runtimeSpec(onSockets))) {
+	if hash(in) == hash(inputs(runtimeSpec(), legacyForm)) || hash(in) == hash(inputs(runtimeSpec(withSockets))) {
 		t.Error("different pod templates have the same hash")
 	}
 }

@@ -19,33 +19,33 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// acceptedDifferences are the fields by which the two forms may differ.
+// acceptedDifferences matches the fields that can differ between the two forms.
 var acceptedDifferences = regexp.MustCompile(strings.Join([]string{
 	`\.securityContext\.`,                       // M40
 	`\.secret\.optional$`,                       // M39
-	`\.env\[\d+\]\.(name|value)$`,               // M37, see below
+	`\.env\[\d+\]\.(name|value)$`,               // M37: RUNTIME_VERSION
 	`\.nodeSelectorTerms\[\d+\]`,                // M4
 	`\.template\.metadata\.labels\.app\.kubern`, // M38
 }, "|"))
 
-// Both forms of a runtime have the same containers, mounts and variables in the same order, except for acceptedDifferences.
+// Both forms of a runtime have the same fields, except for acceptedDifferences, and the same names in the same order.
 func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInputs(t)
-		current, original := renderedForm(t, in, Current), renderedForm(t, in, Legacy)
-		if current == nil || original == nil {
-			if (current == nil) != (original == nil) {
+		current, legacy := renderForm(t, in, Current), renderForm(t, in, Legacy)
+		if current == nil || legacy == nil {
+			if (current == nil) != (legacy == nil) {
 				t.Fatal("only one of the forms was rejected")
 			}
 			return
 		}
-		for _, d := range framework.Differences(framework.Leaves([]*unstructured.Unstructured{original}), framework.Leaves([]*unstructured.Unstructured{current}), defaultedFields) {
+		for _, d := range framework.Differences(framework.Leaves([]*unstructured.Unstructured{legacy}), framework.Leaves([]*unstructured.Unstructured{current}), defaultedFields) {
 			if !acceptedDifferences.MatchString(d.Path) {
-				t.Fatalf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Built)
+				t.Fatalf("%s differs: legacy %s, current %s", d.Path, d.Recorded, d.Built)
 			}
 		}
-		if diff := cmp.Diff(outline(t, original), outline(t, current)); diff != "" {
-			t.Fatalf("-original +current:\n%s", diff)
+		if diff := cmp.Diff(namesInPod(t, legacy), namesInPod(t, current)); diff != "" {
+			t.Fatalf("-legacy +current:\n%s", diff)
 		}
 	})
 }
@@ -53,13 +53,13 @@ func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 // drawInputs draws a valid runtime and settings.
 func drawInputs(t *rapid.T) RuntimeInputs {
 	spec := runtimeSpec()
-	for name, change := range kinds {
+	for name, change := range specChanges {
 		if rapid.Bool().Draw(t, name) {
 			change(spec)
 		}
 	}
 	in := inputs(spec)
-	for name, change := range surroundings {
+	for name, change := range inputChanges {
 		if rapid.Bool().Draw(t, name) {
 			change(&in)
 		}
@@ -70,26 +70,26 @@ func drawInputs(t *rapid.T) RuntimeInputs {
 	return in
 }
 
-var kinds = map[string]func(*v1alpha1.ServingRuntimeSpec){
-	"adapter": withAdapter, "sockets": onSockets, "no puller": pullerless, "second": withExtraContainer("second"),
+var specChanges = map[string]func(*v1alpha1.ServingRuntimeSpec){
+	"adapter": withAdapter, "sockets": withSockets, "no puller": withoutPuller, "second": withExtraContainer("second"),
 	"labels": func(s *v1alpha1.ServingRuntimeSpec) {
-		s.Labels = map[string]string{LabelManagedBy: "me", LabelName: "x", "own": "1"}
+		s.Labels = map[string]string{LabelManagedBy: "other", LabelName: "x", "own": "1"}
 	},
 	"affinity": func(s *v1alpha1.ServingRuntimeSpec) { s.Affinity = required(term(expression("gpu", "yes"))) },
 	"image":    func(s *v1alpha1.ServingRuntimeSpec) { s.Containers[0].Image = "host:5000/x:1" },
-	"volume":   func(s *v1alpha1.ServingRuntimeSpec) { ownVolume("own")(s); ownMount("own", "/own")(s) },
+	"volume":   func(s *v1alpha1.ServingRuntimeSpec) { withVolume("own")(s); withMount("own", "/own")(s) },
 	"user": func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(7))}
 	},
 }
 
-var surroundings = map[string]func(*RuntimeInputs){
-	"TLS": encrypted, "plain": plainMesh, "restricted": restricted, "OpenShift": onOpenShift, "claims": claiming("a", "b.c", "own"),
+var inputChanges = map[string]func(*RuntimeInputs){
+	"TLS": withTLS, "plain": withoutRESTAndMetrics, "restricted": restricted, "OpenShift": onOpenShift, "claims": withClaims("a", "b.c", "own"),
 	"annotations": func(in *RuntimeInputs) { in.Annotations = map[string]string{annotationLoadingConcurrency: "2"} },
 	"logging":     func(in *RuntimeInputs) { in.Settings.EnableAccessLogging = true },
 }
 
-func renderedForm(t *rapid.T, in RuntimeInputs, form Form) *unstructured.Unstructured {
+func renderForm(t *rapid.T, in RuntimeInputs, form Form) *unstructured.Unstructured {
 	in.Form = form
 	d, err := BuildDeployment(in)
 	if err != nil {
@@ -102,16 +102,16 @@ func renderedForm(t *rapid.T, in RuntimeInputs, form Form) *unstructured.Unstruc
 	return objects[0]
 }
 
-// outline returns the names in a pod, in order.
-func outline(t *rapid.T, u *unstructured.Unstructured) []string {
+// namesInPod returns the names of containers, variables, mounts and ports, in order.
+func namesInPod(t *rapid.T, u *unstructured.Unstructured) []string {
 	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
+	var names []string
 	for _, c := range containers {
 		container, _ := c.(map[string]any)
-		all = append(all, container["name"].(string))
+		names = append(names, container["name"].(string))
 		for _, list := range []string{"env", "volumeMounts", "ports"} {
 			items, _, err := unstructured.NestedSlice(container, list)
 			if err != nil {
@@ -119,16 +119,16 @@ func outline(t *rapid.T, u *unstructured.Unstructured) []string {
 			}
 			for _, item := range items {
 				name, _ := item.(map[string]any)["name"].(string)
-				all = append(all, list+" "+name)
+				names = append(names, list+" "+name)
 			}
 		}
 	}
-	return all
+	return names
 }
 
-// withText returns a runtime and settings with a text in each free-form field.
-func withText(text string) RuntimeInputs {
-	spec := runtimeSpec(withAdapter, ownVolume("own"), ownMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
+// inputsWithText returns inputs with the given text in each free-form field.
+func inputsWithText(text string) RuntimeInputs {
+	spec := runtimeSpec(withAdapter, withVolume("own"), withMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		c := &s.Containers[0]
 		c.Image, c.Args, c.Command, c.WorkingDir = text, []string{text}, []string{text}, text
 		c.Env = []corev1.EnvVar{{Name: "A", Value: text}}
@@ -139,7 +139,7 @@ func withText(text string) RuntimeInputs {
 		s.ProtocolVersions = []string{text}
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "z" + text}}
 	})
-	in := inputs(spec, encrypted)
+	in := inputs(spec, withTLS)
 	in.Annotations = map[string]string{annotationLoadingConcurrency: text, annotationPerModelConcurrency: text}
 	in.Settings.PayloadProcessors = []string{text}
 	in.Settings.ModelMeshImage = meshsettings.Image{Name: text}
@@ -152,7 +152,7 @@ func withText(text string) RuntimeInputs {
 	return in
 }
 
-// FuzzStringsKeepStructure checks that no text in a runtime or in the settings adds, removes or moves a field of its pods.
+// FuzzStringsKeepStructure checks that no text in a runtime or in the settings adds or removes a field of the Deployment.
 func FuzzStringsKeepStructure(f *testing.F) {
 	for _, seed := range []string{
 		"x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(MM_LABELS)", "a: &b [*b]", "\x00\xff", "---\nkind: Pod", "a,b", "a|b", ":", "@", "/",
@@ -162,13 +162,13 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		text = "x" + strings.ToValidUTF8(text, "")
 		for form, change := range forms {
-			shape := func(text string) []string {
-				in := withText(text)
+			paths := func(text string) []string {
+				in := inputsWithText(text)
 				change(&in)
 				return slices.Sorted(maps.Keys(framework.Leaves([]*unstructured.Unstructured{buildDeploymentFor(t, in)})))
 			}
-			// An image without a tag gives no version to the adapter, and one more field.
-			want, got := withoutVersion(shape("x")), withoutVersion(shape(text))
+			// For an image without a tag, RUNTIME_VERSION has no value.
+			want, got := withoutVersion(paths("x")), withoutVersion(paths(text))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("form %s: %q changed the structure (-want +got):\n%s", form, text, diff)
 			}
@@ -176,7 +176,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// versionValue matches the path of RUNTIME_VERSION of an adapter that is the third container.
+// versionValue matches the path of RUNTIME_VERSION if the adapter is the third container.
 var versionValue = regexp.MustCompile(`containers\[2\]\.env\[7\]\.value$`)
 
 func withoutVersion(paths []string) []string {

@@ -17,11 +17,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// FuzzBuilders checks that builders panic for no spec, valid or not, in either form, and return valid objects. [M1]
+// FuzzBuilders checks that the builders never panic, and return valid objects for valid specs, in both forms. [M1]
 func FuzzBuilders(f *testing.F) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) == 0 {
-		f.Fatalf("no seeds: %v", err)
+		f.Fatalf("no recordings as seeds: %v", err)
 	}
 	for _, file := range files {
 		objects, err := framework.ReadObjects(file)
@@ -42,25 +42,25 @@ func FuzzBuilders(f *testing.F) {
 	} {
 		f.Add([]byte(seed), false, false, "", "")
 	}
-	f.Fuzz(func(t *testing.T, text []byte, adapter, proxied bool, claims, annotation string) {
+	f.Fuzz(func(t *testing.T, specJSON []byte, hasAdapter, hasProxy bool, claims, annotation string) {
 		spec := &v1alpha1.ServingRuntimeSpec{}
-		if json.Unmarshal(text, spec) != nil {
+		if json.Unmarshal(specJSON, spec) != nil {
 			return
 		}
-		if !adapter {
+		if !hasAdapter {
 			spec.BuiltInAdapter = nil
 		}
-		before := spec.DeepCopy()
-		valid := modelmesh.Validate(spec, meshsettings.Default().BuiltInServerTypes) == nil
+		original := spec.DeepCopy()
+		isValid := modelmesh.Validate(spec, meshsettings.Default().BuiltInServerTypes) == nil
 		modelmesh.Warnings(spec, meshsettings.Default().BuiltInServerTypes)
 		BuildConstraints("vision", map[string]*v1alpha1.ServingRuntimeSpec{annotation: spec}, true)
 		annotations := map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMinScale: annotation, annotationLoadingConcurrency: annotation, annotation: annotation}
 		scale, _ := modelmesh.ParseAutoscaling(annotations)
 		for _, form := range []Form{Current, Legacy} {
-			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
-				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
-				if proxied {
-					in.Proxy = withOAuthProxy()
+			in := inputs(spec, withTLS, withClaims(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
+				in.Form, in.Annotations, in.Restricted = form, annotations, hasProxy
+				if hasProxy {
+					in.Proxy = newOAuthProxy()
 				}
 			})
 			BuildAutoscaler(in, annotations, scale)
@@ -71,97 +71,97 @@ func FuzzBuilders(f *testing.F) {
 			if h := TemplateHash(d.Config); len(h) != 16 {
 				t.Errorf("TemplateHash returned %q", h)
 			}
-			if valid {
-				checkKeyed(t, typed[appsv1.Deployment](t, buildDeploymentFor(t, in)))
+			if isValid {
+				checkUniqueKeys(t, decode[appsv1.Deployment](t, buildDeploymentFor(t, in)))
 			}
 		}
-		if after, _ := json.Marshal(spec); string(after) != string(must(json.Marshal(before))) {
-			t.Errorf("the spec was changed to %s", after)
+		if after, _ := json.Marshal(spec); string(after) != string(must(json.Marshal(original))) {
+			t.Errorf("the builders changed the spec to %s", after)
 		}
 	})
 }
 
-func must(text []byte, _ error) []byte { return text }
+func must(data []byte, _ error) []byte { return data }
 
-// failing is the common interface of testing.T and rapid.T.
-type failing interface{ Errorf(string, ...any) }
+// errorReporter is the common interface of testing.T and rapid.T.
+type errorReporter interface{ Errorf(string, ...any) }
 
-// checkKeyed fails for duplicate keys in lists that server-side apply merges by key, which the API server rejects.
-func checkKeyed(t failing, d *appsv1.Deployment) {
+// checkUniqueKeys checks that lists that server-side apply merges by key have no duplicate keys, which the API server rejects.
+func checkUniqueKeys(t errorReporter, d *appsv1.Deployment) {
 	pod := d.Spec.Template.Spec
-	distinct(t, "containers", pod.Containers, func(c corev1.Container) string { return c.Name })
-	distinct(t, "volumes", pod.Volumes, func(v corev1.Volume) string { return v.Name })
-	distinct(t, "imagePullSecrets", pod.ImagePullSecrets, func(r corev1.LocalObjectReference) string { return r.Name })
+	checkDistinct(t, "containers", pod.Containers, func(c corev1.Container) string { return c.Name })
+	checkDistinct(t, "volumes", pod.Volumes, func(v corev1.Volume) string { return v.Name })
+	checkDistinct(t, "imagePullSecrets", pod.ImagePullSecrets, func(r corev1.LocalObjectReference) string { return r.Name })
 	for _, c := range pod.Containers {
-		distinct(t, "env of "+c.Name, c.Env, func(v corev1.EnvVar) string { return v.Name })
-		distinct(t, "mounts of "+c.Name, c.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
+		checkDistinct(t, "env of "+c.Name, c.Env, func(v corev1.EnvVar) string { return v.Name })
+		checkDistinct(t, "mounts of "+c.Name, c.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
 	}
 	for _, c := range pod.Containers {
 		for _, m := range c.VolumeMounts {
 			if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
-				t.Errorf("%s mounts %s, which is not there", c.Name, m.Name)
+				t.Errorf("container %s mounts volume %s, which does not exist", c.Name, m.Name)
 			}
 		}
 	}
 	if last := pod.Containers[len(pod.Containers)-1].Name; last != meshContainer && last != pullerContainer {
-		t.Errorf("%s is pulled after the mesh", last)
+		t.Errorf("container %s starts after the mesh", last)
 	}
 }
 
-func distinct[T any](t failing, description string, list []T, key func(T) string) {
+func checkDistinct[T any](t errorReporter, description string, list []T, key func(T) string) {
 	seen := map[string]bool{}
-	for _, each := range list {
-		if seen[key(each)] {
-			t.Errorf("%s: %q stands there twice", description, key(each))
+	for _, item := range list {
+		if seen[key(item)] {
+			t.Errorf("%s: key %q is not unique", description, key(item))
 		}
-		seen[key(each)] = true
+		seen[key(item)] = true
 	}
 }
 
-// Specs with conflicting names, ports or paths are rejected by the validation, rejected by the builder, or built into a valid Deployment.
+// A spec with conflicting names, ports or paths is rejected by the validation or by the builder, or results in a valid Deployment.
 func TestInvalidSpecsAreRejectedOrBuilt(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "server", "triton", "triton-adapter", "tls-certs", "models-dir", "shelf", "oauth-proxy", "proxy-tls"})
-	place := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})
+	path := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})
 	number := rapid.Int32Range(1, 3)
 	rapid.Check(t, func(t *rapid.T) {
 		spec := runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
 		for range rapid.IntRange(0, 3).Draw(t, "containers") {
 			c := corev1.Container{Name: name.Draw(t, "container"), Image: "i"}
-			for range rapid.IntRange(0, 3).Draw(t, "details") {
-				c.Env = append(c.Env, corev1.EnvVar{Name: name.Draw(t, "env"), Value: place.Draw(t, "value")})
+			for range rapid.IntRange(0, 3).Draw(t, "fields") {
+				c.Env = append(c.Env, corev1.EnvVar{Name: name.Draw(t, "env"), Value: path.Draw(t, "value")})
 				c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: number.Draw(t, "port")})
-				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name.Draw(t, "mount"), MountPath: place.Draw(t, "path")})
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name.Draw(t, "mount"), MountPath: path.Draw(t, "path")})
 			}
 			spec.Containers = append(spec.Containers, c)
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "volumes") {
-			ownVolume(name.Draw(t, "volume"))(spec)
+			withVolume(name.Draw(t, "volume"))(spec)
 		}
-		rapid.SampledFrom([]func(*v1alpha1.ServingRuntimeSpec){onSockets, pullerless, func(*v1alpha1.ServingRuntimeSpec) {}, func(s *v1alpha1.ServingRuntimeSpec) {
+		rapid.SampledFrom([]func(*v1alpha1.ServingRuntimeSpec){withSockets, withoutPuller, func(*v1alpha1.ServingRuntimeSpec) {}, func(s *v1alpha1.ServingRuntimeSpec) {
 			s.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: "triton"}
 		}}).Draw(t, "kind")(spec)
 		if modelmesh.Validate(spec, meshsettings.Default().BuiltInServerTypes) != nil {
 			t.Skip()
 		}
-		in := inputs(spec, claiming("shelf", "a.b"))
-		rapid.SampledFrom([]func(*RuntimeInputs){encrypted, original, restricted, plainMesh, func(in *RuntimeInputs) {
-			in.Proxy = withOAuthProxy()
+		in := inputs(spec, withClaims("shelf", "a.b"))
+		rapid.SampledFrom([]func(*RuntimeInputs){withTLS, legacyForm, restricted, withoutRESTAndMetrics, func(in *RuntimeInputs) {
+			in.Proxy = newOAuthProxy()
 		}}).Draw(t, "inputs")(&in)
 		d, err := BuildDeployment(in)
 		if err != nil {
 			if !strings.Contains(err.Error(), "spec.") || !strings.Contains(err.Error(), "choose another") {
-				t.Fatalf("refused without a remedy: %v", err)
+				t.Fatalf("error %v, want one with the field and the fix", err)
 			}
 			return
 		}
-		text, err := json.Marshal(d.Config)
+		data, err := json.Marshal(d.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		deployment := &appsv1.Deployment{}
-		if err := json.Unmarshal(text, deployment); err != nil {
+		if err := json.Unmarshal(data, deployment); err != nil {
 			t.Fatal(err)
 		}
-		checkKeyed(t, deployment)
+		checkUniqueKeys(t, deployment)
 	})
 }

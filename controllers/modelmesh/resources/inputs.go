@@ -20,8 +20,8 @@ type Form int
 const (
 	// Current is the pod template of this operator.
 	Current Form = iota
-	// Legacy is the pod template of the legacy controller, field by field. Adopted Deployments keep it until another change, so that no
-	// pod restarts. Unlike the template of that controller it omits fields with which no pod could run, and unintended mounts of storage credentials.
+	// Legacy is the pod template of the legacy controller, without fields that prevent pods from running and unintended mounts of storage
+	// credentials. An adopted Deployment keeps it until another change, because a new template would restart its pods.
 	Legacy
 )
 
@@ -35,7 +35,7 @@ type TLSInputs struct {
 // NamespaceInputs are the inputs for the objects of a namespace.
 type NamespaceInputs struct {
 	Namespace string
-	// Settings of the namespace.
+	// Settings are the settings of the namespace.
 	Settings meshsettings.Settings
 	// Proxy authenticates REST requests; nil for none.
 	Proxy *authproxy.Proxy
@@ -51,7 +51,7 @@ type RuntimeInputs struct {
 	NamespaceInputs
 	Form Form
 	Name string
-	// Annotations of the runtime.
+	// Annotations are the annotations of the runtime.
 	Annotations map[string]string
 	Spec        *v1alpha1.ServingRuntimeSpec
 	// Claims are the names of the PersistentVolumeClaims to mount, see [Claims].

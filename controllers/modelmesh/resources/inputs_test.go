@@ -38,12 +38,12 @@ func withAdapter(s *v1alpha1.ServingRuntimeSpec) {
 	}
 }
 
-// onSockets sets socket endpoints.
-func onSockets(s *v1alpha1.ServingRuntimeSpec) {
+// withSockets sets socket endpoints for management and inference.
+func withSockets(s *v1alpha1.ServingRuntimeSpec) {
 	s.GRPCEndpoint, s.GRPCDataEndpoint = new("unix:/tmp/own/grpc.sock"), new("unix:///tmp/own/data.sock")
 }
 
-func pullerless(s *v1alpha1.ServingRuntimeSpec) {
+func withoutPuller(s *v1alpha1.ServingRuntimeSpec) {
 	s.StorageHelper = &v1alpha1.StorageHelper{Disabled: true}
 }
 
@@ -58,27 +58,27 @@ func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) R
 	return in
 }
 
-func original(in *RuntimeInputs) { in.Form = Legacy }
+func legacyForm(in *RuntimeInputs) { in.Form = Legacy }
 
-// withOAuthProxy enables the OAuth proxy of the namespace.
-func withOAuthProxy() *authproxy.Proxy {
+// newOAuthProxy returns the OAuth proxy of the namespace.
+func newOAuthProxy() *authproxy.Proxy {
 	return authproxy.Decide(meshsettings.Default(), "vision", capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup))
 }
 
-func plainMesh(in *RuntimeInputs) {
+func withoutRESTAndMetrics(in *RuntimeInputs) {
 	in.Settings.RESTProxy.Enabled, in.Settings.Metrics.Enabled = false, false
 }
 
-func encrypted(in *RuntimeInputs) {
+func withTLS(in *RuntimeInputs) {
 	in.Settings.TLS = meshsettings.TLS{SecretName: "serving-tls", ClientAuth: " require "}
 	in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true}
 }
 
-func claiming(claims ...string) func(*RuntimeInputs) {
+func withClaims(claims ...string) func(*RuntimeInputs) {
 	return func(in *RuntimeInputs) { in.Claims = claims }
 }
 
-// servingRuntime returns the owner of the objects for a spec.
+// servingRuntime returns the ServingRuntime of the inputs, which owns the objects.
 func servingRuntime(in RuntimeInputs) *v1alpha1.ServingRuntime {
 	r := &v1alpha1.ServingRuntime{Spec: *in.Spec}
 	r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindServingRuntime))
@@ -106,13 +106,13 @@ func renderObject(t testing.TB, owner client.Object, object apply.Object) *unstr
 	return objects[0]
 }
 
-// podOf decodes the pod template of a Deployment and rejects unknown fields.
-func podOf(t testing.TB, in RuntimeInputs) corev1.PodSpec {
+// buildPod decodes the pod template of a Deployment and rejects unknown fields.
+func buildPod(t testing.TB, in RuntimeInputs) corev1.PodSpec {
 	t.Helper()
-	return typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template.Spec
+	return decode[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template.Spec
 }
 
-func typed[T any](t testing.TB, u *unstructured.Unstructured) *T {
+func decode[T any](t testing.TB, u *unstructured.Unstructured) *T {
 	t.Helper()
 	into := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, true); err != nil {
@@ -121,27 +121,27 @@ func typed[T any](t testing.TB, u *unstructured.Unstructured) *T {
 	return into
 }
 
-func container(t testing.TB, pod corev1.PodSpec, name string) corev1.Container {
+func getContainer(t testing.TB, pod corev1.PodSpec, name string) corev1.Container {
 	t.Helper()
 	for _, c := range pod.Containers {
 		if c.Name == name {
 			return c
 		}
 	}
-	t.Fatalf("no container %s", name)
+	t.Fatalf("the pod has no container %s", name)
 	return corev1.Container{}
 }
 
 func containerNames(pod corev1.PodSpec) []string {
-	var all []string
+	var names []string
 	for _, c := range pod.Containers {
-		all = append(all, c.Name)
+		names = append(names, c.Name)
 	}
-	return all
+	return names
 }
 
-// variable returns the value of a container's variable, or false.
-func variable(c corev1.Container, name string) (string, bool) {
+// envValue returns the value of a variable of a container, and whether it is set.
+func envValue(c corev1.Container, name string) (string, bool) {
 	for _, v := range c.Env {
 		if v.Name == name {
 			return v.Value, true
@@ -150,29 +150,29 @@ func variable(c corev1.Container, name string) (string, bool) {
 	return "", false
 }
 
-func variableNames(c corev1.Container) []string {
-	var all []string
+func envNames(c corev1.Container) []string {
+	var names []string
 	for _, v := range c.Env {
-		all = append(all, v.Name)
+		names = append(names, v.Name)
 	}
-	return all
+	return names
 }
 
 func volumeNames(pod corev1.PodSpec) []string {
-	var all []string
+	var names []string
 	for _, v := range pod.Volumes {
-		all = append(all, v.Name)
+		names = append(names, v.Name)
 	}
-	return all
+	return names
 }
 
 // mounts returns the volumes and mount paths of a container.
 func mounts(c corev1.Container) []string {
-	var all []string
+	var mounts []string
 	for _, m := range c.VolumeMounts {
-		all = append(all, m.Name+" "+m.MountPath)
+		mounts = append(mounts, m.Name+" "+m.MountPath)
 	}
-	return all
+	return mounts
 }
 
 func memory(amount string) corev1.ResourceList {

@@ -9,15 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// All variables that the settings can enable, in their order.
+// buildMesh sets all variables that the settings can enable, in order.
 func TestMeshEnvironment(t *testing.T) {
-	in := inputs(runtimeSpec(onSockets, pullerless), encrypted)
+	in := inputs(runtimeSpec(withSockets, withoutPuller), withTLS)
 	s := &in.Settings
-	s.ServiceName, s.ServicePort, s.EnableAccessLogging, s.GRPCMaxMessageSizeBytes = "served", 8133, true, 33554432
+	s.ServiceName, s.ServicePort, s.EnableAccessLogging, s.GRPCMaxMessageSizeBytes = "custom", 8133, true, 33554432
 	s.Metrics.Port, s.Metrics.Scheme = 2222, "http"
 	s.PayloadProcessors = []string{"example:8080/consumer/kserve/v2", "example2:8080/consumer/kserve/v2"}
 	var got []string
-	for _, v := range container(t, podOf(t, in), "mm").Env {
+	for _, v := range getContainer(t, buildPod(t, in), "mm").Env {
 		value := v.Value
 		if v.ValueFrom != nil {
 			value = "<" + v.ValueFrom.FieldRef.FieldPath + ">"
@@ -25,7 +25,7 @@ func TestMeshEnvironment(t *testing.T) {
 		got = append(got, v.Name+"="+value)
 	}
 	want := []string{
-		"MM_SERVICE_NAME=served",
+		"MM_SERVICE_NAME=custom",
 		"MM_SVC_GRPC_PORT=8133",
 		"WKUBE_POD_NAME=<metadata.name>",
 		"WKUBE_POD_IPADDR=<status.podIP>",
@@ -54,19 +54,19 @@ func TestMeshEnvironment(t *testing.T) {
 }
 
 func TestMeshEnvironmentMinimal(t *testing.T) {
-	in := inputs(runtimeSpec(), plainMesh)
+	in := inputs(runtimeSpec(), withoutRESTAndMetrics)
 	in.Settings.GRPCMaxMessageSizeBytes = 0
-	mesh := container(t, podOf(t, in), "mm")
+	mesh := getContainer(t, buildPod(t, in), "mm")
 	for name, want := range map[string]string{"MM_METRICS": "disabled", "INTERNAL_GRPC_PORT": "8086"} {
-		if got, _ := variable(mesh, name); got != want {
+		if got, _ := envValue(mesh, name); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
 		}
 	}
-	for _, name := range variableNames(mesh) {
+	for _, name := range envNames(mesh) {
 		switch {
 		case strings.HasPrefix(name, "MM_TLS"), strings.HasPrefix(name, "INTERNAL_SERVING"),
 			name == "MM_LOG_EACH_INVOKE", name == "MM_SVC_GRPC_MAX_MSG_SIZE", name == "MM_PAYLOAD_PROCESSORS":
-			t.Errorf("%s is there", name)
+			t.Errorf("%s is set", name)
 		}
 	}
 	if len(mesh.Ports) != 1 || mesh.Ports[0].Name != "grpc" || mesh.Ports[0].ContainerPort != 8033 {
@@ -81,19 +81,19 @@ func TestInternalModelMeshEnvVars(t *testing.T) {
 		{Name: "OWN", Value: "1"}, {Name: "MM_METRICS", Value: "own"}, {Name: "MM_LOCATION", Value: "rack-7"},
 		{Name: "MM_KVSTORE_PREFIX", Value: "other"}, {Name: "MM_LABELS", Value: "other"}, {Name: "OWN", Value: "2"},
 	}
-	mesh := container(t, podOf(t, in), "mm")
+	mesh := getContainer(t, buildPod(t, in), "mm")
 	for name, want := range map[string]string{"OWN": "2", "MM_METRICS": "own", "MM_LOCATION": "rack-7", "MM_KVSTORE_PREFIX": "mm", "MM_LABELS": "mt:own,rt:own"} {
-		if got, _ := variable(mesh, name); got != want {
+		if got, _ := envValue(mesh, name); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
 		}
 	}
 	seen := map[string]bool{}
 	for _, v := range mesh.Env {
 		if seen[v.Name] {
-			t.Errorf("%s stands there twice", v.Name)
+			t.Errorf("%s is set twice", v.Name)
 		}
 		if v.Value != "" && v.ValueFrom != nil {
-			t.Errorf("%s has two values", v.Name)
+			t.Errorf("%s has a value and a source", v.Name)
 		}
 		seen[v.Name] = true
 	}
@@ -103,20 +103,20 @@ func TestInternalModelMeshEnvVars(t *testing.T) {
 func TestMetricsSettingsChangePods(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"
-	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
+	template := decode[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
 	want := map[string]string{
 		"prometheus.io/path": "/metrics", "prometheus.io/port": "2222", "prometheus.io/scheme": "http", "prometheus.io/scrape": "true",
 	}
 	if diff := cmp.Diff(want, template.Annotations); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	ports := container(t, template.Spec, "mm").Ports
+	ports := getContainer(t, template.Spec, "mm").Ports
 	if len(ports) != 2 || ports[1].Name != "prometheus" || ports[1].ContainerPort != 2222 {
 		t.Errorf("ports %+v", ports)
 	}
 }
 
-// [modelmesh-17]
+// [modelmesh-17] The mesh mounts its configuration, sockets and TLS Secret.
 func TestMeshMounts(t *testing.T) {
 	base := []string{"tc-config /etc/watson/mmesh/config", "etcd-config /opt/kserve/mmesh/etcd"}
 	for name, c := range map[string]struct {
@@ -124,23 +124,23 @@ func TestMeshMounts(t *testing.T) {
 		want []string
 	}{
 		"ports":   {inputs(runtimeSpec()), base},
-		"sockets": {inputs(runtimeSpec(onSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
-		"TLS":     {inputs(runtimeSpec(), encrypted), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
+		"sockets": {inputs(runtimeSpec(withSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
+		"TLS":     {inputs(runtimeSpec(), withTLS), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
 	} {
-		if diff := cmp.Diff(c.want, mounts(container(t, podOf(t, c.in), "mm"))); diff != "" {
+		if diff := cmp.Diff(c.want, mounts(getContainer(t, buildPod(t, c.in), "mm"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// [modelmesh-35] The REST proxy is a container, and adds a label to the runtime.
+// [modelmesh-35] The REST proxy is an additional container, and adds a label to the runtime.
 func TestRESTProxy(t *testing.T) {
-	in := inputs(runtimeSpec(), encrypted)
+	in := inputs(runtimeSpec(), withTLS)
 	in.Spec.ProtocolVersions = []string{"grpc-v2"}
 	in.Settings.RESTProxy.Port, in.Settings.RESTProxy.SkipVerify, in.TLS.HasCA = 8108, true, false
-	pod := podOf(t, in)
+	pod := buildPod(t, in)
 	var got []string
-	for _, v := range container(t, pod, "rest-proxy").Env {
+	for _, v := range getContainer(t, pod, "rest-proxy").Env {
 		got = append(got, v.Name+"="+v.Value)
 	}
 	want := []string{
@@ -152,22 +152,22 @@ func TestRESTProxy(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if labels, _ := variable(container(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,pv:v2,rt:own" {
-		t.Error(labels)
+	if labels, _ := envValue(getContainer(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,pv:v2,rt:own" {
+		t.Errorf("MM_LABELS=%s, want the label pv:v2", labels)
 	}
 	in.Settings.RESTProxy.Enabled = false
-	pod = podOf(t, in)
-	if labels, _ := variable(container(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,rt:own" {
-		t.Error(labels)
+	pod = buildPod(t, in)
+	if labels, _ := envValue(getContainer(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,rt:own" {
+		t.Errorf("MM_LABELS=%s, want no label pv:v2", labels)
 	}
 }
 
 // [modelmesh-23] A server with a management port gets a puller.
 func TestManagementPortAddsPuller(t *testing.T) {
-	in := inputs(runtimeSpec(), claiming("shelf"))
+	in := inputs(runtimeSpec(), withClaims("shelf"))
 	in.Settings.StorageHelper.Command = nil
 	in.Settings.StorageHelper.Resources = corev1.ResourceRequirements{}
-	got := container(t, podOf(t, in), "puller")
+	got := getContainer(t, buildPod(t, in), "puller")
 	want := []corev1.EnvVar{
 		{Name: "PORT", Value: "8086"}, {Name: "MODEL_SERVER_ENDPOINT", Value: "port:9103"}, {Name: "ROOT_MODEL_DIR", Value: "/models"},
 		{Name: "STORAGE_CONFIG_DIR", Value: "/storage-config"}, {Name: "PVC_MOUNTS_DIR", Value: "/pvc_mounts"},
@@ -179,20 +179,20 @@ func TestManagementPortAddsPuller(t *testing.T) {
 		t.Errorf("mounts (-want +got):\n%s", diff)
 	}
 	if got.Command != nil || got.LivenessProbe != nil || got.ReadinessProbe != nil || got.Lifecycle != nil {
-		t.Errorf("unexpected additional fields: %+v", got)
+		t.Errorf("container %+v, want no command, probes and lifecycle", got)
 	}
-	on := container(t, podOf(t, inputs(runtimeSpec(onSockets))), "puller")
-	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "domain-socket /tmp/own"}, mounts(on)); diff != "" {
+	withSocket := getContainer(t, buildPod(t, inputs(runtimeSpec(withSockets))), "puller")
+	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "domain-socket /tmp/own"}, mounts(withSocket)); diff != "" {
 		t.Errorf("mounts with sockets (-want +got):\n%s", diff)
 	}
-	if at, _ := variable(on, "MODEL_SERVER_ENDPOINT"); at != "unix:/tmp/own/grpc.sock" {
-		t.Error(at)
+	if endpoint, _ := envValue(withSocket, "MODEL_SERVER_ENDPOINT"); endpoint != "unix:/tmp/own/grpc.sock" {
+		t.Errorf("MODEL_SERVER_ENDPOINT=%s, want the socket", endpoint)
 	}
 }
 
-// The version is the tag of the image. The legacy controller used the part after the first colon. [M37]
+// RUNTIME_VERSION is the tag of the image. In the legacy form it is the part after the first colon. [M37]
 func TestRuntimeVersion(t *testing.T) {
-	for image, want := range map[string]struct{ current, original string }{
+	for image, want := range map[string]struct{ current, legacy string }{
 		"triton:2.34":                    {"2.34", "2.34"},
 		"triton":                         {"", ""},
 		"host:5000/x:1":                  {"1", "5000/x:1"},
@@ -208,19 +208,19 @@ func TestRuntimeVersion(t *testing.T) {
 		for form, c := range map[string]struct {
 			change func(*RuntimeInputs)
 			want   string
-		}{"current": {forms["current"], want.current}, "original": {original, want.original}} {
-			got, found := variable(container(t, podOf(t, inputs(spec, c.change)), "triton-adapter"), "RUNTIME_VERSION")
+		}{"current": {forms["current"], want.current}, "legacy": {legacyForm, want.legacy}} {
+			got, found := envValue(getContainer(t, buildPod(t, inputs(spec, c.change)), "triton-adapter"), "RUNTIME_VERSION")
 			if got != c.want || !found {
 				t.Errorf("%s, form %s: %q, want %q", image, form, got, c.want)
 			}
 		}
 	}
 	spec := runtimeSpec(withAdapter)
-	again := spec.Containers[0]
-	again.Image = "registry.example.com/other:9"
-	spec.Containers = append(spec.Containers, again)
-	pod := podOf(t, inputs(spec))
-	if got, _ := variable(container(t, pod, "triton-adapter"), "RUNTIME_VERSION"); got != "9" || container(t, pod, "triton").Image != again.Image {
-		t.Errorf("version %q of image %s", got, container(t, pod, "triton").Image)
+	second := spec.Containers[0]
+	second.Image = "registry.example.com/other:9"
+	spec.Containers = append(spec.Containers, second)
+	pod := buildPod(t, inputs(spec))
+	if got, _ := envValue(getContainer(t, pod, "triton-adapter"), "RUNTIME_VERSION"); got != "9" || getContainer(t, pod, "triton").Image != second.Image {
+		t.Errorf("RUNTIME_VERSION=%q, image %s, want those of the second container", got, getContainer(t, pod, "triton").Image)
 	}
 }

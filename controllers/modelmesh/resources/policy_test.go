@@ -16,8 +16,8 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// guardsOf returns the guards of a namespace on a platform as they would be applied.
-func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings.Settings)) []*unstructured.Unstructured {
+// renderGuards renders the guards of a namespace for the served APIs.
+func renderGuards(t *testing.T, served capability.Set, changes ...func(*meshsettings.Settings)) []*unstructured.Unstructured {
 	t.Helper()
 	in := namespaceInputs(func(in *NamespaceInputs) { in.OperatorNamespace, in.OpenShift = "opendatahub", served.OpenShift() })
 	for _, change := range changes {
@@ -31,69 +31,69 @@ func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings
 	return objects
 }
 
-func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
+func enableAuthProxy(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// [M34] [O4] The NetworkPolicy of the legacy installation is adopted, that of a user is not.
+// [M34] [O4] The guards depend on the platform and the settings. Only the NetworkPolicy of the legacy installation is adopted.
 func TestOnlyLegacyNetworkPolicyIsAdopted(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
-	off := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
+	noPolicy := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
 	for name, c := range map[string]struct {
-		got  []*unstructured.Unstructured
-		want []string
+		guards []*unstructured.Unstructured
+		want   []string
 	}{
-		"Kubernetes":          {guardsOf(t, capability.NewSet()), []string{"modelmesh-runtimes"}},
-		"Kubernetes, guarded": {guardsOf(t, capability.NewSet(), guardREST), []string{"modelmesh-runtimes", "model-serving-proxy-rules"}},
-		"OpenShift":           {guardsOf(t, openShift), []string{"modelmesh-runtimes"}},
-		"disabled":            {guardsOf(t, capability.NewSet(), off), nil},
+		"Kubernetes":        {renderGuards(t, capability.NewSet()), []string{"modelmesh-runtimes"}},
+		"Kubernetes, proxy": {renderGuards(t, capability.NewSet(), enableAuthProxy), []string{"modelmesh-runtimes", "model-serving-proxy-rules"}},
+		"OpenShift":         {renderGuards(t, openShift), []string{"modelmesh-runtimes"}},
+		"disabled":          {renderGuards(t, capability.NewSet(), noPolicy), nil},
 	} {
 		var got []string
-		for _, o := range c.got {
+		for _, o := range c.guards {
 			got = append(got, o.GetName())
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+			t.Errorf("%s: guards %q, want %q", name, got, c.want)
 		}
 	}
-	pods := func(labels map[string]any) *unstructured.Unstructured {
+	policyFor := func(labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
-	if !selectsLegacyPods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(pods(map[string]any{"of": "another"})) {
-		t.Error("want only the policy of the legacy controller recognised")
+	if !selectsLegacyPods(policyFor(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(policyFor(map[string]any{"app": "other"})) {
+		t.Error("selectsLegacyPods must return true for the policy of the legacy installation only")
 	}
 }
 
-// [O6] With restricted settings only trusted peers reach the ports without authentication.
+// [O6] With restricted settings or a proxy, only trusted peers can reach the ports without authentication.
 func TestRestrictedPolicy(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	plain := capability.NewSet(capability.ServiceMonitor)
-	ports := func(served capability.Set, changes ...func(*meshsettings.Settings)) map[string]string {
-		out := map[string]string{}
-		rules, _, _ := unstructured.NestedSlice(guardsOf(t, served, changes...)[0].Object, "spec", "ingress")
+	peersByPort := func(served capability.Set, changes ...func(*meshsettings.Settings)) map[string]string {
+		peers := map[string]string{}
+		rules, _, _ := unstructured.NestedSlice(renderGuards(t, served, changes...)[0].Object, "spec", "ingress")
 		for _, r := range rules {
 			rule := r.(map[string]any)
 			from, _ := rule["from"].([]any)
 			for _, p := range rule["ports"].([]any) {
 				port := p.(map[string]any)["port"]
 				key := fmt.Sprint(port)
-				out[key] += map[bool]string{true: "all", false: fmt.Sprint(len(from))}[len(from) == 0] + " "
+				peers[key] += map[bool]string{true: "all", false: fmt.Sprint(len(from))}[len(from) == 0] + " "
 			}
 		}
-		return out
+		return peers
 	}
 	restricted := func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }
 	for name, c := range map[string]struct {
 		got, want map[string]string
 	}{
-		"guarded by a proxy":     {ports(openShift), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
-		"restricted":             {ports(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
-		"Kubernetes, guarded":    {ports(plain, guardREST), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
-		"Kubernetes":             {ports(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
-		"Kubernetes, restricted": {ports(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
-		"no open ports": {ports(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
+		"OpenShift":              {peersByPort(openShift), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
+		"OpenShift, restricted":  {peersByPort(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
+		"Kubernetes, proxy":      {peersByPort(plain, enableAuthProxy), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
+		"Kubernetes":             {peersByPort(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
+		"Kubernetes, restricted": {peersByPort(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
+		"no open ports": {peersByPort(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
 			map[string]string{"8033": "1 2 ", "8080": "1 "}},
 	} {
 		if !maps.Equal(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
+			t.Errorf("%s: peers by port %v, want %v", name, c.got, c.want)
 		}
 	}
 }

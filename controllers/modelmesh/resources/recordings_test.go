@@ -19,10 +19,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Each file of testdata/recordings holds the objects of the legacy controller for a runtime on Kubernetes 1.36.3: the runtime, the
-// settings if they are not the defaults, and the objects of its namespace as the API server returned them.
+// Each file of testdata/recordings contains a runtime, the settings unless they are the defaults, and the objects that the legacy
+// controller created in the namespace, as the API server of Kubernetes 1.36.3 returned them.
 
-// defaultedFields matches fields that the API server defaults and builders omit.
+// defaultedFields matches fields that the API server sets and builders omit.
 var defaultedFields = regexp.MustCompile(strings.Join([]string{
 	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\.type)$`,
 	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount)$`,
@@ -36,22 +36,22 @@ var defaultedFields = regexp.MustCompile(strings.Join([]string{
 
 // acceptedDifference is an intended difference to the legacy controller, with its reason.
 type acceptedDifference struct {
-	path *regexp.Regexp
-	why  string
+	path   *regexp.Regexp
+	reason string
 }
 
 var (
 	inBothForms = []acceptedDifference{
-		{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "every object that this operator writes bears them"},
-		{regexp.MustCompile(`^Deployment/.*\.metadata\.annotations\.manifestival$`), "the mark of a client-side merge that is no more"},
-		{regexp.MustCompile(`^ServiceMonitor/.*\.bearerTokenSecret\.(key|name)$`), "empty fields of a client library"},
-		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "the recording masks it, see TestCopy"},
+		{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "labels of all objects of this operator"},
+		{regexp.MustCompile(`^Deployment/.*\.metadata\.annotations\.manifestival$`), "annotation of the client-side merge of the legacy controller"},
+		{regexp.MustCompile(`^ServiceMonitor/.*\.bearerTokenSecret\.(key|name)$`), "empty fields of the client library"},
+		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "masked in the recording; TestCopy checks it"},
 	}
 	inCurrentForm = []acceptedDifference{
 		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "[M40] Pod Security"},
 		{regexp.MustCompile(`^Deployment/.*\.containers\[\d\]\.securityContext\.`), "[M40] Pod Security"},
 		{regexp.MustCompile(`^Deployment/.*\.secret\.optional$`), "[M39] pods start without credentials"},
-		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "[M39] a claim that does not exist keeps no pod from starting"},
+		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "[M39] a missing claim does not prevent pods from starting"},
 	}
 )
 
@@ -67,36 +67,36 @@ func recordings(t *testing.T) []recording {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}
-	var all []recording
+	var list []recording
 	for _, file := range files {
 		objects, err := framework.ReadObjects(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := recording{name: strings.TrimSuffix(filepath.Base(file), ".yaml"), objects: objects[1:]}
-		runtimeOf := typed[v1alpha1.ServingRuntime](t, objects[0])
+		servingRuntime := decode[v1alpha1.ServingRuntime](t, objects[0])
 		settings := meshsettings.Default()
 		if r.objects[0].GetName() == "model-serving-config" {
-			text, _, _ := unstructured.NestedString(r.objects[0].Object, "data", "config.yaml")
-			if settings, _, err = meshsettings.Read(settings, text); err != nil {
+			yaml, _, _ := unstructured.NestedString(r.objects[0].Object, "data", "config.yaml")
+			if settings, _, err = meshsettings.Read(settings, yaml); err != nil {
 				t.Fatal(err)
 			}
 			r.objects = r.objects[1:]
 		}
 		r.in = RuntimeInputs{
-			NamespaceInputs: NamespaceInputs{Namespace: runtimeOf.Namespace, Settings: settings},
-			Name:            runtimeOf.Name, Annotations: runtimeOf.Annotations, Spec: &runtimeOf.Spec,
+			NamespaceInputs: NamespaceInputs{Namespace: servingRuntime.Namespace, Settings: settings},
+			Name:            servingRuntime.Name, Annotations: servingRuntime.Annotations, Spec: &servingRuntime.Spec,
 		}
 		if name := settings.TLS.SecretName; name != "" {
 			r.in.TLS = &TLSInputs{SecretName: name, HasCA: true}
 		}
-		all = append(all, r)
+		list = append(list, r)
 	}
-	return all
+	return list
 }
 
-// liveInputs adds the models and claims in the namespace of a recording.
-func (r *recording) liveInputs(form Form) {
+// setNamespaceState sets the form, and the inputs that depend on the models and claims in the namespace of a recording.
+func (r *recording) setNamespaceState(form Form) {
 	r.in.Form = form
 	needed := r.name != "builtin-triton-scaled-to-zero"
 	scale, _ := modelmesh.ParseAutoscaling(r.in.Annotations)
@@ -117,7 +117,7 @@ func (r *recording) liveInputs(form Form) {
 	})
 }
 
-// buildObjects returns all objects for a recording.
+// buildObjects builds the objects of a recording.
 func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	in := NamespaceInputs{Namespace: r.in.Namespace, Settings: r.in.Settings, TLS: r.in.TLS}
@@ -127,25 +127,25 @@ func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	service.Name, service.Namespace, service.UID = in.Settings.ServiceName, r.in.Namespace, "7f0c2f5e-0000-4000-8000-000000000003"
 	owner := servingRuntime(r.in)
 	constraints := BuildConstraints(r.in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{r.in.Name: r.in.Spec}, r.in.Settings.RESTProxy.Enabled)
-	all := []*unstructured.Unstructured{
+	objects := []*unstructured.Unstructured{
 		buildDeploymentFor(t, r.in),
 		renderObject(t, namespace, apply.Object{Config: BuildService(in)}),
 		renderObject(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
 	}
 	if ServiceMonitorEnabled(in.Settings) {
-		all = append(all, renderObject(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
+		objects = append(objects, renderObject(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
 	}
 	if scale, _ := modelmesh.ParseAutoscaling(r.in.Annotations); scale.Enabled {
-		all = append(all, renderObject(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
+		objects = append(objects, renderObject(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {
 		data, err := meshetcd.Copy(map[string][]byte{meshetcd.ConnectionKey: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, renderObject(t, namespace, apply.Object{Config: BuildEtcdSecret(in.Settings.EtcdSecretName, r.in.Namespace, data), Ownership: apply.Unowned}))
+		objects = append(objects, renderObject(t, namespace, apply.Object{Config: BuildEtcdSecret(in.Settings.EtcdSecretName, r.in.Namespace, data), Ownership: apply.Unowned}))
 	}
-	return all
+	return objects
 }
 
 // TestRecordings compares built objects with those of the legacy controller, field by field, in both forms. [modelmesh-31]
@@ -154,19 +154,19 @@ func TestRecordings(t *testing.T) {
 		matched := map[int]bool{}
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
-				r.liveInputs(form)
+				r.setNamespaceState(form)
 				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.buildObjects(t)), defaultedFields) {
-					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
-					if at < 0 {
+					index := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
+					if index < 0 {
 						t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Built)
 					}
-					matched[at] = true
+					matched[index] = true
 				}
 			})
 		}
 		for i, a := range accepted {
 			if !matched[i] {
-				t.Errorf("no recording differs in %s in form %d: take it from the list", a.path, form)
+				t.Errorf("no recording differs in %s in form %d: remove it from the accepted differences", a.path, form)
 			}
 		}
 	}

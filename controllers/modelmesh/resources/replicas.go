@@ -25,7 +25,7 @@ type ReplicaInputs struct {
 	CurrentReplicas *int32
 	// Needed is true if a model exists that the runtime supports.
 	Needed bool
-	// IdleSince is when the runtime was first seen without such a model; zero if unknown.
+	// IdleSince is the time at which the runtime was first seen without such a model; zero if unknown.
 	IdleSince time.Time
 	Now       time.Time
 }
@@ -33,9 +33,9 @@ type ReplicaInputs struct {
 // Replicas is the decision about the replica count of a runtime.
 type Replicas struct {
 	Count int32
-	// Autoscaled is true if a HorizontalPodAutoscaler changes the replica count from Count on.
+	// Autoscaled is true if a HorizontalPodAutoscaler changes the replica count, which starts at Count.
 	Autoscaled bool
-	// IdleSince is the input of the next decision; zero while the runtime is needed.
+	// IdleSince is the input of the next decision; zero if the runtime is needed.
 	IdleSince time.Time
 	// RequeueAfter is the remaining grace period, or 0.
 	RequeueAfter time.Duration

@@ -15,30 +15,30 @@ import (
 func restricted(in *RuntimeInputs)  { in.Restricted = true }
 func onOpenShift(in *RuntimeInputs) { in.OpenShift = true }
 
-// violations returns the violations of the restricted Pod Security Standard in a container.
+// violations returns the fields of a container that violate the restricted Pod Security Standard.
 func violations(pod corev1.PodSpec, c corev1.Container) []string {
-	var all []string
+	var fields []string
 	s := c.SecurityContext
 	if s == nil {
 		s = &corev1.SecurityContext{}
 	}
 	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
-		all = append(all, "allowPrivilegeEscalation")
+		fields = append(fields, "allowPrivilegeEscalation")
 	}
 	if s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
-		all = append(all, "capabilities")
+		fields = append(fields, "capabilities")
 	}
 	if s.RunAsNonRoot == nil || !*s.RunAsNonRoot {
-		all = append(all, "runAsNonRoot")
+		fields = append(fields, "runAsNonRoot")
 	}
 	seccomp := s.SeccompProfile
 	if seccomp == nil && pod.SecurityContext != nil {
 		seccomp = pod.SecurityContext.SeccompProfile
 	}
 	if seccomp == nil || seccomp.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		all = append(all, "seccompProfile")
+		fields = append(fields, "seccompProfile")
 	}
-	return all
+	return fields
 }
 
 // ModelMesh containers always meet the restricted standard. Runtime containers meet it if the namespace enforces it or the platform
@@ -48,20 +48,20 @@ func TestPodSecurity(t *testing.T) {
 		change []func(*RuntimeInputs)
 		server []string
 	}{
-		"anywhere":                 {nil, []string{"runAsNonRoot"}},
-		"in a restricted place":    {[]func(*RuntimeInputs){restricted}, nil},
-		"on OpenShift":             {[]func(*RuntimeInputs){onOpenShift}, nil},
-		"on OpenShift, restricted": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
+		"unrestricted":          {nil, []string{"runAsNonRoot"}},
+		"restricted":            {[]func(*RuntimeInputs){restricted}, nil},
+		"OpenShift":             {[]func(*RuntimeInputs){onOpenShift}, nil},
+		"OpenShift, restricted": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
 	} {
 		for kind, spec := range map[string]*v1alpha1.ServingRuntimeSpec{"adapter": runtimeSpec(withAdapter), "puller": runtimeSpec()} {
-			pod := podOf(t, inputs(spec, c.change...))
-			for _, each := range pod.Containers {
+			pod := buildPod(t, inputs(spec, c.change...))
+			for _, container := range pod.Containers {
 				want := []string(nil)
-				if each.Name == spec.Containers[0].Name {
+				if container.Name == spec.Containers[0].Name {
 					want = c.server
 				}
-				if diff := cmp.Diff(want, violations(pod, each)); diff != "" {
-					t.Errorf("%s, %s of %s (-want +got):\n%s", name, each.Name, kind, diff)
+				if diff := cmp.Diff(want, violations(pod, container)); diff != "" {
+					t.Errorf("%s, %s of %s (-want +got):\n%s", name, container.Name, kind, diff)
 				}
 			}
 		}
@@ -74,69 +74,69 @@ func TestRunAsUserOfRuntimeContainers(t *testing.T) {
 		change []func(*RuntimeInputs)
 		want   *int64
 	}{
-		"anywhere": {nil, nil}, "restricted": {[]func(*RuntimeInputs){restricted}, new(int64(1000))},
+		"unrestricted": {nil, nil}, "restricted": {[]func(*RuntimeInputs){restricted}, new(int64(1000))},
 		"OpenShift": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
 	} {
-		pod := podOf(t, inputs(runtimeSpec(), c.change...))
-		if diff := cmp.Diff(c.want, container(t, pod, "server").SecurityContext.RunAsUser); diff != "" {
+		pod := buildPod(t, inputs(runtimeSpec(), c.change...))
+		if diff := cmp.Diff(c.want, getContainer(t, pod, "server").SecurityContext.RunAsUser); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if got := container(t, pod, "mm").SecurityContext.RunAsUser; got != nil {
-			t.Errorf("%s: the mesh runs as %d", name, *got)
+		if got := getContainer(t, pod, "mm").SecurityContext.RunAsUser; got != nil {
+			t.Errorf("%s: runAsUser of the mesh is %d, want unset", name, *got)
 		}
 	}
 }
 
-// Fields of the runtime are kept; missing ones are added in a restricted namespace.
+// Fields of the runtime are kept. In a restricted namespace missing fields are added.
 func TestRuntimeSecurityContextIsKept(t *testing.T) {
 	root := &corev1.SecurityContext{RunAsUser: new(int64(0))}
 	added := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}}, ReadOnlyRootFilesystem: new(true)}
-	all := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	dropAll := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	for name, c := range map[string]struct {
-		given, want *corev1.SecurityContext
-		change      []func(*RuntimeInputs)
+		specified, want *corev1.SecurityContext
+		change          []func(*RuntimeInputs)
 	}{
-		"as given":                           {root, root, nil},
-		"legacy mode keeps the given values": {added, added, []func(*RuntimeInputs){original}},
-		"as given on OpenShift":              {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
-		"completed": {added, &corev1.SecurityContext{
-			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: all.Drop}, ReadOnlyRootFilesystem: new(true),
+		"unrestricted": {root, root, nil},
+		"legacy form":  {added, added, []func(*RuntimeInputs){legacyForm}},
+		"OpenShift":    {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
+		"missing fields": {added, &corev1.SecurityContext{
+			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: dropAll.Drop}, ReadOnlyRootFilesystem: new(true),
 			AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), RunAsUser: new(int64(1000)),
 		}, []func(*RuntimeInputs){restricted}},
-		"explicit settings stay": {
-			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
-			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
+		"all fields set": {
+			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: dropAll},
+			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: dropAll},
 			[]func(*RuntimeInputs){restricted},
 		},
-		"no securityContext in the legacy form": {nil, &corev1.SecurityContext{Capabilities: all}, []func(*RuntimeInputs){original, restricted}},
+		"legacy form without a security context": {nil, &corev1.SecurityContext{Capabilities: dropAll}, []func(*RuntimeInputs){legacyForm, restricted}},
 	} {
-		spec := runtimeSpec(inServer(func(s *corev1.Container) { s.SecurityContext = c.given.DeepCopy() }))
-		if diff := cmp.Diff(c.want, container(t, podOf(t, inputs(spec, c.change...)), "server").SecurityContext); diff != "" {
+		spec := runtimeSpec(withServer(func(s *corev1.Container) { s.SecurityContext = c.specified.DeepCopy() }))
+		if diff := cmp.Diff(c.want, getContainer(t, buildPod(t, inputs(spec, c.change...)), "server").SecurityContext); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(c.given, spec.Containers[0].SecurityContext); diff != "" {
-			t.Errorf("%s: the spec was changed:\n%s", name, diff)
+		if diff := cmp.Diff(c.specified, spec.Containers[0].SecurityContext); diff != "" {
+			t.Errorf("%s: BuildDeployment changed the spec:\n%s", name, diff)
 		}
 	}
 }
 
-func inServer(change func(*corev1.Container)) func(*v1alpha1.ServingRuntimeSpec) {
+func withServer(change func(*corev1.Container)) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) { change(&s.Containers[0]) }
 }
 
 // In the legacy form only some containers have a security context, and the pod has none.
 func TestLegacySecurityContext(t *testing.T) {
 	drop := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
-	for kind, want := range map[*v1alpha1.ServingRuntimeSpec]map[string]*corev1.SecurityContext{
+	for spec, want := range map[*v1alpha1.ServingRuntimeSpec]map[string]*corev1.SecurityContext{
 		runtimeSpec():            {"mm": drop, "server": drop, "puller": nil, "rest-proxy": nil},
 		runtimeSpec(withAdapter): {"mm": drop, "triton": drop, "triton-adapter": drop, "rest-proxy": nil},
 	} {
-		pod := podOf(t, inputs(kind, original, restricted))
+		pod := buildPod(t, inputs(spec, legacyForm, restricted))
 		if pod.SecurityContext != nil {
-			t.Errorf("the pod has %+v", pod.SecurityContext)
+			t.Errorf("security context of the pod %+v, want none", pod.SecurityContext)
 		}
 		for name, security := range want {
-			if diff := cmp.Diff(security, container(t, pod, name).SecurityContext); diff != "" {
+			if diff := cmp.Diff(security, getContainer(t, pod, name).SecurityContext); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
@@ -145,45 +145,45 @@ func TestLegacySecurityContext(t *testing.T) {
 
 // The proxy is added after the mesh and becomes the second container. Its volumes follow those of the runtime.
 func TestAuthenticationProxy(t *testing.T) {
-	proxied := func(in *RuntimeInputs) { in.Proxy = withOAuthProxy() }
+	withProxy := func(in *RuntimeInputs) { in.Proxy = newOAuthProxy() }
 	for want, in := range map[string]RuntimeInputs{
-		"triton-adapter oauth-proxy triton mm":            inputs(runtimeSpec(withAdapter), plainMesh, proxied),
-		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(runtimeSpec(withAdapter), proxied),
-		"rest-proxy oauth-proxy server mm puller":         inputs(runtimeSpec(), proxied),
+		"triton-adapter oauth-proxy triton mm":            inputs(runtimeSpec(withAdapter), withoutRESTAndMetrics, withProxy),
+		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(runtimeSpec(withAdapter), withProxy),
+		"rest-proxy oauth-proxy server mm puller":         inputs(runtimeSpec(), withProxy),
 	} {
 		got := ""
-		for i, name := range containerNames(podOf(t, in)) {
+		for i, name := range containerNames(buildPod(t, in)) {
 			if i > 0 {
 				got += " "
 			}
 			got += name
 		}
 		if got != want {
-			t.Errorf("got %s, want %s", got, want)
+			t.Errorf("containers %s, want %s", got, want)
 		}
 	}
-	if _, err := BuildDeployment(inputs(runtimeSpec(inServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), proxied)); err == nil {
-		t.Error("want an error for a runtime container named oauth-proxy")
+	if _, err := BuildDeployment(inputs(runtimeSpec(withServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), withProxy)); err == nil {
+		t.Error("BuildDeployment accepted a runtime container named oauth-proxy")
 	}
-	in := inputs(runtimeSpec(), encrypted)
+	in := inputs(runtimeSpec(), withTLS)
 	in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, capability.Set{})
-	pod := podOf(t, in)
+	pod := buildPod(t, in)
 	if len(pod.HostAliases) != 1 || pod.HostAliases[0].IP != "127.0.0.1" {
-		t.Errorf("unexpected host aliases with TLS: %+v", pod.HostAliases)
+		t.Errorf("host aliases %+v with TLS, want one for 127.0.0.1", pod.HostAliases)
 	}
-	if got := violations(pod, container(t, pod, "kube-rbac-proxy")); got != nil {
+	if got := violations(pod, getContainer(t, pod, "kube-rbac-proxy")); got != nil {
 		t.Errorf("the proxy violates %q", got)
 	}
 }
 
 func TestServiceAccount(t *testing.T) {
 	in := inputs(runtimeSpec())
-	if got := podOf(t, in).ServiceAccountName; got != "" {
-		t.Error(got)
+	if got := buildPod(t, in).ServiceAccountName; got != "" {
+		t.Errorf("service account %s, want the default", got)
 	}
 	in.Settings.ServiceAccountName = "runner"
-	if got := podOf(t, in).ServiceAccountName; got != "runner" {
-		t.Error(got)
+	if got := buildPod(t, in).ServiceAccountName; got != "runner" {
+		t.Errorf("service account %s, want runner", got)
 	}
 }

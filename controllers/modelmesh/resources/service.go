@@ -81,7 +81,7 @@ const (
 	peerPort = 8080
 )
 
-// BuildGuards builds the objects without which no pod may run: the NetworkPolicy and the authorization rules of the sidecar. The other
+// BuildGuards builds the objects without which no pod must run: the NetworkPolicy and the authorization rules of the sidecar. The other
 // objects of the sidecar are created by package openshift: without them pods do not start, or the sidecar rejects all requests.
 func BuildGuards(in NamespaceInputs) apply.Desired {
 	var desired apply.Desired
@@ -127,7 +127,7 @@ func buildNetworkPolicy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyCo
 	return policy
 }
 
-// trustedPeers returns the peers that may reach the ports without authentication.
+// trustedPeers returns the peers that can reach the ports without authentication.
 func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
 		resources.PodPeer(nil), resources.NamespacePeer(corev1.LabelMetadataName, in.OperatorNamespace),
@@ -160,7 +160,7 @@ func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRun
 		WithBinaryData(map[string][]byte{constraintsKey: modelmesh.TypeConstraints(runtimes, restProxy), dataPlaneKey: []byte(modelmesh.DataPlaneConfig())})
 }
 
-// BuildEtcdSecret builds the Secret by which the pods of a namespace connect to etcd.
+// BuildEtcdSecret builds the Secret with which the pods of a namespace connect to etcd.
 func BuildEtcdSecret(name, namespace string, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(name, namespace).
 		WithLabels(map[string]string{LabelManagedBy: ControllerName}).

@@ -17,24 +17,24 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-func namespaceInputs(change ...func(*NamespaceInputs)) NamespaceInputs {
+func namespaceInputs(changes ...func(*NamespaceInputs)) NamespaceInputs {
 	in := NamespaceInputs{Namespace: "vision", Settings: meshsettings.Default()}
-	for _, f := range change {
-		f(&in)
+	for _, change := range changes {
+		change(&in)
 	}
 	return in
 }
 
-func serviceOf(t testing.TB, in NamespaceInputs) *corev1.Service {
+func buildService(t testing.TB, in NamespaceInputs) *corev1.Service {
 	t.Helper()
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = in.Namespace, "1"
-	return typed[corev1.Service](t, renderObject(t, namespace, apply.Object{Config: BuildService(in)}))
+	return decode[corev1.Service](t, renderObject(t, namespace, apply.Object{Config: BuildService(in)}))
 }
 
-// The ports of the Service, in their order.
+// The settings determine the ports of the Service, which have this order.
 func TestServicePorts(t *testing.T) {
-	proxied := func(in *NamespaceInputs) { in.Proxy = withOAuthProxy() }
+	withProxy := func(in *NamespaceInputs) { in.Proxy = newOAuthProxy() }
 	for want, change := range map[string]func(*NamespaceInputs){
 		"grpc 8033>grpc, http 8008>http, prometheus 2112>prometheus": func(*NamespaceInputs) {},
 		"grpc 8033>grpc": func(in *NamespaceInputs) {
@@ -43,32 +43,32 @@ func TestServicePorts(t *testing.T) {
 		"grpc 1>grpc, http 2>http, prometheus 3>prometheus": func(in *NamespaceInputs) {
 			in.Settings.ServicePort, in.Settings.RESTProxy.Port, in.Settings.Metrics.Port = 1, 2, 3
 		},
-		"grpc 8033>grpc, http 8008>http, https 8443>https, prometheus 2112>prometheus": proxied,
+		"grpc 8033>grpc, http 8008>http, https 8443>https, prometheus 2112>prometheus": withProxy,
 	} {
 		var got []string
-		for _, p := range serviceOf(t, namespaceInputs(change)).Spec.Ports {
+		for _, p := range buildService(t, namespaceInputs(change)).Spec.Ports {
 			got = append(got, fmt.Sprintf("%s %d>%s", p.Name, p.Port, p.TargetPort.String()))
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("got ports %s, want %s", got, want)
+			t.Errorf("ports %s, want %s", got, want)
 		}
 	}
 }
 
-func TestServiceOfNamespace(t *testing.T) {
-	s := serviceOf(t, namespaceInputs())
+func TestBuildService(t *testing.T) {
+	s := buildService(t, namespaceInputs())
 	if s.Name != "modelmesh-serving" || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Labels[LabelService] != "modelmesh-serving" || s.Annotations != nil {
-		t.Errorf("got Service %+v, want a headless one without annotations", s)
+		t.Errorf("Service %+v, want a headless one without annotations", s)
 	}
 	if diff := cmp.Diff(map[string]string{LabelService: "modelmesh-serving"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
-	s = serviceOf(t, namespaceInputs(func(in *NamespaceInputs) {
-		in.Settings.ServiceName, in.Settings.HeadlessService = "served", false
-		in.Proxy = withOAuthProxy()
+	s = buildService(t, namespaceInputs(func(in *NamespaceInputs) {
+		in.Settings.ServiceName, in.Settings.HeadlessService = "custom", false
+		in.Proxy = newOAuthProxy()
 	}))
-	if s.Name != "served" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "served" {
-		t.Errorf("got Service %+v, want one with a cluster IP that selects the configured name", s)
+	if s.Name != "custom" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "custom" {
+		t.Errorf("Service %+v, want one with a cluster IP and the configured name in the selector", s)
 	}
 	if diff := cmp.Diff(map[string]string{"service.alpha.openshift.io/serving-cert-secret-name": "model-serving-proxy-tls"}, s.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -78,9 +78,9 @@ func TestServiceOfNamespace(t *testing.T) {
 // [M9] The routing layer serves metrics with a self-signed certificate, even with a TLS Secret.
 func TestServiceMonitorSkipsVerification(t *testing.T) {
 	for name, change := range map[string]func(*NamespaceInputs){
-		"no TLS Secret":   func(*NamespaceInputs) {},
-		"a TLS Secret":    func(in *NamespaceInputs) { in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true} },
-		"metrics by http": func(in *NamespaceInputs) { in.Settings.Metrics.Scheme = "http" },
+		"no TLS Secret": func(*NamespaceInputs) {},
+		"TLS Secret":    func(in *NamespaceInputs) { in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true} },
+		"HTTP":          func(in *NamespaceInputs) { in.Settings.Metrics.Scheme = "http" },
 	} {
 		in := namespaceInputs(change)
 		namespace := &corev1.Namespace{}
@@ -101,24 +101,24 @@ func TestServiceMonitorEnabled(t *testing.T) {
 		s := meshsettings.Default()
 		s.Metrics.Enabled, s.Metrics.DisablePrometheusOperatorSupport = c.metrics, c.disabled
 		if ServiceMonitorEnabled(s) != c.want {
-			t.Errorf("ServiceMonitorEnabled is wrong for %+v", c)
+			t.Errorf("metrics %t, disabled %t: ServiceMonitorEnabled returned %t", c.metrics, c.disabled, !c.want)
 		}
 	}
 }
 
-// All runtimes of a namespace share one file of type constraints. [modelmesh-11]
+// One ConfigMap contains the type constraints of all enabled runtimes of a namespace. [modelmesh-11]
 func TestBuildConstraints(t *testing.T) {
-	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": runtimeSpec(), "off": runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
+	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": runtimeSpec(), "disabled": runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
 	config := BuildConstraints("vision", runtimes, true)
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = "vision", "1"
-	m := typed[corev1.ConfigMap](t, renderObject(t, namespace, apply.Object{Config: config, Ownership: apply.Unowned}))
+	m := decode[corev1.ConfigMap](t, renderObject(t, namespace, apply.Object{Config: config, Ownership: apply.Unowned}))
 	want := `{"_default":{"required":["_no_runtime"]},"mt:own":{"required":["mt:own"]},"rt:own":{"required":["rt:own"]}}`
 	if got := string(m.BinaryData["type_constraints"]); got != want || m.Data != nil || len(m.BinaryData) != 2 {
-		t.Errorf("got constraints %s, want %s", got, want)
+		t.Errorf("constraints %s, want %s", got, want)
 	}
 	if !json.Valid(m.BinaryData["dataplane_api_config"]) || m.Name != "tc-config" || m.OwnerReferences != nil {
-		t.Errorf("got ConfigMap %+v, want valid JSON under tc-config without owner", m)
+		t.Errorf("ConfigMap %+v, want tc-config with valid JSON and without an owner", m)
 	}
 }
 
@@ -130,15 +130,15 @@ func TestBuildAutoscaler(t *testing.T) {
 		"productConfig": "x", corev1.LastAppliedConfigAnnotation: "{}",
 	}
 	scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
-	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, renderObject(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
+	h := decode[autoscalingv2.HorizontalPodAutoscaler](t, renderObject(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
 	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
-		t.Errorf("unexpected Spec: %+v", h.Spec)
+		t.Errorf("autoscaler spec %+v", h.Spec)
 	}
 	metric := h.Spec.Metrics[0].Resource
 	if metric.Name != corev1.ResourceMemory || *metric.Target.AverageUtilization != 90 {
-		t.Errorf("unexpected metric: %+v", metric)
+		t.Errorf("metric %+v, want 90%% of memory", metric)
 	}
 	if len(h.Annotations) != 5 || h.Labels["team"] != "a" || h.Labels["component"] != "predictor" || h.Labels["serving.kserve.io/inferenceservice"] != "own" {
-		t.Errorf("got annotations %v and labels %v, want 5 annotations and the labels of runtime and settings", h.Annotations, h.Labels)
+		t.Errorf("annotations %v, labels %v, want 5 annotations, and the labels of the runtime and of KServe", h.Annotations, h.Labels)
 	}
 }

@@ -78,7 +78,7 @@ func saturatingAdd(a, b int64) int64 {
 // claimVolume is a PersistentVolumeClaim and the name of its volume.
 type claimVolume struct{ claim, volume string }
 
-// claimVolumes names each volume like its claim, unless that is not a valid volume name or another volume has it.
+// claimVolumes returns the volumes of the claims. A volume has the name of its claim if that is valid for a volume and not in use.
 func (p *podBuilder) claimVolumes() []claimVolume {
 	usedNames := map[string]bool{modelmesh.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
 	for _, v := range p.Spec.Volumes {
@@ -122,7 +122,7 @@ type ClaimInputs struct {
 	FromSecret []string
 	// AllowAny allows claims that only models refer to.
 	AllowAny bool
-	// Models of the namespace, and Labels of the runtime.
+	// Models are the models of the namespace, Labels the labels of the runtime.
 	Models []modelmesh.Model
 	Labels []string
 	// Exists reports whether a claim exists.

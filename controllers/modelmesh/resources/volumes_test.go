@@ -15,25 +15,25 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// [modelmesh-24] [modelmesh-16] The volumes in their order.
+// [modelmesh-24] [modelmesh-16] Pods have these volumes in this order.
 func TestVolumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
 		want string
 	}{
-		"a puller":                 {inputs(runtimeSpec()), "models-dir storage-config tc-config etcd-config"},
-		"a volume":                 {inputs(runtimeSpec(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
-		"sockets":                  {inputs(runtimeSpec(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
-		"an adapter":               {inputs(runtimeSpec(withAdapter)), "models-dir storage-config tc-config etcd-config"},
-		"no puller and no adapter": {inputs(runtimeSpec(pullerless)), "models-dir tc-config etcd-config"},
-		"an adapter anyway":        {inputs(runtimeSpec(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
-		"claims":                   {inputs(runtimeSpec(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
-		"all volumes": {inputs(runtimeSpec(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
-			in.Proxy = withOAuthProxy()
+		"puller":                   {inputs(runtimeSpec()), "models-dir storage-config tc-config etcd-config"},
+		"volume of the runtime":    {inputs(runtimeSpec(withVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
+		"sockets":                  {inputs(runtimeSpec(withSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
+		"adapter":                  {inputs(runtimeSpec(withAdapter)), "models-dir storage-config tc-config etcd-config"},
+		"no puller and no adapter": {inputs(runtimeSpec(withoutPuller)), "models-dir tc-config etcd-config"},
+		"adapter, puller disabled": {inputs(runtimeSpec(withAdapter, withoutPuller)), "models-dir storage-config tc-config etcd-config"},
+		"claims":                   {inputs(runtimeSpec(), withClaims("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
+		"all volumes": {inputs(runtimeSpec(withSockets, withVolume("own")), withTLS, withClaims("a"), func(in *RuntimeInputs) {
+			in.Proxy = newOAuthProxy()
 		}), "own proxy-tls models-dir domain-socket storage-config a tc-config etcd-config tls-certs"},
 	} {
-		if got := strings.Join(volumeNames(podOf(t, c.in)), " "); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		if got := strings.Join(volumeNames(buildPod(t, c.in)), " "); got != c.want {
+			t.Errorf("%s: volumes %s, want %s", name, got, c.want)
 		}
 	}
 }
@@ -44,22 +44,22 @@ func TestModelsSizeLimit(t *testing.T) {
 		"0": {""}, "1536Mi": {"1Gi"}, "3Gi": {"1Gi", "1Gi"}, "1500": {"1k"}, "1": {"1"}, "4": {"3"}, "768Mi": {"", "512Mi"},
 		"9223372036854775807": {"8Ei", "8Ei"},
 	} {
-		spec := runtimeSpec(pullerless, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
+		spec := runtimeSpec(withoutPuller, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
 		for i, limit := range limits {
 			withExtraContainer(fmt.Sprintf("s%d", i))(spec)
 			if limit != "" {
 				spec.Containers[i].Resources.Limits = memory(limit)
 			}
 		}
-		for _, v := range podOf(t, inputs(spec)).Volumes {
+		for _, v := range buildPod(t, inputs(spec)).Volumes {
 			if v.Name == modelmesh.ModelsVolume && v.EmptyDir.SizeLimit.String() != want {
-				t.Errorf("%v gave %s, want %s", limits, v.EmptyDir.SizeLimit, want)
+				t.Errorf("memory limits %v: size limit %s, want %s", limits, v.EmptyDir.SizeLimit, want)
 			}
 		}
 	}
 }
 
-// Each container has its own list of mounts, so that no model server sees the storage credentials. [M3]
+// Model servers do not mount the storage credentials, for any number of claims. [M3]
 func TestClaimMountsPerContainer(t *testing.T) {
 	for n := range 12 {
 		var claims []string
@@ -67,16 +67,16 @@ func TestClaimMountsPerContainer(t *testing.T) {
 			claims = append(claims, fmt.Sprintf("claim-%02d", i))
 		}
 		for form, change := range forms {
-			pod := podOf(t, inputs(runtimeSpec(withAdapter, onDataSocket, ownVolume("own"), ownMount("own", "/own"), withExtraContainer("second")), change, claiming(claims...)))
+			pod := buildPod(t, inputs(runtimeSpec(withAdapter, withDataSocket, withVolume("own"), withMount("own", "/own"), withExtraContainer("second")), change, withClaims(claims...)))
 			want := []string{"models-dir /models"}
 			for _, claim := range claims {
 				want = append(want, claim+" /pvc_mounts/"+claim)
 			}
-			for name, more := range map[string][]string{
+			for name, otherMounts := range map[string][]string{
 				"triton": {"own /own", "domain-socket /tmp/own"}, "second": {"domain-socket /tmp/own"},
 				"triton-adapter": {"storage-config /storage-config", "domain-socket /tmp/own"},
 			} {
-				if diff := cmp.Diff(slices.Concat(want, more), mounts(container(t, pod, name))); diff != "" {
+				if diff := cmp.Diff(slices.Concat(want, otherMounts), mounts(getContainer(t, pod, name))); diff != "" {
 					t.Errorf("%d claims, form %s, %s (-want +got):\n%s", n, form, name, diff)
 				}
 			}
@@ -84,33 +84,33 @@ func TestClaimMountsPerContainer(t *testing.T) {
 	}
 }
 
-func onDataSocket(s *v1alpha1.ServingRuntimeSpec) {
+func withDataSocket(s *v1alpha1.ServingRuntimeSpec) {
 	s.GRPCDataEndpoint = new("unix:/tmp/own/data.sock")
 }
 
-// A claim with a name that no volume can have, or that another volume has, is mounted at the path of its name. [M39]
+// A claim whose name is not a valid volume name, or is used by another volume, is mounted at the path of its name. [M39]
 func TestClaimVolumeNames(t *testing.T) {
 	long := strings.Repeat("long-", 20) + "a"
 	claims := []string{"plain", "with.dots", "with-dots", "own", "tc-config", "tls-certs", long, long + "b"}
-	pod := podOf(t, inputs(runtimeSpec(ownVolume("own")), claiming(claims...)))
-	found := map[string]string{}
+	pod := buildPod(t, inputs(runtimeSpec(withVolume("own")), withClaims(claims...)))
+	volumeOfClaim := map[string]string{}
 	for _, v := range pod.Volumes {
 		if problems := validation.IsDNS1123Label(v.Name); len(problems) > 0 {
 			t.Errorf("volume %s: %q", v.Name, problems)
 		}
 		if c := v.PersistentVolumeClaim; c != nil {
 			if !c.ReadOnly {
-				t.Errorf("%s can be written", c.ClaimName)
+				t.Errorf("claim %s is not read-only", c.ClaimName)
 			}
-			found[c.ClaimName] = v.Name
+			volumeOfClaim[c.ClaimName] = v.Name
 		}
 	}
-	if found["plain"] != "plain" || found["with-dots"] != "with-dots" {
-		t.Errorf("fitting names were changed: %v", found)
+	if volumeOfClaim["plain"] != "plain" || volumeOfClaim["with-dots"] != "with-dots" {
+		t.Errorf("volumes by claim %v, want valid names unchanged", volumeOfClaim)
 	}
 	for _, claim := range claims {
-		if !slices.Contains(mounts(container(t, pod, "puller")), found[claim]+" /pvc_mounts/"+claim) {
-			t.Errorf("%s is not mounted: %v", claim, mounts(container(t, pod, "puller")))
+		if !slices.Contains(mounts(getContainer(t, pod, "puller")), volumeOfClaim[claim]+" /pvc_mounts/"+claim) {
+			t.Errorf("claim %s is not mounted: %v", claim, mounts(getContainer(t, pod, "puller")))
 		}
 	}
 }
@@ -120,8 +120,8 @@ func TestClaimVolumeNamesAreUnique(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z]([a-z0-9.-]{0,8}[a-z0-9])?`), rapid.SampledFrom([]string{"models-dir", "etcd-config", "a.b", "a-b"}))
 	rapid.Check(t, func(t *rapid.T) {
 		p := podBuilder{RuntimeInputs: RuntimeInputs{Spec: &v1alpha1.ServingRuntimeSpec{}, Claims: rapid.SliceOfN(name, 0, 8).Draw(t, "claims")}}
-		for _, own := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "volumes") {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: own})
+		for _, volume := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "volumes") {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volume})
 		}
 		volumes := map[string]bool{"models-dir": true, "etcd-config": true}
 		for _, v := range p.Spec.Volumes {
@@ -130,13 +130,13 @@ func TestClaimVolumeNamesAreUnique(t *testing.T) {
 		claims := map[string]bool{}
 		for _, c := range p.claimVolumes() {
 			if volumes[c.volume] || claims[c.claim] {
-				t.Fatalf("%+v stands there twice or takes a name", c)
+				t.Fatalf("claim volume %+v is not unique", c)
 			}
 			volumes[c.volume], claims[c.claim] = true, true
 		}
 		for _, claim := range p.Claims {
 			if !claims[claim] {
-				t.Fatalf("%s is missing", claim)
+				t.Fatalf("claim %s has no volume", claim)
 			}
 		}
 	})
@@ -145,12 +145,12 @@ func TestClaimVolumeNamesAreUnique(t *testing.T) {
 // Pods start without storage credentials. [M39]
 func TestStorageSecretIsOptional(t *testing.T) {
 	for form, change := range forms {
-		for _, v := range podOf(t, inputs(runtimeSpec(), change)).Volumes {
+		for _, v := range buildPod(t, inputs(runtimeSpec(), change)).Volumes {
 			if v.Name != volumeStorage {
 				continue
 			}
 			if got := v.Secret.Optional != nil && *v.Secret.Optional; got != (form == "current") || v.Secret.SecretName != "storage-config" {
-				t.Errorf("%s: unexpected Secret: %+v", form, v.Secret)
+				t.Errorf("form %s: volume %+v, want it optional in the current form only", form, v.Secret)
 			}
 		}
 	}

@@ -12,57 +12,57 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// etcdSecretWithRoot returns the etcd Secret of the operator's namespace with the user root.
-func etcdSecretWithRoot() *corev1.Secret {
-	s := etcdSecret("own")
+// newEtcdSecretWithRoot returns the etcd Secret of the operator's namespace for the user root.
+func newEtcdSecretWithRoot() *corev1.Secret {
+	s := newEtcdSecret("own")
 	s.Data = map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd.own:2379","root_prefix":"models","userid":"root","password":"secret"}`)}
 	return s
 }
 
-// Pods get the user of their namespace, which is verified every minute, because an etcd without a volume loses it.
+// Pods use the etcd user of their namespace. It is verified every minute, because an etcd without a volume loses it.
 func TestEtcdUserPerNamespace(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
-	w.settings.EtcdUserPerNamespace = true
-	w.reconcileUntilStable("ns")
-	if got := string(w.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"userid":"modelmesh-ns"`) || strings.Contains(got, "secret") {
-		t.Errorf("the pods have %s", got)
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.must(env.api.Update(t.Context(), newEtcdSecretWithRoot()))
+	env.settings.EtcdUserPerNamespace = true
+	env.reconcileUntilStable("ns")
+	if got := string(env.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"userid":"modelmesh-ns"`) || strings.Contains(got, "secret") {
+		t.Errorf("etcd connection %s, want the user of the namespace", got)
 	}
-	if len(w.mesh.granted) != 1 || w.mesh.granted[0].Prefix != "models/mm_ns/ns" {
-		t.Errorf("granted %+v", w.mesh.granted)
+	if len(env.mesh.granted) != 1 || env.mesh.granted[0].Prefix != "models/mm_ns/ns" {
+		t.Errorf("granted %+v, want one account", env.mesh.granted)
 	}
-	w.clock.Step(time.Minute)
-	w.mesh.failGrant = errors.New("etcd is away")
-	w.reconcileOnce("ns")
-	if len(w.mesh.granted) != 2 {
-		t.Errorf("granted %+v", w.mesh.granted)
+	env.clock.Step(time.Minute)
+	env.mesh.grantErr = errors.New("etcd is down")
+	env.reconcileOnce("ns")
+	if len(env.mesh.granted) != 2 {
+		t.Errorf("granted %+v, want it verified again", env.mesh.granted)
 	}
 }
 
-// Without the user neither its Secret nor a Deployment is created, because pods could not start.
+// If the etcd user cannot be created, neither its Secret nor a Deployment is applied: the pods could not start.
 func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
-	w.settings.EtcdUserPerNamespace, w.mesh.failGrant = true, errors.New("etcd is away")
-	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the user of namespace ns: etcd is away") {
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.must(env.api.Update(t.Context(), newEtcdSecretWithRoot()))
+	env.settings.EtcdUserPerNamespace, env.mesh.grantErr = true, errors.New("etcd is down")
+	if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the user of namespace ns: etcd is down") {
 		t.Errorf("error %v", err)
 	}
-	for _, write := range w.writes {
+	for _, write := range env.writes {
 		if strings.Contains(write, "Secret") || strings.Contains(write, "Deployment") {
 			t.Error(write)
 		}
 	}
 }
 
-// A connection without root user is reported and not copied.
-func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.settings.EtcdUserPerNamespace = true
-	w.reconcileUntilStable("ns")
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "userid or password is empty: set those of the user root") {
+// A connection without the user root is reported and not copied.
+func TestEtcdUserPerNamespaceRequiresRootUser(t *testing.T) {
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.settings.EtcdUserPerNamespace = true
+	env.reconcileUntilStable("ns")
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "userid or password is empty: set those of the user root") {
 		t.Errorf("events %s", emitted)
 	}
-	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {
+	if err := env.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {
 		t.Error("the etcd Secret was copied into the namespace")
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// newPodCache holds the pods of runtimes, without the fields that are not needed to diagnose them.
+// newPodCache returns a cache of the runtime pods, without the fields that the diagnosis does not need.
 func newPodCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
 	return namespaces.NewCache(mgr, pkgmodelmesh.LabelService, func(o any) (any, error) {
 		if pod, ok := o.(*corev1.Pod); ok {

@@ -30,64 +30,64 @@ func legacyMeta(namespace, name, ownerKind string, labels ...string) metav1.Obje
 	return m
 }
 
-// [M11] [M18] [M20] Unused legacy objects are deleted, other objects are kept.
+// [M11] [M18] [M20] Legacy objects that are not desired are deleted. All other objects are kept.
 func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
-	const svc = resources.LabelService
+	const serviceLabel = resources.LabelService
 	hpa := func(namespace, name, owner string) client.Object {
 		m := legacyMeta(namespace, name, owner, resources.LabelInferenceService, "r")
 		delete(m.Labels, resources.LabelManagedBy)
 		return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: m}
 	}
-	scaled := localRuntime("scaled", "onnx")
-	scaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-	w := newTestEnv(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), meshtest.Namespace("no", "false"),
-		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", svc, "modelmesh-serving")},
-		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-off", "ServingRuntime", svc, "modelmesh-serving")},
-		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "older-r", "ClusterServingRuntime", svc, "older")},
+	autoscaled := newServingRuntime("autoscaled", "onnx")
+	autoscaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), autoscaled, newServingRuntime("disabled", "onnx", disabled), meshtest.Namespace("disabled", "false"),
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", serviceLabel, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-disabled", "ServingRuntime", serviceLabel, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "previous-r", "ClusterServingRuntime", serviceLabel, "previous")},
 		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-controller", "")},
-		&appsv1.Deployment{ObjectMeta: legacyMeta("no", "modelmesh-serving-r", "ClusterServingRuntime", svc, "modelmesh-serving")},
-		&corev1.Service{ObjectMeta: legacyMeta("ns", "modelmesh-serving", "Namespace", svc, "modelmesh-serving")},
-		&corev1.Service{ObjectMeta: legacyMeta("ns", "older", "Namespace", svc, "older")},
-		&corev1.Service{ObjectMeta: legacyMeta("no", "theirs", "", svc, "theirs")},
-		&corev1.ConfigMap{ObjectMeta: legacyMeta("no", "tc-config", "")}, &corev1.ConfigMap{ObjectMeta: legacyMeta("ns", "tc-config", "")},
-		&corev1.ConfigMap{ObjectMeta: legacyMeta("no", "model-serving-config-defaults", "")},
-		&corev1.Secret{ObjectMeta: legacyMeta("no", "model-serving-etcd", "")}, &corev1.Secret{ObjectMeta: legacyMeta("no", "storage-config", "")},
-		hpa("ns", "modelmesh-serving-r", "ServingRuntime"), hpa("ns", "modelmesh-serving-scaled", "ServingRuntime"),
-		hpa("no", "theirs", "InferenceService"),
+		&appsv1.Deployment{ObjectMeta: legacyMeta("disabled", "modelmesh-serving-r", "ClusterServingRuntime", serviceLabel, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: legacyMeta("ns", "modelmesh-serving", "Namespace", serviceLabel, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: legacyMeta("ns", "previous", "Namespace", serviceLabel, "previous")},
+		&corev1.Service{ObjectMeta: legacyMeta("disabled", "foreign", "", serviceLabel, "foreign")},
+		&corev1.ConfigMap{ObjectMeta: legacyMeta("disabled", "tc-config", "")}, &corev1.ConfigMap{ObjectMeta: legacyMeta("ns", "tc-config", "")},
+		&corev1.ConfigMap{ObjectMeta: legacyMeta("disabled", "model-serving-config-defaults", "")},
+		&corev1.Secret{ObjectMeta: legacyMeta("disabled", "model-serving-etcd", "")}, &corev1.Secret{ObjectMeta: legacyMeta("disabled", "storage-config", "")},
+		hpa("ns", "modelmesh-serving-r", "ServingRuntime"), hpa("ns", "modelmesh-serving-autoscaled", "ServingRuntime"),
+		hpa("disabled", "foreign", "InferenceService"),
 	)
-	w.Config.EtcdSecretName = "model-serving-etcd"
-	l := &legacyCleaner{runtimeReconciler: w.runtimeReconciler, log: logr.Discard()}
-	if err := l.Start(t.Context()); err != nil {
+	env.Config.EtcdSecretName = "model-serving-etcd"
+	cleaner := &legacyCleaner{runtimeReconciler: env.runtimeReconciler, log: logr.Discard()}
+	if err := cleaner.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("removed", w.takeWrites(), []string{
-		"delete ConfigMap no/tc-config", "delete Deployment no/modelmesh-serving-r", "delete Deployment ns/modelmesh-serving-off",
-		"delete Deployment ns/older-r", "delete HorizontalPodAutoscaler ns/modelmesh-serving-r", "delete Secret no/model-serving-etcd",
-		"delete Service ns/older",
+	env.expect("writes", env.takeWrites(), []string{
+		"delete ConfigMap disabled/tc-config", "delete Deployment disabled/modelmesh-serving-r", "delete Deployment ns/modelmesh-serving-disabled",
+		"delete Deployment ns/previous-r", "delete HorizontalPodAutoscaler ns/modelmesh-serving-r", "delete Secret disabled/model-serving-etcd",
+		"delete Service ns/previous",
 	})
 }
 
-// Errors are retried until the cleanup succeeds or the operator stops.
+// Failed deletions are retried until all of them succeed or the operator stops.
 func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestEnv(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
-		w.fail = func(verb, _, _ string) error {
+		env := newTestEnv(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		env.failRequest = func(verb, _, _ string) error {
 			if verb == "delete" {
-				return errors.New("not now")
+				return errors.New("delete failed")
 			}
 			return nil
 		}
 		done := make(chan error, 1)
 		go func() {
-			done <- (&legacyCleaner{runtimeReconciler: w.runtimeReconciler, log: logr.Discard()}).Start(t.Context())
+			done <- (&legacyCleaner{runtimeReconciler: env.runtimeReconciler, log: logr.Discard()}).Start(t.Context())
 		}()
 		synctest.Wait()
-		if !w.clock.HasWaiters() {
+		if !env.clock.HasWaiters() {
 			t.Fatal("the cleaner does not wait before its next attempt")
 		}
-		w.fail = nil
-		w.clock.Step(legacyCleanupRetry)
-		if err := <-done; err != nil || !strings.Contains(strings.Join(w.takeWrites(), " "), "delete Deployment ns/modelmesh-serving-r") {
+		env.failRequest = nil
+		env.clock.Step(legacyCleanupRetry)
+		if err := <-done; err != nil || !strings.Contains(strings.Join(env.takeWrites(), " "), "delete Deployment ns/modelmesh-serving-r") {
 			t.Errorf("unexpected error: %v", err)
 		}
 	})

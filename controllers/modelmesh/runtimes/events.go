@@ -16,7 +16,7 @@ import (
 )
 
 // Actions of Events on runtimes. Kubernetes aggregates Events of the same object, reason and action within minutes and keeps the first
-// message, so that independent problems need different actions.
+// message, so independent problems need different actions.
 const (
 	actionValidate          = "Validate"
 	actionApply             = "Apply"
@@ -61,7 +61,7 @@ func (r *reporter) warn(object client.Object, action, reason, message string) (c
 	return r.event(corev1.EventTypeWarning, object, action, reason, message)
 }
 
-// event is warn for Events of the given type.
+// event is like warn, but records an Event of the given type.
 func (r *reporter) event(eventType string, object client.Object, action, reason, message string) (changed bool) {
 	changed = r.lastMessages.Replace(eventKey{object.GetUID(), action}, message)
 	if changed && message != "" {
@@ -104,7 +104,7 @@ func (r *reporter) forgetDeleted(existing map[types.UID]bool) {
 	maps.DeleteFunc(r.lastMessages, func(key eventKey, _ string) bool { return !existing[key.uid] })
 }
 
-// eventScope returns the related object and the message prefix by which Events on a cluster-scoped object differ between namespaces.
+// eventScope returns the related object and the message prefix that distinguish the Events of namespaces on a cluster-scoped object.
 func eventScope(object client.Object, namespace string) (related runtime.Object, prefix string) {
 	if object.GetNamespace() != "" {
 		return nil, ""

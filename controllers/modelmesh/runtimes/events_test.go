@@ -12,54 +12,54 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// recordedEvents returns the Events that were recorded so far.
+// recordedEvents returns the Events since the last call.
 func recordedEvents(r *events.FakeRecorder) []string {
-	var out []string
+	var emitted []string
 	for {
 		select {
 		case e := <-r.Events:
-			out = append(out, e)
+			emitted = append(emitted, e)
 		default:
-			return out
+			return emitted
 		}
 	}
 }
 
-// [M28] Each message is recorded once per namespace, and again when it changes. The end of a problem is recorded too.
+// [M28] Each message is recorded once per namespace, and again when it changes. A resolved problem is recorded too.
 func TestReporterRecordsMessageOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
 	a, b := &reporter{recorder, "a", map[eventKey]string{}}, &reporter{recorder, "b", map[eventKey]string{}}
-	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
-	local.UID, local.Namespace, local.Name = "1", "a", "local"
-	global.UID, global.Name = "2", "global"
+	namespaced, clusterScoped := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
+	namespaced.UID, namespaced.Namespace, namespaced.Name = "1", "a", "local"
+	clusterScoped.UID, clusterScoped.Name = "2", "global"
 	for _, step := range []struct {
-		name string
-		do   func()
-		want []string
+		name   string
+		report func()
+		want   []string
 	}{
-		{"nothing is wrong", func() { a.reportInvalid(local, nil) }, nil},
-		{"trouble", func() { a.reportInvalid(local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
-		{"the same", func() { a.reportInvalid(local, errors.New("bad")) }, nil},
-		{"another", func() { a.reportInvalid(local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
-		{"over", func() { a.reportInvalid(local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
-		{"still over", func() { a.reportInvalid(local, nil) }, nil},
-		{"in two namespaces", func() {
-			a.reportInvalid(global, errors.New("bad"))
-			b.reportInvalid(global, errors.New("bad"))
+		{"no problem", func() { a.reportInvalid(namespaced, nil) }, nil},
+		{"problem", func() { a.reportInvalid(namespaced, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
+		{"same problem", func() { a.reportInvalid(namespaced, errors.New("bad")) }, nil},
+		{"another problem", func() { a.reportInvalid(namespaced, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
+		{"problem resolved", func() { a.reportInvalid(namespaced, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
+		{"still no problem", func() { a.reportInvalid(namespaced, nil) }, nil},
+		{"ClusterServingRuntime in two namespaces", func() {
+			a.reportInvalid(clusterScoped, errors.New("bad"))
+			b.reportInvalid(clusterScoped, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad", "Warning InvalidRuntime in namespace b: bad"}},
-		{"two subjects", func() {
-			a.warn(local, "one", ReasonNotice, "x")
-			a.warn(local, "two", ReasonNotice, "x")
+		{"two actions", func() {
+			a.warn(namespaced, "one", ReasonNotice, "x")
+			a.warn(namespaced, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
-		{"more than the API server takes", func() { a.warn(local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
+		{"message too long", func() { a.warn(namespaced, "long", ReasonNotice, strings.Repeat("x", 2000)) },
 			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxEventNoteBytes-3) + "..."}},
-		{"forgotten", func() {
+		{"after forgetDeleted", func() {
 			a.forgetDeleted(nil)
-			a.reportInvalid(global, errors.New("bad"))
-			b.reportInvalid(global, errors.New("bad"))
+			a.reportInvalid(clusterScoped, errors.New("bad"))
+			b.reportInvalid(clusterScoped, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad"}},
 	} {
-		step.do()
+		step.report()
 		if got := recordedEvents(recorder); !slices.Equal(got, step.want) {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}

@@ -17,96 +17,96 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// newTestEnvWithGuards enables kube-rbac-proxy in ns, which needs all guards.
+// newTestEnvWithGuards returns an environment with kube-rbac-proxy enabled, which requires all guards.
 func newTestEnvWithGuards(t *testing.T, objects ...client.Object) *testEnv {
-	w := newTestEnv(t, append(objects, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))...)
-	guardREST(&w.settings)
-	return w
+	env := newTestEnv(t, append(objects, newServingRuntime("r", "onnx"), newClusterServingRuntime("shared", "onnx"), newPredictor("m", "onnx"))...)
+	enableAuthProxy(&env.settings)
+	return env
 }
 
 // [M34] No Deployment is created or changed before all guards of the namespace were applied. If one cannot be applied, for example
 // because of a quota or a foreign object, an Event on each runtime names it.
 func TestNoDeploymentWithoutGuards(t *testing.T) {
-	const foreign, passing = "exists and was not created by this operator", "the API server is away"
+	const foreign, temporary = "exists and was not created by this operator", "the API server is down"
 	for _, guard := range []client.Object{
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-rules"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}},
 	} {
 		kind := kindOf(guard)
-		for why, refusal := range map[string]error{
-			foreign: nil, "exceeded quota": apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")), passing: errors.New(passing),
+		for reason, applyErr := range map[string]error{
+			foreign: nil, "exceeded quota": apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")), temporary: errors.New(temporary),
 		} {
-			w := newTestEnvWithGuards(t)
-			if refusal == nil {
-				w.create(guard.DeepCopyObject().(client.Object))
+			env := newTestEnvWithGuards(t)
+			if applyErr == nil {
+				env.create(guard.DeepCopyObject().(client.Object))
 			}
-			w.fail = func(verb, _, name string) error {
+			env.failRequest = func(verb, _, name string) error {
 				if verb == "apply" && name == "ns/"+guard.GetName() {
-					return refusal
+					return applyErr
 				}
 				return nil
 			}
-			result, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns"))
-			if again := result.RequeueAfter > 0; again != (why == foreign) || again == (err != nil) {
-				t.Errorf("%s %s: again after %s, error %v", guard.GetName(), why, result.RequeueAfter, err)
+			result, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns"))
+			if requeued := result.RequeueAfter > 0; requeued != (reason == foreign) || requeued == (err != nil) {
+				t.Errorf("%s %s: requeue after %s, error %v", guard.GetName(), reason, result.RequeueAfter, err)
 			}
-			if w.hasDeployment("r") || w.hasDeployment("shared") {
-				t.Errorf("%s %s: pods run without it", guard.GetName(), why)
+			if env.hasDeployment("r") || env.hasDeployment("shared") {
+				t.Errorf("%s %s: a Deployment was created without the guard", guard.GetName(), reason)
 			}
-			emitted := strings.Join(recordedEvents(w.events), "\n")
+			emitted := strings.Join(recordedEvents(env.events), "\n")
 			for _, name := range []string{"r", "shared"} {
 				reported := strings.Contains(emitted, kind+" ns/"+guard.GetName()) && strings.Contains(emitted, "until then not written: Deployment ns/modelmesh-serving-"+name)
-				if reported == (why == passing) {
-					t.Errorf("%s %s: events %q", guard.GetName(), why, emitted)
+				if reported == (reason == temporary) {
+					t.Errorf("%s %s: events %q", guard.GetName(), reason, emitted)
 				}
 			}
-			w.fail = nil
-			w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), guard.DeepCopyObject().(client.Object))))
-			w.takeWrites()
-			w.reconcileOnce("ns")
-			if first := slices.IndexFunc(w.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); first < slices.Index(w.writes, "apply "+kind+" ns/"+guard.GetName()) {
-				t.Errorf("%s %s: afterwards %q", guard.GetName(), why, w.writes)
+			env.failRequest = nil
+			env.must(client.IgnoreNotFound(env.api.Delete(t.Context(), guard.DeepCopyObject().(client.Object))))
+			env.takeWrites()
+			env.reconcileOnce("ns")
+			if first := slices.IndexFunc(env.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); first < slices.Index(env.writes, "apply "+kind+" ns/"+guard.GetName()) {
+				t.Errorf("%s %s: writes %q, want the guard before the Deployments", guard.GetName(), reason, env.writes)
 			}
-			w.takeWrites()
-			w.expect("two runtimes share what guards them", w.reconcileUntilStable("ns"), nil)
+			env.takeWrites()
+			env.expect("writes in steady state", env.reconcileUntilStable("ns"), nil)
 		}
 	}
 }
 
-// An existing Deployment is not changed while the NetworkPolicy is missing, which may have to protect the change.
+// An existing Deployment is not changed if the NetworkPolicy is missing.
 func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
-	w := newTestEnvWithGuards(t)
-	w.reconcileUntilStable("ns")
+	env := newTestEnvWithGuards(t)
+	env.reconcileUntilStable("ns")
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}}
-	w.must(w.api.Delete(t.Context(), policy.DeepCopy()))
-	w.create(policy.DeepCopy())
-	w.settings.PodsPerRuntime = 5
-	w.expect("with a foreign policy", w.reconcileUntilStable("ns"), nil)
-	if w.replicasOf("r") != 2 || len(recordedEvents(w.events)) != 2 {
-		t.Errorf("%d replicas", w.replicasOf("r"))
+	env.must(env.api.Delete(t.Context(), policy.DeepCopy()))
+	env.create(policy.DeepCopy())
+	env.settings.PodsPerRuntime = 5
+	env.expect("writes with a foreign NetworkPolicy", env.reconcileUntilStable("ns"), nil)
+	if env.replicasOf("r") != 2 || len(recordedEvents(env.events)) != 2 {
+		t.Errorf("%d replicas, want 2, and an Event for each runtime", env.replicasOf("r"))
 	}
-	w.must(w.api.Delete(t.Context(), policy))
-	w.reconcileOnce("ns")
-	w.expect("when it is gone", w.writes, []string{
+	env.must(env.api.Delete(t.Context(), policy))
+	env.reconcileOnce("ns")
+	env.expect("writes after its deletion", env.writes, []string{
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
 }
 
 // A NetworkPolicy whose labels a user removed is not cached but still managed; it does not block the runtimes.
 func TestGuardWithoutManagedLabels(t *testing.T) {
-	w := newTestEnvWithGuards(t)
-	w.reconcileUntilStable("ns")
+	env := newTestEnvWithGuards(t)
+	env.reconcileUntilStable("ns")
 	policy := &networkingv1.NetworkPolicy{}
-	w.get(policy, "ns", "modelmesh-runtimes")
+	env.get(policy, "ns", "modelmesh-runtimes")
 	policy.Labels = nil
-	w.must(w.api.Update(t.Context(), policy, client.FieldOwner("kubectl")))
-	w.settings.PodsPerRuntime = 1
-	w.reconcileOnce("ns")
-	w.expect("written", w.writes, []string{
+	env.must(env.api.Update(t.Context(), policy, client.FieldOwner("kubectl")))
+	env.settings.PodsPerRuntime = 1
+	env.reconcileOnce("ns")
+	env.expect("writes", env.writes, []string{
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
-	if emitted := recordedEvents(w.events); len(emitted) > 0 {
+	if emitted := recordedEvents(env.events); len(emitted) > 0 {
 		t.Errorf("events %q", emitted)
 	}
 }
@@ -114,31 +114,31 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 // Guards are deleted after the last Deployment: when the last runtime is deleted, the label is removed, or a setting disables them.
 func TestGuardsAreDeletedLast(t *testing.T) {
 	deletions := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
-	for name, c := range map[string]func(*testEnv){
-		"runtimes": func(w *testEnv) {
-			w.must(w.api.Delete(t.Context(), localRuntime("r", "onnx")))
-			w.must(w.api.Delete(t.Context(), clusterRuntime("shared", "onnx")))
+	for name, change := range map[string]func(*testEnv){
+		"runtimes": func(env *testEnv) {
+			env.must(env.api.Delete(t.Context(), newServingRuntime("r", "onnx")))
+			env.must(env.api.Delete(t.Context(), newClusterServingRuntime("shared", "onnx")))
 		},
-		"label": func(w *testEnv) {
+		"label": func(env *testEnv) {
 			namespace := &corev1.Namespace{}
-			w.get(namespace, "", "ns")
+			env.get(namespace, "", "ns")
 			namespace.Labels[modelmesh.LabelEnabled] = "false"
-			w.must(w.api.Update(t.Context(), namespace))
+			env.must(env.api.Update(t.Context(), namespace))
 		},
 	} {
-		w := newTestEnvWithGuards(t)
-		w.reconcileUntilStable("ns")
-		c(w)
-		w.reconcileOnce("ns")
-		if writes := w.takeWrites(); w.hasDeployment("r") || w.hasDeployment("shared") || slices.Contains(writes, deletions[1]) {
-			t.Errorf("%s: first %q", name, writes)
+		env := newTestEnvWithGuards(t)
+		env.reconcileUntilStable("ns")
+		change(env)
+		env.reconcileOnce("ns")
+		if writes := env.takeWrites(); env.hasDeployment("r") || env.hasDeployment("shared") || slices.Contains(writes, deletions[1]) {
+			t.Errorf("%s: first writes %q, want only the Deployments deleted", name, writes)
 		}
-		w.expect(name+": then", w.reconcileUntilStable("ns"), deletions)
+		env.expect(name+": next writes", env.reconcileUntilStable("ns"), deletions)
 	}
-	w := newTestEnvWithGuards(t)
-	w.reconcileUntilStable("ns")
-	w.settings.NetworkPolicy = false
-	w.expect("disabled", w.reconcileUntilStable("ns"), deletions[1:])
+	env := newTestEnvWithGuards(t)
+	env.reconcileUntilStable("ns")
+	env.settings.NetworkPolicy = false
+	env.expect("NetworkPolicy disabled", env.reconcileUntilStable("ns"), deletions[1:])
 }
 
-func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
+func enableAuthProxy(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }

@@ -21,8 +21,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-// AnnotationLegacyTemplate on an adopted Deployment holds the hash of the pod template as the legacy controller would build it. While
-// that template is unchanged, the pods keep their legacy form, so that the adoption restarts none. They get the current form when the
+// AnnotationLegacyTemplate on an adopted Deployment holds the hash of the pod template as the legacy controller would build it. As long
+// as that template is unchanged, the pods keep their legacy form, and the adoption restarts none. They get the current form when the
 // template changes, when a user removes the annotation, or if they have an OAuth proxy of the legacy controller.
 const AnnotationLegacyTemplate = "modelmesh.opendatahub.io/original-template"
 
@@ -33,7 +33,7 @@ func isLegacy(live metav1.Object) bool {
 
 func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live) }
 
-// templateContains reports whether the live pod template has all fields of the desired one, so that applying it restarts no pod. Additional
+// templateContains reports whether the live pod template has all fields of the desired one: applying it restarts no pod. Additional
 // fields, such as defaults, are ignored.
 func templateContains(desired any, live *corev1.PodTemplateSpec) (bool, error) {
 	desiredJSON, desiredErr := json.Marshal(desired)

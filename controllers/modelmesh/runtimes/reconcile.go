@@ -79,7 +79,7 @@ type storageContent struct {
 	keys    sets.Set[string]
 }
 
-// newReconciler returns the reconciler with the caches of Secrets, which read with its clients.
+// newReconciler adds the Secret caches to a reconciler.
 func newReconciler(r *runtimeReconciler) *runtimeReconciler {
 	r.etcd = reference.NewSecretCache(r.Cached, r.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
 	r.namespaceEtcd = reference.NewSecretCache(r.Cached, r.live, foreignSecretData)
@@ -132,8 +132,8 @@ func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return toResult(requeueAfter, err)
 }
 
-// isUnused reports whether the namespace is that of the operator and has no runtime and no model. That namespace is enabled without a label,
-// but clusters without ModelMesh must not get a Service there.
+// isUnused reports whether the namespace is the operator's and has neither runtimes nor models. It is enabled without a label, but must not
+// get a Service in a cluster without ModelMesh.
 func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
 	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
 }
@@ -210,8 +210,8 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 // (a quota, a missing permission) are both reported and retried.
 func userMessage(err error) string {
 	if apply.AllErrorsMatch(err, func(err error) bool {
-		status, is := any(err).(*apierrors.StatusError)
-		return needsUserAction(err) || is && apierrors.IsForbidden(status)
+		status, ok := any(err).(*apierrors.StatusError)
+		return needsUserAction(err) || ok && apierrors.IsForbidden(status)
 	}) {
 		return err.Error()
 	}

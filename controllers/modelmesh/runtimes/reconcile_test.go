@@ -26,231 +26,231 @@ import (
 )
 
 func TestReconcileCreatesNamespaceObjects(t *testing.T) {
-	w := newTestEnv(t, clusterRuntime("shared", "sklearn"), localRuntime("local", "onnx"), predictorOf("m", "onnx"))
-	w.expect("writes", w.reconcileUntilStable("ns"), []string{
+	env := newTestEnv(t, newClusterServingRuntime("shared", "sklearn"), newServingRuntime("local", "onnx"), newPredictor("m", "onnx"))
+	env.expect("writes", env.reconcileUntilStable("ns"), []string{
 		"apply ConfigMap ns/tc-config", "apply Deployment ns/modelmesh-serving-local", "apply Deployment ns/modelmesh-serving-shared",
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Secret ns/model-serving-etcd", "apply Service ns/modelmesh-serving", "apply ServiceMonitor ns/modelmesh-metrics-monitor",
 	})
 	for runtime, want := range map[string]int32{"local": 2, "shared": 0} {
-		if got := w.replicasOf(runtime); got != want {
+		if got := env.replicasOf(runtime); got != want {
 			t.Errorf("%s has %d replicas, want %d", runtime, got, want)
 		}
 	}
 	for runtime, kind := range map[string]string{"local": "ServingRuntime", "shared": "ClusterServingRuntime"} {
-		owner := metav1.GetControllerOf(w.deploymentOf(runtime))
+		owner := metav1.GetControllerOf(env.deploymentOf(runtime))
 		if owner == nil || owner.Kind != kind || owner.Name != runtime {
-			t.Errorf("%s belongs to %v", runtime, owner)
+			t.Errorf("Deployment of %s: owner %v, want %s", runtime, owner, kind)
 		}
 	}
 	service := &corev1.Service{}
-	if !w.get(service, "ns", "modelmesh-serving") || metav1.GetControllerOf(service).Kind != "Namespace" {
-		t.Errorf("the Service belongs to %v", service.OwnerReferences)
+	if !env.get(service, "ns", "modelmesh-serving") || metav1.GetControllerOf(service).Kind != "Namespace" {
+		t.Errorf("Service: owners %v, want the Namespace", service.OwnerReferences)
 	}
 	for _, unowned := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
 		name := map[bool]string{true: "tc-config", false: "model-serving-etcd"}[kindOf(unowned) == "ConfigMap"]
-		if !w.get(unowned, "ns", name) || len(unowned.GetOwnerReferences()) > 0 {
-			t.Errorf("%s belongs to %v", name, unowned.GetOwnerReferences())
+		if !env.get(unowned, "ns", name) || len(unowned.GetOwnerReferences()) > 0 {
+			t.Errorf("%s: owners %v, want none", name, unowned.GetOwnerReferences())
 		}
 	}
-	if target := w.mesh.targets["ns"]; target.Service != "modelmesh-serving" || target.Port != 8033 || target.RESTPort != 8008 || target.TLS != nil {
+	if target := env.mesh.targets["ns"]; target.Service != "modelmesh-serving" || target.Port != 8033 || target.RESTPort != 8008 || target.TLS != nil {
 		t.Errorf("target %+v", target)
 	}
-	if w.mesh.services["ns"] != "modelmesh-serving" || string(w.mesh.data["etcd_connection"]) == "" {
-		t.Errorf("the etcd watcher got %v and %q", w.mesh.services, w.mesh.data)
+	if env.mesh.services["ns"] != "modelmesh-serving" || string(env.mesh.data["etcd_connection"]) == "" {
+		t.Errorf("the etcd watcher received services %v and data %q", env.mesh.services, env.mesh.data)
 	}
-	w.reads = nil
-	w.reconcileOnce("ns")
-	w.expect("live reads at rest", w.reads, nil)
-	if emitted := recordedEvents(w.events); len(emitted) > 0 {
+	env.reads = nil
+	env.reconcileOnce("ns")
+	env.expect("reads in steady state", env.reads, nil)
+	if emitted := recordedEvents(env.events); len(emitted) > 0 {
 		t.Errorf("events %q", emitted)
 	}
 }
 
-// [M12] [modelmesh-88] Single-model runtimes belong to KServe, regardless of their spec; a ServingRuntime hides a ClusterServingRuntime.
+// [M12] [modelmesh-88] Single-model runtimes are ignored, even if their spec is invalid. A ServingRuntime hides a ClusterServingRuntime.
 func TestSingleModelRuntimesAreIgnored(t *testing.T) {
-	odd := func(s *v1alpha1.ServingRuntimeSpec) {
+	reservedName := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
 	}
-	w := newTestEnv(t, localRuntime("single", "onnx", singleModel, odd), clusterRuntime("single-too", "onnx", singleModel, odd),
-		clusterRuntime("hidden", "onnx"), localRuntime("hidden", "onnx", disabled), predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
-	for _, name := range []string{"single", "single-too", "hidden"} {
-		if w.hasDeployment(name) {
+	env := newTestEnv(t, newServingRuntime("single", "onnx", singleModel, reservedName), newClusterServingRuntime("cluster-single", "onnx", singleModel, reservedName),
+		newClusterServingRuntime("hidden", "onnx"), newServingRuntime("hidden", "onnx", disabled), newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
+	for _, name := range []string{"single", "cluster-single", "hidden"} {
+		if env.hasDeployment(name) {
 			t.Errorf("%s has a Deployment", name)
 		}
 	}
-	if emitted := recordedEvents(w.events); len(emitted) > 0 {
+	if emitted := recordedEvents(env.events); len(emitted) > 0 {
 		t.Errorf("events %q", emitted)
 	}
 }
 
-// [M1] [M28] An invalid runtime is reported and not retried; its pods are kept, and other runtimes are reconciled.
+// [M1] [M28] An invalid runtime is reported and not retried. Its pods are kept, and other runtimes are reconciled.
 func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
-	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
-	w := newTestEnv(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
-	if again := w.reconcileOnce("ns"); again != 0 {
-		t.Errorf("unexpected requeue after %s", again)
+	invalid := newServingRuntime("invalid", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
+	env := newTestEnv(t, invalid, newServingRuntime("valid", "onnx"), newPredictor("m", "onnx"))
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != 0 {
+		t.Errorf("requeue after %s, want none", requeueAfter)
 	}
-	if w.hasDeployment("broken") || !w.hasDeployment("good") {
-		t.Error("want a Deployment of the runtime good only")
+	if env.hasDeployment("invalid") || !env.hasDeployment("valid") {
+		t.Error("want a Deployment only for the valid runtime")
 	}
-	emitted := recordedEvents(w.events)
+	emitted := recordedEvents(env.events)
 	if len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[0], "grpcEndpoint") {
 		t.Errorf("events %q", emitted)
 	}
-	broken.Spec.GRPCEndpoint = new("port:8085")
-	w.must(w.api.Update(t.Context(), broken))
-	w.reconcileUntilStable("ns")
-	if emitted := recordedEvents(w.events); !w.hasDeployment("broken") || !slices.Equal(emitted, []string{"Normal ValidRuntime the runtime is valid again"}) {
+	invalid.Spec.GRPCEndpoint = new("port:8085")
+	env.must(env.api.Update(t.Context(), invalid))
+	env.reconcileUntilStable("ns")
+	if emitted := recordedEvents(env.events); !env.hasDeployment("invalid") || !slices.Equal(emitted, []string{"Normal ValidRuntime the runtime is valid again"}) {
 		t.Errorf("events %q", emitted)
 	}
-	broken.Spec.Containers[0].Name = "mm"
-	w.must(w.api.Update(t.Context(), broken))
-	w.expect("a served runtime that becomes invalid", w.reconcileUntilStable("ns"), nil)
-	if !w.hasDeployment("broken") {
+	invalid.Spec.Containers[0].Name = "mm"
+	env.must(env.api.Update(t.Context(), invalid))
+	env.expect("writes after the runtime became invalid", env.reconcileUntilStable("ns"), nil)
+	if !env.hasDeployment("invalid") {
 		t.Error("the Deployment of the invalid runtime was deleted")
 	}
 }
 
-// The Deployment of a paused runtime is neither repaired, updated nor deleted. Other runtimes are reconciled.
+// The Deployment of a paused runtime is neither updated nor deleted. Other runtimes are reconciled.
 func TestPausedRuntimeIsNotReconciled(t *testing.T) {
-	r := localRuntime("r", "onnx")
-	w := newTestEnv(t, r, predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
-	image := w.deploymentOf("r").Spec.Template.Spec.Containers
-	recordedEvents(w.events)
+	r := newServingRuntime("r", "onnx")
+	env := newTestEnv(t, r, newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
+	containers := env.deploymentOf("r").Spec.Template.Spec.Containers
+	recordedEvents(env.events)
 	r.Annotations = map[string]string{names.PausedAnnotation: "true"}
 	r.Spec.Containers[0].Image = "quay.io/example/other"
-	w.must(w.api.Update(t.Context(), r))
-	w.create(localRuntime("good", "onnx"))
-	w.reconcileUntilStable("ns")
-	if !equality.Semantic.DeepEqual(w.deploymentOf("r").Spec.Template.Spec.Containers, image) || !w.hasDeployment("good") {
+	env.must(env.api.Update(t.Context(), r))
+	env.create(newServingRuntime("other", "onnx"))
+	env.reconcileUntilStable("ns")
+	if !equality.Semantic.DeepEqual(env.deploymentOf("r").Spec.Template.Spec.Containers, containers) || !env.hasDeployment("other") {
 		t.Error("want the Deployment of the paused runtime unchanged, and that of the other runtime created")
 	}
-	if emitted := recordedEvents(w.events); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Normal Paused annotation "+names.PausedAnnotation) {
+	if emitted := recordedEvents(env.events); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Normal Paused annotation "+names.PausedAnnotation) {
 		t.Errorf("events %q", emitted)
 	}
-	w.expect("writes while it is paused", w.reconcileUntilStable("ns"), nil)
+	env.expect("writes for a paused runtime", env.reconcileUntilStable("ns"), nil)
 	r.Spec.Disabled = new(true)
-	w.must(w.api.Update(t.Context(), r))
-	w.reconcileUntilStable("ns")
-	if !w.hasDeployment("r") {
+	env.must(env.api.Update(t.Context(), r))
+	env.reconcileUntilStable("ns")
+	if !env.hasDeployment("r") {
 		t.Error("the Deployment of the paused runtime was deleted")
 	}
 	r.Annotations = nil
-	w.must(w.api.Update(t.Context(), r))
-	w.reconcileUntilStable("ns")
-	if w.hasDeployment("r") {
+	env.must(env.api.Update(t.Context(), r))
+	env.reconcileUntilStable("ns")
+	if env.hasDeployment("r") {
 		t.Error("the Deployment was not deleted after the runtime was resumed")
 	}
 }
 
 // [M6] A field that cannot be decoded affects one runtime only.
 func TestMalformedRuntimeIsReported(t *testing.T) {
-	w := newTestEnv(t)
-	malformed := localRuntime("odd", "onnx")
-	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.replicas cannot be read"})
-	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
-		t.Errorf("got error %v, want that of the malformed field", text)
+	env := newTestEnv(t)
+	malformed := newServingRuntime("malformed", "onnx")
+	specErr := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.replicas cannot be read"})
+	if specErr == nil || specErr.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
+		t.Errorf("error %v, want that of the malformed field", specErr)
 	}
-	f := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, OperatorNamespace: "own"}}
-	problem, err := w.validate(t.Context(), f, modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.x cannot be read"})
+	state := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: env.settings, OperatorNamespace: "own"}}
+	problem, err := env.validate(t.Context(), state, modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
-		t.Errorf("unexpected problem %v, error %v", problem, err)
+		t.Errorf("validate returned problem %v, error %v, want a problem", problem, err)
 	}
 }
 
-// [modelmesh-19] With the annotation the ConfigMap must exist; without it no ConfigMap is read.
+// [modelmesh-19] A runtime with annotation productConfig gets a Deployment only if the ConfigMap exists.
 func TestProductConfigMapMustExist(t *testing.T) {
-	r := localRuntime("r", "onnx")
+	r := newServingRuntime("r", "onnx")
 	r.Annotations = map[string]string{"productConfig": "product"}
-	w := newTestEnv(t, r)
-	w.reconcileUntilStable("ns")
-	if emitted := recordedEvents(w.events); w.hasDeployment("r") || len(emitted) != 1 || !strings.Contains(emitted[0], "Unable to access ConfigMap 'product'") {
+	env := newTestEnv(t, r)
+	env.reconcileUntilStable("ns")
+	if emitted := recordedEvents(env.events); env.hasDeployment("r") || len(emitted) != 1 || !strings.Contains(emitted[0], "Unable to access ConfigMap 'product'") {
 		t.Errorf("events %q", emitted)
 	}
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
-	w.reconcileUntilStable("ns")
-	if !w.hasDeployment("r") {
+	env.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
+	env.reconcileUntilStable("ns")
+	if !env.hasDeployment("r") {
 		t.Error("the Deployment was not created")
 	}
 }
 
 // foreignObjects returns objects of other clients with the names of managed objects.
 func foreignObjects() []client.Object {
-	at := func(name string, labels map[string]string) metav1.ObjectMeta {
+	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}
 	}
 	return []client.Object{
-		&corev1.Service{ObjectMeta: at("theirs", map[string]string{"modelmesh-service": "theirs"})},
-		&corev1.ConfigMap{ObjectMeta: at("tc-config", nil)},
-		&corev1.Secret{ObjectMeta: at("model-serving-etcd", nil), Data: map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://theirs:2379"}`)}},
-		&appsv1.Deployment{ObjectMeta: at("modelmesh-serving-r", nil), Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}},
+		&corev1.Service{ObjectMeta: meta("foreign", map[string]string{"modelmesh-service": "foreign"})},
+		&corev1.ConfigMap{ObjectMeta: meta("tc-config", nil)},
+		&corev1.Secret{ObjectMeta: meta("model-serving-etcd", nil), Data: map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://foreign:2379"}`)}},
+		&appsv1.Deployment{ObjectMeta: meta("modelmesh-serving-r", nil), Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}},
 	}
 }
 
 // [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, regardless of their names and labels.
 func TestDeleteAllKeepsForeignObjects(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
 	namespace := &corev1.Namespace{}
-	w.get(namespace, "", "ns")
+	env.get(namespace, "", "ns")
 	namespace.Labels[modelmesh.LabelEnabled] = "false"
-	w.must(w.api.Update(t.Context(), namespace))
-	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs", Labels: map[string]string{"modelmesh-service": "x"}}}
-	w.create(foreign)
-	w.expect("removed", w.reconcileUntilStable("ns"), []string{
+	env.must(env.api.Update(t.Context(), namespace))
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "foreign", Labels: map[string]string{"modelmesh-service": "x"}}}
+	env.create(foreign)
+	env.expect("writes", env.reconcileUntilStable("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd", "delete Service ns/modelmesh-serving",
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
-	if !w.get(foreign, "ns", "theirs") {
-		t.Error("a foreign Service was deleted")
+	if !env.get(foreign, "ns", "foreign") {
+		t.Error("the foreign Service was deleted")
 	}
-	if len(w.mesh.targets)+len(w.mesh.services) > 0 {
-		t.Errorf("still connected: %v, %v", w.mesh.targets, w.mesh.services)
+	if len(env.mesh.targets)+len(env.mesh.services) > 0 {
+		t.Errorf("clients after the label was removed: %v, %v, want none", env.mesh.targets, env.mesh.services)
 	}
 
-	w = newTestEnv(t, append(foreignObjects(), localRuntime("r", "onnx"))...)
-	w.get(namespace, "", "ns")
+	env = newTestEnv(t, append(foreignObjects(), newServingRuntime("r", "onnx"))...)
+	env.get(namespace, "", "ns")
 	namespace.Labels[modelmesh.LabelEnabled] = "false"
-	w.must(w.api.Update(t.Context(), namespace))
-	w.expect("removed where nothing is ours", w.reconcileUntilStable("ns"), nil)
+	env.must(env.api.Update(t.Context(), namespace))
+	env.expect("writes with only foreign objects", env.reconcileUntilStable("ns"), nil)
 }
 
 // [M11] Foreign objects with the names of managed objects are not changed, and an Event on the runtime reports them.
 func TestForeignObjectsAreReported(t *testing.T) {
-	w := newTestEnv(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
-	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
+	env := newTestEnv(t, append(foreignObjects(), newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))...)
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != reconciler.RequeueBlocked {
+		t.Errorf("requeue after %s, want %s", requeueAfter, reconciler.RequeueBlocked)
 	}
-	for _, write := range w.takeWrites() {
-		if strings.Contains(write, "theirs") || strings.Contains(write, "Deployment") || strings.Contains(write, "ConfigMap") || strings.Contains(write, "Secret") {
+	for _, write := range env.takeWrites() {
+		if strings.Contains(write, "foreign") || strings.Contains(write, "Deployment") || strings.Contains(write, "ConfigMap") || strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
 	}
-	emitted := strings.Join(recordedEvents(w.events), "\n")
+	emitted := strings.Join(recordedEvents(env.events), "\n")
 	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // the Deployment is blocked by the ConfigMap
 		if !strings.Contains(emitted, "RuntimeRefused applying "+want+": "+want+" exists and was not created by this operator; delete it or recreate it under another name") {
-			t.Errorf("nothing about %s in %s", want, emitted)
+			t.Errorf("events %s, want one about %s", emitted, want)
 		}
-		w.reconcileOnce("ns")
-		if again := recordedEvents(w.events); len(again) > 0 {
-			t.Errorf("reported again: %v", again)
+		env.reconcileOnce("ns")
+		if repeated := recordedEvents(env.events); len(repeated) > 0 {
+			t.Errorf("events were repeated: %v", repeated)
 		}
-		w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
-		w.reconcileOnce("ns")
-		emitted = strings.Join(recordedEvents(w.events), "\n")
+		env.must(client.IgnoreNotFound(env.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
+		env.reconcileOnce("ns")
+		emitted = strings.Join(recordedEvents(env.events), "\n")
 	}
 }
 
 // [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
 func TestForeignServiceIsReported(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
-	w := newTestEnv(t, foreign, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
-	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
+	env := newTestEnv(t, foreign, newServingRuntime("r", "onnx"), newClusterServingRuntime("shared", "onnx"), newServingRuntime("disabled", "onnx", disabled))
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != reconciler.RequeueBlocked {
+		t.Errorf("requeue after %s, want %s", requeueAfter, reconciler.RequeueBlocked)
 	}
-	emitted := recordedEvents(w.events)
+	emitted := recordedEvents(env.events)
 	var reported int
 	for _, event := range emitted {
 		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not created by this operator") {
@@ -258,125 +258,125 @@ func TestForeignServiceIsReported(t *testing.T) {
 		}
 	}
 	if reported != 2 {
-		t.Errorf("%d of 2 runtimes have the event: %q", reported, emitted)
+		t.Errorf("%d runtimes have the Event, want 2: %q", reported, emitted)
 	}
-	w.must(w.api.Delete(t.Context(), foreign))
-	w.reconcileUntilStable("ns")
-	if !w.get(&corev1.Service{}, "ns", "modelmesh-serving") {
-		t.Error("the Service was not created after its name became free")
+	env.must(env.api.Delete(t.Context(), foreign))
+	env.reconcileUntilStable("ns")
+	if !env.get(&corev1.Service{}, "ns", "modelmesh-serving") {
+		t.Error("the Service was not created after the foreign one was deleted")
 	}
-	if after := recordedEvents(w.events); len(after) > 0 {
-		t.Errorf("events %q", after)
+	if emitted := recordedEvents(env.events); len(emitted) > 0 {
+		t.Errorf("events %q, want none", emitted)
 	}
 }
 
-// [M19] Changes of a user to the Deployment of a ClusterServingRuntime are reverted.
+// [M19] Changes by a user to the Deployment of a ClusterServingRuntime are reverted.
 func TestDeploymentDriftIsReverted(t *testing.T) {
-	w := newTestEnv(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
-	w.must(w.api.Patch(t.Context(), w.deploymentOf("shared"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)), client.FieldOwner("kubectl")))
-	w.reconcileUntilStable("ns")
-	if got := w.replicasOf("shared"); got != 2 {
-		t.Errorf("%d replicas", got)
+	env := newTestEnv(t, newClusterServingRuntime("shared", "onnx"), newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
+	env.must(env.api.Patch(t.Context(), env.deploymentOf("shared"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)), client.FieldOwner("kubectl")))
+	env.reconcileUntilStable("ns")
+	if got := env.replicasOf("shared"); got != 2 {
+		t.Errorf("%d replicas, want 2", got)
 	}
 }
 
-// A ServingRuntime takes over the Deployment of a ClusterServingRuntime in one reconcile, also with an autoscaler.
+// A ServingRuntime replaces a ClusterServingRuntime as the owner of the Deployment in one reconcile, even with an autoscaler.
 func TestServingRuntimeReplacesClusterServingRuntime(t *testing.T) {
-	w := newTestEnv(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
-	r := localRuntime("r", "onnx")
+	env := newTestEnv(t, newClusterServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
+	r := newServingRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-	w.create(r)
-	w.reconcileOnce("ns")
-	if owner := metav1.GetControllerOf(w.deploymentOf("r")); owner == nil || owner.UID != r.UID {
-		t.Errorf("owner %v", owner)
+	env.create(r)
+	env.reconcileOnce("ns")
+	if owner := metav1.GetControllerOf(env.deploymentOf("r")); owner == nil || owner.UID != r.UID {
+		t.Errorf("owner %v, want the ServingRuntime", owner)
 	}
 }
 
-// [M20] After a rename of the Service the Deployments and the Service with the old name are deleted.
+// [M20] When serviceName changes, the Service and the Deployments with the old name are deleted.
 func TestServiceRename(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
-	w.settings.ServiceName = "other"
-	w.reconcileUntilStable("ns")
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
+	env.settings.ServiceName = "other"
+	env.reconcileUntilStable("ns")
 	for _, o := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}} {
-		old := map[string]string{"Service": "modelmesh-serving", "Deployment": "modelmesh-serving-r"}[kindOf(o)]
-		renamed := strings.Replace(old, "modelmesh-serving", "other", 1)
-		if w.get(o, "ns", old) || !w.get(o, "ns", renamed) {
-			t.Errorf("%s %s has not become %s", kindOf(o), old, renamed)
+		oldName := map[string]string{"Service": "modelmesh-serving", "Deployment": "modelmesh-serving-r"}[kindOf(o)]
+		newName := strings.Replace(oldName, "modelmesh-serving", "other", 1)
+		if env.get(o, "ns", oldName) || !env.get(o, "ns", newName) {
+			t.Errorf("%s: want %s deleted and %s created", kindOf(o), oldName, newName)
 		}
 	}
-	if w.mesh.services["ns"] != "other" || w.mesh.targets["ns"].Service != "other" {
-		t.Errorf("the etcd watcher has %v, the pool %v", w.mesh.services, w.mesh.targets)
+	if env.mesh.services["ns"] != "other" || env.mesh.targets["ns"].Service != "other" {
+		t.Errorf("the etcd watcher received %v, the pool %v, want the new name", env.mesh.services, env.mesh.targets)
 	}
 }
 
-// clusterIP is immutable, so the Service is recreated.
+// The Service is recreated when headlessService changes, because clusterIP is immutable.
 func TestHeadlessServiceIsRecreated(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.reconcileUntilStable("ns")
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.reconcileUntilStable("ns")
 	for range 2 {
-		w.settings.HeadlessService = !w.settings.HeadlessService
-		if writes := w.reconcileUntilStable("ns"); !slices.Equal(writes, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
-			t.Errorf("headless %v: %q, want %q", w.settings.HeadlessService, writes, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"})
+		env.settings.HeadlessService = !env.settings.HeadlessService
+		if writes := env.reconcileUntilStable("ns"); !slices.Equal(writes, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
+			t.Errorf("headless %v: %q, want %q", env.settings.HeadlessService, writes, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"})
 		}
 		service := &corev1.Service{}
-		w.get(service, "ns", "modelmesh-serving")
-		if (service.Spec.ClusterIP == corev1.ClusterIPNone) != w.settings.HeadlessService {
-			t.Errorf("the address is %q", service.Spec.ClusterIP)
+		env.get(service, "ns", "modelmesh-serving")
+		if (service.Spec.ClusterIP == corev1.ClusterIPNone) != env.settings.HeadlessService {
+			t.Errorf("headless %v: cluster IP %q", env.settings.HeadlessService, service.Spec.ClusterIP)
 		}
 	}
 }
 
-// The ServiceMonitor exists while metrics are enabled; it is not requested if its API is not served.
+// The ServiceMonitor exists if metrics are enabled and its API is served.
 func TestServiceMonitor(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.reconcileUntilStable("ns")
-	w.settings.Metrics.DisablePrometheusOperatorSupport = true
-	w.expect("disabled", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
-	w.settings.Metrics.DisablePrometheusOperatorSupport = false
-	w.expect("enabled", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.reconcileUntilStable("ns")
+	env.settings.Metrics.DisablePrometheusOperatorSupport = true
+	env.expect("writes after metrics were disabled", env.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
+	env.settings.Metrics.DisablePrometheusOperatorSupport = false
+	env.expect("writes after metrics were enabled", env.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
 
-	w = newTestEnv(t, localRuntime("r", "onnx"))
-	w.kinds = capability.NewSet(capability.ServingRuntime)
-	for _, write := range w.reconcileUntilStable("ns") {
+	env = newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.served = capability.NewSet(capability.ServingRuntime)
+	for _, write := range env.reconcileUntilStable("ns") {
 		if strings.Contains(write, "ServiceMonitor") {
 			t.Error(write)
 		}
 	}
 }
 
-// Without the APIs of KServe only the Service is created.
+// If the runtime APIs are not served, only the Service is created.
 func TestReconcileWithoutKServeAPIs(t *testing.T) {
-	w := newTestEnv(t)
-	w.kinds = capability.NewSet()
-	w.expect("writes", w.reconcileUntilStable("ns"), []string{"apply Service ns/modelmesh-serving"})
-	w.kinds = capability.NewSet(plainKinds...)
-	w.create(localRuntime("r", "onnx"))
-	w.reconcileUntilStable("ns")
-	if !w.hasDeployment("r") {
-		t.Error("a runtime that was created later has no Deployment")
+	env := newTestEnv(t)
+	env.served = capability.NewSet()
+	env.expect("writes", env.reconcileUntilStable("ns"), []string{"apply Service ns/modelmesh-serving"})
+	env.served = capability.NewSet(plainAPIs...)
+	env.create(newServingRuntime("r", "onnx"))
+	env.reconcileUntilStable("ns")
+	if !env.hasDeployment("r") {
+		t.Error("the runtime has no Deployment after its API is served")
 	}
 }
 
-// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]
+// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18] The annotations of the runtime determine the autoscaler.
 func TestAutoscalerFollowsAnnotations(t *testing.T) {
-	r := localRuntime("r", "onnx")
+	r := newServingRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-	w := newTestEnv(t, r)
-	hpa := func() *autoscalingv2.HorizontalPodAutoscaler {
+	env := newTestEnv(t, r)
+	getHPA := func() *autoscalingv2.HorizontalPodAutoscaler {
 		h := &autoscalingv2.HorizontalPodAutoscaler{}
-		if !w.get(h, "ns", "modelmesh-serving-r") {
+		if !env.get(h, "ns", "modelmesh-serving-r") {
 			return nil
 		}
 		return h
 	}
-	expect := func(description string, replicas, least, most, target int32, metric string) {
+	expect := func(description string, replicas, minReplicas, maxReplicas, target int32, metric string) {
 		t.Helper()
-		w.reconcileUntilStable("ns")
-		h := hpa()
-		if got := w.replicasOf("r"); got != replicas || (h == nil) != (most == 0) {
+		env.reconcileUntilStable("ns")
+		h := getHPA()
+		if got := env.replicasOf("r"); got != replicas || (h == nil) != (maxReplicas == 0) {
 			t.Errorf("%s: %d replicas, autoscaler %v", description, got, h)
 			return
 		}
@@ -384,93 +384,93 @@ func TestAutoscalerFollowsAnnotations(t *testing.T) {
 			return
 		}
 		m := h.Spec.Metrics[0].Resource
-		if *h.Spec.MinReplicas != least || h.Spec.MaxReplicas != most || *m.Target.AverageUtilization != target || string(m.Name) != metric {
-			t.Errorf("%s: unexpected Spec: %+v", description, h.Spec)
+		if *h.Spec.MinReplicas != minReplicas || h.Spec.MaxReplicas != maxReplicas || *m.Target.AverageUtilization != target || string(m.Name) != metric {
+			t.Errorf("%s: autoscaler spec %+v", description, h.Spec)
 		}
 	}
 	annotate := func(annotations map[string]string) {
 		r.Annotations = annotations
-		w.must(w.api.Update(t.Context(), r))
+		env.must(env.api.Update(t.Context(), r))
 	}
 	expect("no model", 0, 0, 0, 0, "")
-	w.create(predictorOf("m", "onnx"))
+	env.create(newPredictor("m", "onnx"))
 	expect("first model", 1, 1, 1, 80, "cpu")
-	scaled := map[string]string{
+	bounded := map[string]string{
 		"serving.kserve.io/autoscalerClass": "hpa", "serving.kserve.io/min-scale": "2", "serving.kserve.io/max-scale": "4",
 		"serving.kserve.io/targetUtilizationPercentage": "90", "serving.kserve.io/metrics": "memory",
 	}
-	annotate(scaled)
-	expect("other bounds", 2, 2, 4, 90, "memory")
-	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("autoscaler")))
-	expect("the autoscaler at work", 3, 2, 4, 90, "memory")
+	annotate(bounded)
+	expect("bounds changed", 2, 2, 4, 90, "memory")
+	env.must(env.api.Patch(t.Context(), env.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("autoscaler")))
+	expect("scaled by the autoscaler", 3, 2, 4, 90, "memory")
 	r.Spec.Containers[0].Image = "next"
-	w.must(w.api.Update(t.Context(), r))
-	w.fail = func(verb, kind, _ string) error {
+	env.must(env.api.Update(t.Context(), r))
+	env.failRequest = func(verb, kind, _ string) error {
 		if verb != "apply" || kind != "Deployment" {
 			return nil
 		}
-		w.fail = nil
-		return w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("autoscaler"))
+		env.failRequest = nil
+		return env.api.Patch(t.Context(), env.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("autoscaler"))
 	}
-	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !apierrors.IsConflict(err) {
-		t.Errorf("the autoscaler wrote after we had read: %v", err)
+	if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !apierrors.IsConflict(err) {
+		t.Errorf("error %v, want a conflict because the autoscaler wrote after the read", err)
 	}
-	expect("the later count of the autoscaler", 4, 2, 4, 90, "memory")
-	strip := `{"metadata":{"labels":{"` + names.OperatorLabel + `":null}}}`
-	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(strip))))
-	expect("our label was taken, which hides the Deployment from memory", 4, 2, 4, 90, "memory")
+	expect("scaled again by the autoscaler", 4, 2, 4, 90, "memory")
+	removeLabel := `{"metadata":{"labels":{"` + names.OperatorLabel + `":null}}}`
+	env.must(env.api.Patch(t.Context(), env.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(removeLabel))))
+	expect("managed label removed, so the Deployment is not cached", 4, 2, 4, 90, "memory")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "hpa"})
-	expect("back", 1, 1, 1, 80, "cpu")
+	expect("default bounds", 1, 1, 1, 80, "cpu")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "none"})
-	expect("removed", 2, 0, 0, 0, "")
+	expect("autoscaler disabled", 2, 0, 0, 0, "")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "hpa"})
-	expect("again", 1, 1, 1, 80, "cpu")
+	expect("autoscaler enabled again", 1, 1, 1, 80, "cpu")
 	r.Spec.Disabled = new(true)
-	w.must(w.api.Update(t.Context(), r))
-	w.reconcileUntilStable("ns")
-	if hpa() != nil || w.hasDeployment("r") {
+	env.must(env.api.Update(t.Context(), r))
+	env.reconcileUntilStable("ns")
+	if getHPA() != nil || env.hasDeployment("r") {
 		t.Error("the disabled runtime still has a Deployment or an autoscaler")
 	}
 }
 
-// [modelmesh-98] [M25] Existing pods keep the grace period, also after a restart of the operator; a runtime at zero stays there.
+// [modelmesh-98] [M25] A runtime without models is scaled to zero after the grace period. A restart of the operator restarts the period.
 func TestScaleToZero(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	model := predictorOf("m", "onnx")
-	w.reconcileUntilStable("ns")
-	if got := w.replicasOf("r"); got != 0 {
-		t.Errorf("no model yet: %d replicas", got)
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	model := newPredictor("m", "onnx")
+	env.reconcileUntilStable("ns")
+	if got := env.replicasOf("r"); got != 0 {
+		t.Errorf("no model: %d replicas, want 0", got)
 	}
-	w.create(model)
-	w.reconcileUntilStable("ns")
-	w.clock.Step(time.Hour)
-	w.reconcileUntilStable("ns")
-	if got := w.replicasOf("r"); got != 2 {
-		t.Errorf("got %d replicas with a model, want 2", got)
+	env.create(model)
+	env.reconcileUntilStable("ns")
+	env.clock.Step(time.Hour)
+	env.reconcileUntilStable("ns")
+	if got := env.replicasOf("r"); got != 2 {
+		t.Errorf("with a model: %d replicas, want 2", got)
 	}
-	w.must(w.api.Delete(t.Context(), model))
-	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("model deleted: %d replicas, requeue after %s", w.replicasOf("r"), again)
+	env.must(env.api.Delete(t.Context(), model))
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != time.Minute || env.replicasOf("r") != 2 {
+		t.Errorf("model deleted: %d replicas, requeue after %s", env.replicasOf("r"), requeueAfter)
 	}
-	w.clock.Step(20 * time.Second)
-	if again := w.reconcileOnce("ns"); again != 40*time.Second || w.replicasOf("r") != 2 {
-		t.Errorf("a third of the period: %d replicas, again after %s", w.replicasOf("r"), again)
+	env.clock.Step(20 * time.Second)
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != 40*time.Second || env.replicasOf("r") != 2 {
+		t.Errorf("a third of the period: %d replicas, requeue after %s", env.replicasOf("r"), requeueAfter)
 	}
-	w.restart()
-	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("got %d replicas after a restart and a requeue after %s, want 2 and one minute", w.replicasOf("r"), again)
+	env.restart()
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != time.Minute || env.replicasOf("r") != 2 {
+		t.Errorf("after a restart: %d replicas, requeue after %s, want 2 and one minute", env.replicasOf("r"), requeueAfter)
 	}
-	w.clock.Step(time.Minute)
-	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {
-		t.Errorf("the end of the period: %d replicas, again after %s", w.replicasOf("r"), again)
+	env.clock.Step(time.Minute)
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != 0 || env.replicasOf("r") != 0 {
+		t.Errorf("after the period: %d replicas, requeue after %s", env.replicasOf("r"), requeueAfter)
 	}
-	w.restart()
-	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {
-		t.Errorf("a restart while it is down: %d replicas, again after %s", w.replicasOf("r"), again)
+	env.restart()
+	if requeueAfter := env.reconcileOnce("ns"); requeueAfter != 0 || env.replicasOf("r") != 0 {
+		t.Errorf("scaled to zero, after a restart: %d replicas, requeue after %s", env.replicasOf("r"), requeueAfter)
 	}
 }
 
-// [M24] An invalid InferenceService does not hide other models.
+// [M24] A runtime is scaled up for its models even if another InferenceService is invalid.
 func TestModelsKeepRuntimeScaled(t *testing.T) {
 	service := func(name, format string, annotations map[string]string) *v1beta1.InferenceService {
 		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: annotations}}
@@ -480,46 +480,46 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 		}
 		return s
 	}
-	mesh := map[string]string{"serving.kserve.io/deploymentMode": "ModelMesh"}
-	w := newTestEnv(t, localRuntime("r", "onnx"), localRuntime("other", "sklearn"), service("a-broken", "", mesh),
-		service("b-not-ours", "sklearn", nil), service("c", "onnx", mesh))
-	w.reconcileUntilStable("ns")
-	if w.replicasOf("r") != 2 || w.replicasOf("other") != 0 {
-		t.Errorf("replicas %d and %d", w.replicasOf("r"), w.replicasOf("other"))
+	meshMode := map[string]string{"serving.kserve.io/deploymentMode": "ModelMesh"}
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newServingRuntime("other", "sklearn"), service("a-invalid", "", meshMode),
+		service("b-other-mode", "sklearn", nil), service("c", "onnx", meshMode))
+	env.reconcileUntilStable("ns")
+	if env.replicasOf("r") != 2 || env.replicasOf("other") != 0 {
+		t.Errorf("replicas %d and %d, want 2 and 0", env.replicasOf("r"), env.replicasOf("other"))
 	}
 	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
-		if got, err := w.HasSupportingRuntime(t.Context(), "ns", label); err != nil || got != want {
+		if got, err := env.HasSupportingRuntime(t.Context(), "ns", label); err != nil || got != want {
 			t.Errorf("%s: HasSupportingRuntime returned %v, error %v", label, got, err)
 		}
 	}
-	if got, err := w.HasSupportingRuntime(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
-		t.Errorf("in a namespace that is not served: %v, %v", got, err)
+	if got, err := env.HasSupportingRuntime(t.Context(), "not-enabled", "mt:onnx"); err != nil || got {
+		t.Errorf("namespace that is not enabled: HasSupportingRuntime returned %v, error %v", got, err)
 	}
-	w.Config.IgnoreInferenceServices = true
-	if models, err := w.Models(t.Context(), "ns"); err != nil || len(models) > 0 {
-		t.Errorf("unexpected models %v, error %v", models, err)
+	env.Config.IgnoreInferenceServices = true
+	if models, err := env.Models(t.Context(), "ns"); err != nil || len(models) > 0 {
+		t.Errorf("with IgnoreInferenceServices: models %v, error %v, want none", models, err)
 	}
 }
 
 // An error for one object does not block the others and is retried.
 func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
-	broken := errors.New("not now")
+	writeErr := errors.New("write failed")
 	for _, kind := range []string{"Service", "ConfigMap", "Secret", "Deployment"} {
-		w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-		w.fail = func(verb, k, _ string) error {
+		env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+		env.failRequest = func(verb, k, _ string) error {
 			if verb == "apply" && k == kind {
-				return broken
+				return writeErr
 			}
 			return nil
 		}
-		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !errors.Is(err, broken) {
-			t.Errorf("%s: error %v", kind, err)
+		if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !errors.Is(err, writeErr) {
+			t.Errorf("%s: error %v, want that of the write", kind, err)
 		}
-		writes := w.takeWrites()
-		w.fail = nil
-		w.reconcileUntilStable("ns")
-		if len(writes) < 3 || !w.hasDeployment("r") {
-			t.Errorf("%s: wrote only %q", kind, writes)
+		writes := env.takeWrites()
+		env.failRequest = nil
+		env.reconcileUntilStable("ns")
+		if len(writes) < 3 || !env.hasDeployment("r") {
+			t.Errorf("%s: writes %q, want the other objects", kind, writes)
 		}
 	}
 }
@@ -528,83 +528,83 @@ func TestToResult(t *testing.T) {
 	foreign := &apply.Error{Kind: "Service", Err: &apply.ForeignError{}}
 	other := errors.New("x")
 	for name, tc := range map[string]struct {
-		again time.Duration
-		err   error
-		want  time.Duration
-		fails bool
+		requeueAfter time.Duration
+		err          error
+		want         time.Duration
+		wantErr      bool
 	}{
-		"fine":                         {0, nil, 0, false},
-		"a period":                     {time.Second, nil, time.Second, false},
-		"foreign":                      {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
-		"foreign and sooner":           {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
-		"foreign and later":            {time.Hour, foreign, reconciler.RequeueBlocked, false},
-		"rejected as invalid":          {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
-		"forbidden":                    {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
-		"foreign object and a failure": {0, errors.Join(foreign, other), 0, true},
-		"another":                      {time.Second, other, 0, true},
+		"no error":                       {0, nil, 0, false},
+		"requeue":                        {time.Second, nil, time.Second, false},
+		"foreign object":                 {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
+		"foreign object, sooner requeue": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
+		"foreign object, later requeue":  {time.Hour, foreign, reconciler.RequeueBlocked, false},
+		"rejected as invalid":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
+		"forbidden":                      {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
+		"foreign object and failure":     {0, errors.Join(foreign, other), 0, true},
+		"requeue and failure":            {time.Second, other, 0, true},
 	} {
-		result, err := toResult(tc.again, tc.err)
-		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
+		result, err := toResult(tc.requeueAfter, tc.err)
+		if result.RequeueAfter != tc.want || (err != nil) != tc.wantErr {
 			t.Errorf("%s: toResult returned %v, error %v", name, result, err)
 		}
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
 		if got := modelmesh.MinNonZero(tc[0], tc[1]); got != tc[2] {
-			t.Errorf("sooner of %v: %v, want %v", tc[:2], got, tc[2])
+			t.Errorf("MinNonZero of %v returned %v, want %v", tc[:2], got, tc[2])
 		}
 	}
 }
 
-// [M28] A valid runtime whose Deployment cannot be built, or that the API server rejects, is reported once.
+// [M28] One Event reports a Deployment that cannot be built or that the API server rejects.
 func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
-	clash := localRuntime("clash", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
+	duplicate := newServingRuntime("duplicate", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
 	})
-	refused := localRuntime("refused", "onnx")
-	w := newTestEnv(t, clash, refused, localRuntime("good", "onnx"))
-	w.fail = func(verb, kind, name string) error {
-		if verb == "apply" && kind == "Deployment" && strings.HasSuffix(name, "-refused") {
+	rejected := newServingRuntime("rejected", "onnx")
+	env := newTestEnv(t, duplicate, rejected, newServingRuntime("valid", "onnx"))
+	env.failRequest = func(verb, kind, name string) error {
+		if verb == "apply" && kind == "Deployment" && strings.HasSuffix(name, "-rejected") {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, name, nil)
 		}
 		return nil
 	}
 	for range 3 {
-		if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-			t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
+		if requeueAfter := env.reconcileOnce("ns"); requeueAfter != reconciler.RequeueBlocked {
+			t.Errorf("requeue after %s, want %s", requeueAfter, reconciler.RequeueBlocked)
 		}
 	}
-	emitted := recordedEvents(w.events)
+	emitted := recordedEvents(env.events)
 	slices.Sort(emitted)
-	if len(emitted) != 2 || !strings.Contains(emitted[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-refused") {
+	if len(emitted) != 2 || !strings.Contains(emitted[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-rejected") {
 		t.Errorf("events %q", emitted)
 	}
-	if w.hasDeployment("clash") || !w.hasDeployment("good") {
-		t.Error("want a Deployment of the runtime good only")
+	if env.hasDeployment("duplicate") || !env.hasDeployment("valid") {
+		t.Error("want a Deployment only for the valid runtime")
 	}
-	for _, r := range []client.Object{clash, refused} {
-		w.must(w.api.Delete(t.Context(), r))
+	for _, r := range []client.Object{duplicate, rejected} {
+		env.must(env.api.Delete(t.Context(), r))
 	}
-	w.reconcileOnce("ns")
-	if cached, _ := w.caches.Get("ns"); len(cached.lastMessages) > 0 {
-		t.Errorf("messages of deleted runtimes were kept: %d", len(cached.lastMessages))
+	env.reconcileOnce("ns")
+	if cached, _ := env.caches.Get("ns"); len(cached.lastMessages) > 0 {
+		t.Errorf("%d messages of deleted runtimes are stored, want none", len(cached.lastMessages))
 	}
 }
 
 // The operator's namespace is enabled without a label, but gets no objects unless it has runtimes or models.
 func TestUnusedOperatorNamespace(t *testing.T) {
-	w := newTestEnv(t)
-	w.expect("writes", w.reconcileUntilStable("own"), nil)
-	if _, connected := w.mesh.targets["own"]; connected {
-		t.Error("the manager connects to a namespace without pods")
+	env := newTestEnv(t)
+	env.expect("writes", env.reconcileUntilStable("own"), nil)
+	if _, connected := env.mesh.targets["own"]; connected {
+		t.Error("the operator connects to an unused namespace")
 	}
-	r := localRuntime("r", "onnx")
+	r := newServingRuntime("r", "onnx")
 	r.Namespace = "own"
-	w.create(r)
-	if writes := w.reconcileUntilStable("own"); !slices.Contains(writes, "apply Service own/modelmesh-serving") {
+	env.create(r)
+	if writes := env.reconcileUntilStable("own"); !slices.Contains(writes, "apply Service own/modelmesh-serving") {
 		t.Errorf("writes %q", writes)
 	}
-	w.must(w.api.Delete(t.Context(), r))
-	if writes := w.reconcileUntilStable("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
+	env.must(env.api.Delete(t.Context(), r))
+	if writes := env.reconcileUntilStable("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
 		t.Errorf("writes %q", writes)
 	}
 }

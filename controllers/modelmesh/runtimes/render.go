@@ -19,15 +19,15 @@ import (
 
 // RenderInputs are the parameters of Render that do not depend on the runtime or on live objects.
 type RenderInputs struct {
-	// Namespace for which the runtime is rendered.
+	// Namespace is the namespace of the rendered objects.
 	Namespace string
-	// Settings of the namespace.
+	// Settings are the settings of the namespace.
 	Settings meshsettings.Settings
 	Served   capability.Set
 	// SingleNamespace is true if only the operator's namespace is enabled. Guards and sidecars are not created then.
 	SingleNamespace   bool
 	OperatorNamespace string
-	// InUse is true if a model needs the runtime, so that it is not scaled to zero.
+	// InUse is true if a model needs the runtime, which is then not scaled to zero.
 	InUse bool
 }
 
@@ -69,21 +69,21 @@ func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error)
 	if err != nil {
 		return modelmesh.Runtime{}, err
 	}
-	out := modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+	rt := modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 	if object.GetKind() == capability.ClusterServingRuntime.Kind {
-		out.Object = (*v1alpha1.ClusterServingRuntime)(r)
+		rt.Object = (*v1alpha1.ClusterServingRuntime)(r)
 	}
-	return out, nil
+	return rt, nil
 }
 
 // namespaceInputs returns the inputs for the objects of the namespace. In a single-namespace installation there is no sidecar, because
 // its service account would need cluster-wide permissions.
 func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.NamespaceInputs {
-	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), OperatorNamespace: in.OperatorNamespace}
+	inputs := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), OperatorNamespace: in.OperatorNamespace}
 	if !in.SingleNamespace {
-		out.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
+		inputs.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
 	}
-	return out
+	return inputs
 }
 
 // buildGuards returns the objects that must be applied before any Deployment. A single-namespace installation has no permissions for

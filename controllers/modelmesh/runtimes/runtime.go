@@ -109,19 +109,19 @@ func (r *runtimeReconciler) validate(ctx context.Context, state *namespaceState,
 	if state.errTLSSecretMissing != nil {
 		return state.errTLSSecretMissing, nil
 	}
-	product := rt.Object.GetAnnotations()[productConfigMapAnnotation]
-	if product == "" {
+	configMap := rt.Object.GetAnnotations()[productConfigMapAnnotation]
+	if configMap == "" {
 		return nil, nil
 	}
-	metadata, err := capability.GetMetadata(ctx, r.Cached, configMapKind, namespacedName(state.Namespace, product))
+	metadata, err := capability.GetMetadata(ctx, r.Cached, configMapKind, namespacedName(state.Namespace, configMap))
 	if err == nil && metadata == nil {
-		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", productMissingPrefix, product, productConfigMapAnnotation)
+		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", productMissingPrefix, configMap, productConfigMapAnnotation)
 	}
 	return problem, err
 }
 
-// getDeployment returns the live Deployment of a runtime, or nil. It asks the API server if the cache has none: the cache does not hold a
-// Deployment of the legacy controller, and a wrong nil would restart its pods. The result must not be changed.
+// getDeployment returns the live Deployment of a runtime, or nil. It reads from the API server if the cache has none: the cache does not
+// contain Deployments of the legacy controller, and a wrong nil would restart their pods. The result must not be changed.
 func (r *runtimeReconciler) getDeployment(ctx context.Context, state *namespaceState, name string) (*appsv1.Deployment, error) {
 	key := namespacedName(state.Namespace, resources.DeploymentName(state.Settings.ServiceName, name))
 	deployment := &appsv1.Deployment{}

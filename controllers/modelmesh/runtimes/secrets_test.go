@@ -19,189 +19,189 @@ func (env *testEnv) copiedEtcdSecret() *corev1.Secret {
 	env.Helper()
 	s := &corev1.Secret{}
 	if !env.get(s, "ns", "model-serving-etcd") {
-		env.Fatal("no etcd Secret")
+		env.Fatal("ns has no etcd Secret")
 	}
 	return s
 }
 
-// [M30] The copy follows the source with its referenced keys, and keeps metadata of other clients.
+// [M30] The copy contains the connection and the referenced keys of the source, and follows its changes.
 func TestEtcdSecretIsCopied(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.reconcileUntilStable("ns")
-	if got := string(w.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"root_prefix":"models/mm_ns/ns"`) || !strings.Contains(got, "http://etcd.own:2379") {
-		t.Errorf("copy %s", got)
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.reconcileUntilStable("ns")
+	if got := string(env.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"root_prefix":"models/mm_ns/ns"`) || !strings.Contains(got, "http://etcd.own:2379") {
+		t.Errorf("etcd connection %s, want the prefix of ns and the qualified host", got)
 	}
 	source := &corev1.Secret{}
-	w.get(source, "own", "model-serving-etcd")
+	env.get(source, "own", "model-serving-etcd")
 	source.Data = map[string][]byte{
 		"etcd_connection": []byte(`{"endpoints":"https://etcd.example.com:2379","root_prefix":"x","certificate_file":"ca"}`), "ca": []byte("PEM"), "more": []byte("no"),
 	}
-	w.must(w.api.Update(t.Context(), source))
-	w.expect("writes", w.reconcileUntilStable("ns"), []string{"apply Secret ns/model-serving-etcd"})
-	data := w.copiedEtcdSecret().Data
+	env.must(env.api.Update(t.Context(), source))
+	env.expect("writes", env.reconcileUntilStable("ns"), []string{"apply Secret ns/model-serving-etcd"})
+	data := env.copiedEtcdSecret().Data
 	if string(data["ca"]) != "PEM" || len(data["more"]) > 0 || !strings.Contains(string(data["etcd_connection"]), "https://etcd.example.com:2379") {
-		t.Errorf("copy %q", data)
+		t.Errorf("data %q, want the new connection and its CA", data)
 	}
-	if string(w.mesh.data["ca"]) != "PEM" {
-		t.Error("the etcd watcher does not have it")
+	if string(env.mesh.data["ca"]) != "PEM" {
+		t.Error("the etcd watcher did not receive the new data")
 	}
 	source.Data = map[string][]byte{"etcd_connection": []byte("{")}
-	w.must(w.api.Update(t.Context(), source))
-	w.expect("a Secret that is no good", w.reconcileUntilStable("ns"), nil)
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "Secret model-serving-etcd in namespace own cannot be used") {
+	env.must(env.api.Update(t.Context(), source))
+	env.expect("writes with an invalid Secret", env.reconcileUntilStable("ns"), nil)
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "Secret model-serving-etcd in namespace own cannot be used") {
 		t.Errorf("events %s, want it to contain %q", emitted, "Secret model-serving-etcd in namespace own cannot be used")
 	}
-	w.must(w.api.Delete(t.Context(), source))
-	w.reconcileUntilStable("ns")
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "Could not get the controller etcd secret") {
+	env.must(env.api.Delete(t.Context(), source))
+	env.reconcileUntilStable("ns")
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "Could not get the controller etcd secret") {
 		t.Errorf("events %s, want it to contain %q", emitted, "Could not get the controller etcd secret")
 	}
 }
 
-// [M30] A foreign etcd Secret in a namespace is kept; one of the legacy controller is adopted.
+// [M30] A foreign etcd Secret is not changed; one of the legacy controller is adopted.
 func TestEtcdSecretAdoption(t *testing.T) {
-	foreign := etcdSecret("ns")
-	w := newTestEnv(t, localRuntime("r", "onnx"), foreign)
-	w.settings.AllowNamespaceEtcd = true
-	for _, write := range w.reconcileUntilStable("ns") {
+	foreign := newEtcdSecret("ns")
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), foreign)
+	env.settings.AllowNamespaceEtcd = true
+	for _, write := range env.reconcileUntilStable("ns") {
 		if strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
 	}
-	if len(w.mesh.own["ns"]["etcd_connection"]) == 0 || w.mesh.own["own"] != nil {
-		t.Errorf("the etcd watcher got %q: it listens to what the pods use", w.mesh.own)
+	if len(env.mesh.ownData["ns"]["etcd_connection"]) == 0 || env.mesh.ownData["own"] != nil {
+		t.Errorf("the etcd watcher received %q, want the Secret of the namespace", env.mesh.ownData)
 	}
-	w.reads = nil
-	w.reconcileOnce("ns")
-	w.expect("live reads at rest", w.reads, nil)
+	env.reads = nil
+	env.reconcileOnce("ns")
+	env.expect("reads in steady state", env.reads, nil)
 
-	left := etcdSecret("ns")
-	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	w = newTestEnv(t, localRuntime("r", "onnx"), left)
-	w.reconcileUntilStable("ns")
-	if got := w.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
-		t.Errorf("unexpected labels %v or data %q of the copied Secret", got.Labels, got.Data)
+	legacy := newEtcdSecret("ns")
+	legacy.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	env = newTestEnv(t, newServingRuntime("r", "onnx"), legacy)
+	env.reconcileUntilStable("ns")
+	if got := env.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
+		t.Errorf("labels %v, data %q, want the adopted copy", got.Labels, got.Data)
 	}
-	if len(w.mesh.own) != 0 {
-		t.Errorf("the etcd watcher got %q", w.mesh.own)
+	if len(env.mesh.ownData) != 0 {
+		t.Errorf("the etcd watcher received %q, want no separate connection", env.mesh.ownData)
 	}
 }
 
-// [M30] A namespace with its own etcd Secret does not need that of the operator, which is copied when its own is deleted.
+// [M30] A namespace with its own etcd Secret does not need the operator's, which is copied when the own one is deleted.
 func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
-	foreign := etcdSecret("ns")
-	w := newTestEnv(t, localRuntime("r", "onnx"), foreign)
-	w.settings.AllowNamespaceEtcd = true
-	w.must(w.api.Delete(t.Context(), etcdSecret("own")))
-	w.reconcileUntilStable("ns")
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(emitted, "controller etcd secret") {
-		t.Errorf("events %s", emitted)
+	foreign := newEtcdSecret("ns")
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), foreign)
+	env.settings.AllowNamespaceEtcd = true
+	env.must(env.api.Delete(t.Context(), newEtcdSecret("own")))
+	env.reconcileUntilStable("ns")
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); strings.Contains(emitted, "controller etcd secret") {
+		t.Errorf("events %s, want none about the operator's Secret", emitted)
 	}
-	if len(w.mesh.own["ns"]) == 0 {
-		t.Error("the etcd watcher does not have it")
+	if len(env.mesh.ownData["ns"]) == 0 {
+		t.Error("the etcd watcher did not receive the Secret of the namespace")
 	}
-	w.mesh.failOwn = errors.New("no good")
-	w.reconcileOnce("ns")
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
-		t.Errorf("events %s, want it to contain %q", emitted, "Secret model-serving-etcd in namespace ns cannot be used: no good")
+	env.mesh.connectOwnErr = errors.New("invalid")
+	env.reconcileOnce("ns")
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "Secret model-serving-etcd in namespace ns cannot be used: invalid") {
+		t.Errorf("events %s, want it to contain %q", emitted, "Secret model-serving-etcd in namespace ns cannot be used: invalid")
 	}
-	w.mesh.failOwn = nil
-	w.must(w.api.Delete(t.Context(), foreign))
-	w.create(etcdSecret("own"))
-	w.reconcileUntilStable("ns")
-	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isManaged(w.copiedEtcdSecret()) {
-		t.Errorf("the etcd watcher got %q and %q", w.mesh.own, w.mesh.data)
+	env.mesh.connectOwnErr = nil
+	env.must(env.api.Delete(t.Context(), foreign))
+	env.create(newEtcdSecret("own"))
+	env.reconcileUntilStable("ns")
+	if env.mesh.ownData["ns"] != nil || env.mesh.data == nil || !isManaged(env.copiedEtcdSecret()) {
+		t.Errorf("the etcd watcher received %q and %q, want only the operator's Secret", env.mesh.ownData, env.mesh.data)
 	}
 }
 
 // The operator connects to the etcd of a namespace only if the administrator allows it.
 func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"), etcdSecret("ns"))
-	w.reconcileUntilStable("ns")
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
-		t.Errorf("the etcd watcher got %q, events %s", w.mesh.own, emitted)
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newEtcdSecret("ns"))
+	env.reconcileUntilStable("ns")
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "allowNamespaceEtcd") || len(env.mesh.ownData["ns"]) != 0 {
+		t.Errorf("the etcd watcher received %q, want nothing; events %s", env.mesh.ownData, emitted)
 	}
 }
 
 func TestForeignSecretData(t *testing.T) {
-	left := etcdSecret("ns")
-	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	if got := foreignSecretData(left); got != nil {
-		t.Errorf("%q is of the original", got)
+	legacy := newEtcdSecret("ns")
+	legacy.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	if got := foreignSecretData(legacy); got != nil {
+		t.Errorf("legacy Secret: foreignSecretData returned %q, want nil", got)
 	}
 	if got := foreignSecretData(&corev1.Secret{}); got == nil || len(got) != 0 {
-		t.Errorf("%q: an empty Secret of a user is one all the same", got)
+		t.Errorf("empty Secret: foreignSecretData returned %q, want an empty map", got)
 	}
-	if got := foreignSecretData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
+	if got := foreignSecretData(newEtcdSecret("ns")); len(got["etcd_connection"]) == 0 {
 		t.Errorf("foreignSecretData returned %q, want the key etcd_connection", got)
 	}
 }
 
 // The operator's namespace uses the source Secret, and a namespace without runtimes needs no copy.
 func TestNoEtcdSecretCopy(t *testing.T) {
-	w := newTestEnv(t, clusterRuntime("c", "onnx"))
-	for _, write := range w.reconcileUntilStable("own") {
+	env := newTestEnv(t, newClusterServingRuntime("c", "onnx"))
+	for _, write := range env.reconcileUntilStable("own") {
 		if strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
 	}
-	r := localRuntime("r", "onnx")
-	w = newTestEnv(t, r)
-	w.reconcileUntilStable("ns")
-	w.must(w.api.Delete(t.Context(), r))
-	w.expect("the last runtime goes", w.reconcileUntilStable("ns"), []string{
+	r := newServingRuntime("r", "onnx")
+	env = newTestEnv(t, r)
+	env.reconcileUntilStable("ns")
+	env.must(env.api.Delete(t.Context(), r))
+	env.expect("writes after the last runtime was deleted", env.reconcileUntilStable("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd",
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
 }
 
-// tlsSecret returns a Secret with a valid key pair.
-func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *corev1.Secret {
+// newTLSSecret returns a Secret with a valid key pair.
+func newTLSSecret(t *testing.T, namespace, name string, more map[string][]byte) *corev1.Secret {
 	t.Helper()
-	made, err := certs.EnsureServing(nil, certs.ServingOptions{
+	generated, err := certs.EnsureServing(nil, certs.ServingOptions{
 		CACommonName: "test", DNSNames: []string{"modelmesh-serving.ns"}, Lifetime: time.Hour, Algorithm: certs.ECDSA,
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: made.Data}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: generated.Data}
 	for k, v := range more {
 		s.Data[k] = v
 	}
 	return s
 }
 
-// [M31] Pods and operator use the TLS Secret of the namespace; for the operator that of its own namespace is the fallback.
+// [M31] Pods use the TLS Secret of the namespace. The operator uses it too, or else the one in its own namespace.
 func TestTLSSecretOfNamespace(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.settings.TLS.SecretName = "mesh-tls"
-	w.reconcileUntilStable("ns")
-	emitted := strings.Join(recordedEvents(w.events), "\n")
-	if w.hasDeployment("r") || !strings.Contains(emitted, "unable to access TLS secret 'mesh-tls'") {
-		t.Errorf("events %s", emitted)
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+	env.settings.TLS.SecretName = "mesh-tls"
+	env.reconcileUntilStable("ns")
+	emitted := strings.Join(recordedEvents(env.events), "\n")
+	if env.hasDeployment("r") || !strings.Contains(emitted, "unable to access TLS secret 'mesh-tls'") {
+		t.Errorf("events %s, want the missing Secret and no Deployment", emitted)
 	}
-	if _, connected := w.mesh.targets["ns"]; connected || !strings.Contains(emitted, "models cannot be managed") {
+	if _, connected := env.mesh.targets["ns"]; connected || !strings.Contains(emitted, "models cannot be managed") {
 		t.Errorf("connected without a certificate; events %s", emitted)
 	}
-	own := tlsSecret(t, "own", "mesh-tls", nil)
-	w.create(own)
-	w.reconcileUntilStable("ns")
-	if pair := w.mesh.targets["ns"].TLS; w.hasDeployment("r") || pair == nil || string(pair.Certificate) != string(own.Data["tls.crt"]) {
-		t.Errorf("pair %v", pair)
+	operatorSecret := newTLSSecret(t, "own", "mesh-tls", nil)
+	env.create(operatorSecret)
+	env.reconcileUntilStable("ns")
+	if pair := env.mesh.targets["ns"].TLS; env.hasDeployment("r") || pair == nil || string(pair.Certificate) != string(operatorSecret.Data["tls.crt"]) {
+		t.Errorf("key pair %v, want that of the operator's namespace and no Deployment", pair)
 	}
-	here := tlsSecret(t, "ns", "mesh-tls", nil)
-	w.create(here)
-	w.reconcileUntilStable("ns")
-	if pair := w.mesh.targets["ns"].TLS; !w.hasDeployment("r") || string(pair.Certificate) != string(here.Data["tls.crt"]) {
-		t.Errorf("pair %v", pair)
+	namespaceSecret := newTLSSecret(t, "ns", "mesh-tls", nil)
+	env.create(namespaceSecret)
+	env.reconcileUntilStable("ns")
+	if pair := env.mesh.targets["ns"].TLS; !env.hasDeployment("r") || string(pair.Certificate) != string(namespaceSecret.Data["tls.crt"]) {
+		t.Errorf("key pair %v, want that of the namespace and a Deployment", pair)
 	}
-	here.Data["tls.crt"] = []byte("nothing")
-	w.must(w.api.Update(t.Context(), here))
-	w.reconcileUntilStable("ns")
-	if pair := w.mesh.targets["ns"].TLS; string(pair.Certificate) != string(own.Data["tls.crt"]) {
+	namespaceSecret.Data["tls.crt"] = []byte("invalid")
+	env.must(env.api.Update(t.Context(), namespaceSecret))
+	env.reconcileUntilStable("ns")
+	if pair := env.mesh.targets["ns"].TLS; string(pair.Certificate) != string(operatorSecret.Data["tls.crt"]) {
 		t.Error("an invalid certificate replaced the valid one")
 	}
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "TLS secret 'mesh-tls': could not load client key pair: ") ||
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "TLS secret 'mesh-tls': could not load client key pair: ") ||
 		!strings.Contains(emitted, "in namespace ns: correct it") || strings.Contains(emitted, "models cannot be managed") {
 		t.Errorf("events %s", emitted)
 	}
@@ -209,80 +209,80 @@ func TestTLSSecretOfNamespace(t *testing.T) {
 
 // [M31] Each invalid TLS Secret is reported once, with the message of the legacy controller.
 func TestInvalidTLSSecretsAreReported(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.settings.TLS.SecretName = "mesh-tls"
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+	env.settings.TLS.SecretName = "mesh-tls"
 	for _, namespace := range []string{"own", "ns"} {
-		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mesh-tls"}, Data: map[string][]byte{"ca.crt": []byte("x")}})
+		env.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mesh-tls"}, Data: map[string][]byte{"ca.crt": []byte("x")}})
 	}
-	w.reconcileUntilStable("ns")
-	emitted := strings.Join(recordedEvents(w.events), "\n")
+	env.reconcileUntilStable("ns")
+	emitted := strings.Join(recordedEvents(env.events), "\n")
 	for _, want := range []string{
 		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace ns: correct it",
 		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace own: correct it", "models cannot be managed",
 	} {
 		if !strings.Contains(emitted, want) {
-			t.Errorf("%q is not in %s", want, emitted)
+			t.Errorf("events %s, want %q", emitted, want)
 		}
 	}
-	w.reconcileUntilStable("ns")
-	if again := recordedEvents(w.events); len(again) > 0 {
-		t.Errorf("reported again: %v", again)
+	env.reconcileUntilStable("ns")
+	if repeated := recordedEvents(env.events); len(repeated) > 0 {
+		t.Errorf("events were repeated: %v", repeated)
 	}
 }
 
-// claim returns a PersistentVolumeClaim in ns.
-func claim(name string) *corev1.PersistentVolumeClaim {
+// newClaim returns a PersistentVolumeClaim in ns.
+func newClaim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 }
 
 // mountedClaims returns the claims that the pods of a runtime mount, and whether they are read-only.
 func (env *testEnv) mountedClaims(runtime string) map[string]bool {
 	env.Helper()
-	out := map[string]bool{}
+	claims := map[string]bool{}
 	for _, v := range env.deploymentOf(runtime).Spec.Template.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
-			out[v.PersistentVolumeClaim.ClaimName] = v.PersistentVolumeClaim.ReadOnly
+			claims[v.PersistentVolumeClaim.ClaimName] = v.PersistentVolumeClaim.ReadOnly
 		}
 	}
-	return out
+	return claims
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] A missing claim is not mounted, so that it blocks no pod.
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] Only existing claims are mounted: a missing claim would block the pods.
 func TestMountedClaims(t *testing.T) {
-	listed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "storage-config"}, Data: map[string][]byte{
-		"one": []byte(`{"type":"pvc","name":"listed"}`), "two": []byte(`{"type":"pvc","name":"absent"}`), "three": []byte(`no JSON`),
+	storageSecret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "storage-config"}, Data: map[string][]byte{
+		"one": []byte(`{"type":"pvc","name":"listed"}`), "two": []byte(`{"type":"pvc","name":"absent"}`), "three": []byte(`not JSON`),
 	}}
-	model := predictorOf("m", "onnx")
+	model := newPredictor("m", "onnx")
 	model.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "named"}}
-	ghost := predictorOf("ghost", "onnx")
-	ghost.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "missing"}}
-	w := newTestEnv(t, localRuntime("r", "onnx"), listed, claim("listed"), claim("named"), model, ghost)
-	w.reconcileUntilStable("ns")
-	if got := w.mountedClaims("r"); len(got) != 1 || !got["listed"] {
-		t.Errorf("mounted %v", got)
+	modelOfMissingClaim := newPredictor("n", "onnx")
+	modelOfMissingClaim.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "missing"}}
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), storageSecret, newClaim("listed"), newClaim("named"), model, modelOfMissingClaim)
+	env.reconcileUntilStable("ns")
+	if got := env.mountedClaims("r"); len(got) != 1 || !got["listed"] {
+		t.Errorf("mounted claims %v, want only the one in the storage Secret", got)
 	}
-	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "PersistentVolumeClaim absent does not exist") || !strings.Contains(emitted, "three") {
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "PersistentVolumeClaim absent does not exist") || !strings.Contains(emitted, "three") {
 		t.Errorf("events %s", emitted)
 	}
-	w.settings.AllowAnyPVC = true
-	w.reconcileUntilStable("ns")
-	if got := w.mountedClaims("r"); len(got) != 2 || !got["named"] {
-		t.Errorf("mounted %v", got)
+	env.settings.AllowAnyPVC = true
+	env.reconcileUntilStable("ns")
+	if got := env.mountedClaims("r"); len(got) != 2 || !got["named"] {
+		t.Errorf("mounted claims %v, want that of the model too", got)
 	}
-	w.create(claim("absent"))
-	w.reconcileUntilStable("ns")
-	if got := w.mountedClaims("r"); len(got) != 3 {
-		t.Errorf("mounted %v", got)
+	env.create(newClaim("absent"))
+	env.reconcileUntilStable("ns")
+	if got := env.mountedClaims("r"); len(got) != 3 {
+		t.Errorf("mounted claims %v, want the created claim too", got)
 	}
 }
 
-// [modelmesh-97]
+// [modelmesh-97] The volume of the storage Secret is optional.
 func TestStorageSecretIsOptional(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "onnx"))
-	w.reconcileUntilStable("ns")
-	volumes := w.deploymentOf("r").Spec.Template.Spec.Volumes
-	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "storage-config" })
-	if at < 0 || volumes[at].Secret == nil || volumes[at].Secret.Optional == nil || !*volumes[at].Secret.Optional {
+	env := newTestEnv(t, newServingRuntime("r", "onnx"))
+	env.reconcileUntilStable("ns")
+	volumes := env.deploymentOf("r").Spec.Template.Spec.Volumes
+	index := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "storage-config" })
+	if index < 0 || volumes[index].Secret == nil || volumes[index].Secret.Optional == nil || !*volumes[index].Secret.Optional {
 		t.Errorf("volumes %v", volumes)
 	}
 }

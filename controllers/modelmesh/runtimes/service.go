@@ -116,7 +116,7 @@ func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *na
 	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.reconcileEtcdSecret(ctx, state))
 }
 
-// reconcileEtcdSecret applies the Secret by which the pods of a namespace reach etcd. The operator's namespace has the source Secret
+// reconcileEtcdSecret applies the Secret with which the pods of a namespace connect to etcd. The operator's namespace has the source Secret
 // itself; a Secret that another client created in a namespace takes precedence there.
 func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *namespaceState) error {
 	name, operatorNamespace := state.Settings.EtcdSecretName, state.OperatorNamespace
@@ -159,7 +159,7 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 }
 
 const (
-	// grantInterval is how often an account is verified: an etcd without a volume loses its accounts when its pod restarts.
+	// grantInterval is the interval at which an account is verified: an etcd without a volume loses its accounts when its pod restarts.
 	grantInterval = time.Minute
 	grantTimeout  = 5 * time.Second
 )

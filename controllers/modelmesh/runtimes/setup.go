@@ -42,7 +42,7 @@ var (
 	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 )
 
-// RBAC for child objects. It is a separate Role, so that a single-namespace installation can grant it in that namespace only. OpenShift
+// RBAC for child objects. It is a separate Role, which a single-namespace installation grants only in its namespace. OpenShift
 // requires the permission to update finalizers of an owner to set blockOwnerDeletion: the Service owns the ServiceMonitor, and in a
 // single-namespace installation the operator's Deployment owns the Service.
 
@@ -54,8 +54,8 @@ var (
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
-// Caches returns the cache requirements: metadata of managed objects; whole Deployments, because their replicas are read; metadata of
-// all Secrets and ConfigMaps, which belong to users. An empty namespace means all; NetworkPolicies are managed only then.
+// Caches returns the cache requirements: metadata of managed objects; full Deployments, because their replicas are read; metadata of
+// all Secrets and ConfigMaps, which belong to users. NetworkPolicies are managed only if the namespace is empty, which means all.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
@@ -71,7 +71,7 @@ func Caches(namespace string) []component.CacheNeed {
 	return needs
 }
 
-// Setup registers the controller of runtimes. It is a modelmesh.Subcontroller.
+// Setup registers the runtimes controller. It is a modelmesh.Subcontroller.
 func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependencies) error {
 	claims, err := dependencies.Namespaces.NewCache(mgr, "", component.StripMetadata)
 	if err != nil {
@@ -89,7 +89,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 		return fmt.Errorf("building the controller of runtimes: %w", err)
 	}
 	if err := mgr.Add(&legacyCleaner{runtimeReconciler: r, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
-		return fmt.Errorf("adding to the manager: %w", err)
+		return fmt.Errorf("adding the legacy cleaner to the manager: %w", err)
 	}
 	return nil
 }
@@ -116,8 +116,8 @@ func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, se
 	return controllerBuilder.Complete(reconciler.ClassifyErrors(r))
 }
 
-// enqueueOperatorNamespace enqueues the operator's namespace once. The namespace is enabled without a label, so there may be no event for it:
-// the settings may have been read before the controller subscribed to their changes.
+// enqueueOperatorNamespace enqueues the operator's namespace once. No event may do so, because the namespace is enabled without a label, and
+// the settings may have been read before the controller subscribes to their changes.
 func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(modelmesh.RequestFor(r.Namespaces.OperatorNamespace))
@@ -164,11 +164,11 @@ func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 	})
 }
 
-// mayBeReferenced reports whether an annotation productConfig may name a ConfigMap. It excludes the ConfigMap that exists in each namespace.
+// mayBeReferenced reports whether annotation productConfig may refer to a ConfigMap. It excludes the one that exists in each namespace.
 func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
 // metadataChanged admits creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields
-// entry of this operator, so a change of it shows that another client changed a field that the operator sets.
+// entry of this operator, which changes when another client changes a field that the operator sets.
 func metadataChanged() predicate.Predicate {
 	metadata := func(o client.Object) []any {
 		return []any{o.GetUID(), o.GetDeletionTimestamp(), o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), o.GetManagedFields()}

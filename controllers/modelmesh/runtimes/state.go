@@ -26,7 +26,7 @@ import (
 // namespaceCache is the state of a namespace between reconciles, which run one at a time.
 type namespaceCache struct {
 	reporter
-	// idleSince holds, by the name of a runtime, the time since which no model needs it; zero while a model does.
+	// idleSince holds, by the name of a runtime, the time since which no model needs it; zero if a model needs it.
 	idleSince map[string]time.Time
 	// granted is the etcd account and the time of its last verification.
 	granted grantedAccount

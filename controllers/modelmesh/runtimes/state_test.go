@@ -19,19 +19,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// failReads makes cached reads of a kind fail; the kind of lists ends with List.
+// failReads fails reads of a kind from the cache; the kind of lists ends with List.
 func (env *testEnv) failReads(kind string) {
-	broken := errors.New(kind + " cannot be read")
+	readErr := errors.New(kind + " cannot be read")
 	env.Cached = interceptor.NewClient(env.Cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if kindOf(o) == kind {
-				return broken
+				return readErr
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if strings.Contains(strings.TrimPrefix(typeName(l), "*"), kind) {
-				return broken
+				return readErr
 			}
 			return c.List(ctx, l, opts...)
 		},
@@ -55,141 +55,141 @@ func typeName(l client.ObjectList) string {
 func TestReadErrorEndsReconcile(t *testing.T) {
 	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newTestEnv(t, localRuntime("r", "sklearn"))
-			w.reconcileUntilStable("ns")
-			w.failReads(kind)
-			if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-				t.Errorf("got error %v, want one containing 'cannot be read'", err)
+			env := newTestEnv(t, newServingRuntime("r", "sklearn"))
+			env.reconcileUntilStable("ns")
+			env.failReads(kind)
+			if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+				t.Errorf("error %v, want that of the read", err)
 			}
-			w.expect("writes", w.takeWrites(), nil)
+			env.expect("writes", env.takeWrites(), nil)
 		})
 	}
-	w := newTestEnv(t, localRuntime("r", "sklearn"))
-	w.reconcileUntilStable("ns")
-	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
-		return meshsettings.Settings{}, errors.New("no good ones yet")
+	env := newTestEnv(t, newServingRuntime("r", "sklearn"))
+	env.reconcileUntilStable("ns")
+	env.Settings = func(context.Context, string) (meshsettings.Settings, error) {
+		return meshsettings.Settings{}, errors.New("settings are invalid")
 	}
-	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || err.Error() != "no good ones yet" {
-		t.Errorf("got error %v, want one containing 'no good ones yet'", err)
+	if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || err.Error() != "settings are invalid" {
+		t.Errorf("error %v, want that of the settings", err)
 	}
-	w.expect("writes without settings", w.takeWrites(), nil)
+	env.expect("writes without settings", env.takeWrites(), nil)
 }
 
 func TestSecretReadErrorEndsReconcile(t *testing.T) {
 	for _, name := range []string{"own/" + meshsettings.DefaultEtcdSecret, "ns/" + meshsettings.DefaultStorageSecret, "ns/serving-tls", "own/serving-tls"} {
-		w := newTestEnv(t, localRuntime("r", "sklearn"))
-		w.settings.TLS.SecretName = "serving-tls"
-		w.create(secretNamed("ns", meshsettings.DefaultStorageSecret), secretNamed("ns", "serving-tls"), secretNamed("own", "serving-tls"))
-		w.fail = func(verb, kind, which string) error {
-			if verb == "get" && kind == "Secret" && which == name {
-				return errors.New("refused")
+		env := newTestEnv(t, newServingRuntime("r", "sklearn"))
+		env.settings.TLS.SecretName = "serving-tls"
+		env.create(newSecret("ns", meshsettings.DefaultStorageSecret), newSecret("ns", "serving-tls"), newSecret("own", "serving-tls"))
+		env.failRequest = func(verb, kind, key string) error {
+			if verb == "get" && kind == "Secret" && key == name {
+				return errors.New("read failed")
 			}
 			return nil
 		}
-		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "refused") {
-			t.Errorf("%s: got error %v, want one containing 'refused'", name, err)
+		if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "read failed") {
+			t.Errorf("%s: error %v, want that of the read", name, err)
 		}
-		w.expect("writes without "+name, w.takeWrites(), nil)
+		env.expect("writes without "+name, env.takeWrites(), nil)
 	}
 }
 
 // In a single-namespace installation the operator's Deployment owns the Service; it is read once.
 func TestServiceOwnerInSingleNamespace(t *testing.T) {
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
-	w := newTestEnv(t, manager)
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
+	operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-operator"}}
+	env := newTestEnv(t, operator)
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	for range 3 {
-		owner, restricted, err := w.serviceOwner(t.Context(), "own")
-		if err != nil || restricted || owner.GetUID() != "uid-of-the-manager" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
+		owner, restricted, err := env.serviceOwner(t.Context(), "own")
+		if err != nil || restricted || owner.GetUID() != "uid-of-the-operator" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
 			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v", owner, restricted, err)
 		}
 	}
-	w.expect("reads", w.reads, []string{"get Deployment own/modelmesh-controller"})
+	env.expect("reads", env.reads, []string{"get Deployment own/modelmesh-controller"})
 
-	w = newTestEnv(t)
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
-	if _, _, err := w.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
+	env = newTestEnv(t)
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
+	if _, _, err := env.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("unexpected error: %v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
-		t.Errorf("no remedy in %v", err)
+		t.Errorf("error %v, want the setting to fix", err)
 	}
 }
 
-// The operator's namespace may have no label and is then read once. The Pod Security label is read from the metadata.
+// Without the label, the metadata of the operator's namespace is read once. It contains the Pod Security label.
 func TestServiceOwnerIsNamespace(t *testing.T) {
-	w := newTestEnv(t)
+	env := newTestEnv(t)
 	for range 3 {
-		owner, restricted, err := w.serviceOwner(t.Context(), "own")
+		owner, restricted, err := env.serviceOwner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-own" {
 			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v", owner, restricted, err)
 		}
 	}
-	w.expect("reads", w.reads, []string{"get Namespace /own"})
+	env.expect("reads", env.reads, []string{"get Namespace /own"})
 	own := &corev1.Namespace{}
-	w.get(own, "", "own")
+	env.get(own, "", "own")
 	own.Labels = map[string]string{modelmesh.LabelEnforce: "restricted"}
-	w.must(w.api.Update(t.Context(), own))
-	w.restart()
-	for range 2 { // as it was read first
-		if owner, restricted, err := w.serviceOwner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
-			t.Errorf("restricted: %v, %t, %v", owner, restricted, err)
+	env.must(env.api.Update(t.Context(), own))
+	env.restart()
+	for range 2 { // the second call returns the stored metadata
+		if owner, restricted, err := env.serviceOwner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
+			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v, want restricted", owner, restricted, err)
 		}
 	}
 	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
-		served := meshtest.Namespace("ns", "true")
-		served.Labels[modelmesh.LabelEnforce] = level
-		w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(served)}}
-		owner, restricted, err := w.serviceOwner(t.Context(), "ns")
+		namespace := meshtest.Namespace("ns", "true")
+		namespace.Labels[modelmesh.LabelEnforce] = level
+		env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(namespace)}}
+		owner, restricted, err := env.serviceOwner(t.Context(), "ns")
 		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
 			t.Errorf("%s: serviceOwner returned owner %v, restricted %t and error %v", level, owner, restricted, err)
 		}
 	}
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
-	if _, _, err := w.serviceOwner(t.Context(), "ns"); err == nil {
-		t.Error("want an error for an unknown namespace")
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: failingReader{}}}
+	if _, _, err := env.serviceOwner(t.Context(), "ns"); err == nil {
+		t.Error("serviceOwner returned no error, want that of the cache")
 	}
 }
 
 // Runtimes support models in enabled namespaces only.
 func TestHasSupportingRuntime(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
+	env := newTestEnv(t, newServingRuntime("r", "sklearn"), newServingRuntime("disabled", "onnx", disabled), newServingRuntime("single-model", "pmml", singleModel), newClusterServingRuntime("c", "xgboost"))
 	for label, want := range map[string]bool{
-		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:off": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
+		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:disabled": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
 	} {
-		got, err := w.HasSupportingRuntime(t.Context(), "ns", label)
+		got, err := env.HasSupportingRuntime(t.Context(), "ns", label)
 		if err != nil || got != want {
 			t.Errorf("%s: HasSupportingRuntime returned %t, error %v", label, got, err)
 		}
 	}
-	if got, err := w.HasSupportingRuntime(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
-		t.Errorf("namespace without models: %t, error %v", got, err)
+	if got, err := env.HasSupportingRuntime(t.Context(), "not-enabled", "mt:xgboost"); err != nil || got {
+		t.Errorf("namespace that is not enabled: %t, error %v", got, err)
 	}
-	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
-		return meshsettings.Settings{}, errors.New("none")
+	env.Settings = func(context.Context, string) (meshsettings.Settings, error) {
+		return meshsettings.Settings{}, errors.New("settings are invalid")
 	}
-	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
-		t.Error("want an error while the settings cannot be read")
+	if _, err := env.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
+		t.Error("HasSupportingRuntime returned no error, want that of the settings")
 	}
-	w = newTestEnv(t)
-	w.failReads("ServingRuntimeList")
-	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
-		t.Error("want an error while the runtimes cannot be read")
+	env = newTestEnv(t)
+	env.failReads("ServingRuntimeList")
+	if _, err := env.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
+		t.Error("HasSupportingRuntime returned no error, want that of the runtimes")
 	}
 }
 
-// A valid runtime that cannot be built gets one Event.
+// One Event reports that the Deployment of a runtime cannot be built.
 func TestBuildErrorIsReportedOnce(t *testing.T) {
-	w := newTestEnv(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
-		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "not-there", MountPath: "/x"}}
+	env := newTestEnv(t, newServingRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "missing", MountPath: "/x"}}
 	}))
 	for range 4 {
-		w.reconcileOnce("ns")
+		env.reconcileOnce("ns")
 	}
 	var emitted []string
-	for len(w.events.Events) > 0 {
-		emitted = append(emitted, <-w.events.Events)
+	for len(env.events.Events) > 0 {
+		emitted = append(emitted, <-env.events.Events)
 	}
-	if len(emitted) != 1 || !strings.Contains(emitted[0], ReasonInvalid) || !strings.Contains(emitted[0], "not-there") {
-		t.Errorf("got events %q, want one that names the missing object", emitted)
+	if len(emitted) != 1 || !strings.Contains(emitted[0], ReasonInvalid) || !strings.Contains(emitted[0], "missing") {
+		t.Errorf("events %q, want one with the missing volume", emitted)
 	}
 }

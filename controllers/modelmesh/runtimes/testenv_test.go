@@ -38,7 +38,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// testEnv is the reconciler with a fake API server and a cache that shows only the objects that the real one holds.
+// testEnv is a reconciler with a fake API server and a cache that contains only the objects that the cache of the manager contains.
 type testEnv struct {
 	*testing.T
 	*runtimeReconciler
@@ -46,13 +46,14 @@ type testEnv struct {
 	events   *events.FakeRecorder
 	clock    *clocktesting.FakeClock
 	settings meshsettings.Settings
-	kinds    capability.Set
+	served   capability.Set
 	mesh     *fakeClients
-	// writes holds verb, kind and name of each write, reads those of reads from the API server.
+	// writes contains "verb kind name" of each write; reads contains the same of each read from the API server.
 	writes, reads []string
-	fail          func(verb, kind, name string) error
-	// behind is true if the cache does not show the labels of managed Deployments yet.
-	behind bool
+	// failRequest, if set, returns the error of a request.
+	failRequest func(verb, kind, name string) error
+	// cacheStale is true if the cache does not contain the managed Deployments yet.
+	cacheStale bool
 }
 
 // fakeClients records the calls of clientPool and etcdWatcher.
@@ -60,17 +61,16 @@ type fakeClients struct {
 	targets  map[string]meshclient.Target
 	services map[string]string
 	data     map[string][]byte
-	own      map[string]map[string][]byte
-	fail     error
-	failOwn  error
-	// granted holds the accounts in call order.
-	granted   []meshetcd.Account
-	failGrant error
+	ownData  map[string]map[string][]byte
+	// granted contains the accounts in the order of the calls.
+	granted []meshetcd.Account
+	// The errors that the methods return.
+	connectOwnErr, grantErr error
 }
 
 func (c *fakeClients) Ensure(namespace string, target meshclient.Target) error {
 	c.targets[namespace] = target
-	return c.fail
+	return nil
 }
 func (c *fakeClients) Forget(namespace string) { delete(c.targets, namespace) }
 
@@ -80,43 +80,43 @@ type fakeEtcdWatcher struct{ *fakeClients }
 func (c fakeEtcdWatcher) Ensure(namespace, service string) { c.services[namespace] = service }
 func (c fakeEtcdWatcher) Grant(_ context.Context, account meshetcd.Account) error {
 	c.granted = append(c.granted, account)
-	return c.failGrant
+	return c.grantErr
 }
 func (c fakeEtcdWatcher) Forget(namespace string) { delete(c.services, namespace) }
 func (c fakeEtcdWatcher) ConnectOwn(namespace string, data map[string][]byte) error {
 	if data == nil {
-		delete(c.own, namespace)
+		delete(c.ownData, namespace)
 	} else {
-		c.own[namespace] = data
+		c.ownData[namespace] = data
 	}
-	return c.failOwn
+	return c.connectOwnErr
 }
 func (c fakeEtcdWatcher) Connect(data map[string][]byte) error {
 	c.data = data
-	return c.fail
+	return nil
 }
 
-var plainKinds = []schema.GroupVersionKind{
+var plainAPIs = []schema.GroupVersionKind{
 	capability.ServingRuntime, capability.ClusterServingRuntime, capability.InferenceService, capability.ServiceMonitor,
 }
 
-// newTestEnv has the operator in namespace own with an etcd Secret; namespace ns is enabled.
+// newTestEnv returns an environment with the operator and an etcd Secret in namespace own. Namespace ns is enabled.
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
 	scheme.AddKnownTypeWithName(capability.ServiceMonitor, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(capability.ServiceMonitor.GroupVersion().WithKind("ServiceMonitorList"), &unstructured.UnstructuredList{})
-	objects = append(objects, meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"), etcdSecret("own"))
-	w := &testEnv{
+	objects = append(objects, meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"), newEtcdSecret("own"))
+	env := &testEnv{
 		T: t, events: events.NewFakeRecorder(1000), clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0)), settings: meshsettings.Default(),
-		kinds: capability.NewSet(plainKinds...), mesh: &fakeClients{targets: map[string]meshclient.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
+		served: capability.NewSet(plainAPIs...), mesh: &fakeClients{targets: map[string]meshclient.Target{}, services: map[string]string{}, ownData: map[string]map[string][]byte{}},
 	}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
-		WithRESTMapper(scopes()).WithObjects(objects...).
+	env.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
+		WithRESTMapper(newRESTMapper()).WithObjects(objects...).
 		WithIndex(&v1alpha1.ServingRuntime{}, metav1.ObjectNameField, nameField).WithIndex(&v1alpha1.ClusterServingRuntime{}, metav1.ObjectNameField, nameField).
 		WithIndex(&appsv1.Deployment{}, metav1.ObjectNameField, nameField).WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameField).WithIndex(&corev1.Service{}, metav1.ObjectNameField, nameField).Build()
-	w.restart()
-	return w
+	env.restart()
+	return env
 }
 
 func nameField(o client.Object) []string { return []string{o.GetName()} }
@@ -126,29 +126,29 @@ func (env *testEnv) restart() {
 	cached := interceptor.NewClient(env.api, env.managerCache())
 	live := interceptor.NewClient(env.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := env.recordCall(&env.reads, "get", kindOf(o), key.String()); err != nil {
+			if err := env.recordRequest(&env.reads, "get", kindOf(o), key.String()); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	writing := interceptor.NewClient(cached, env.recordingFuncs())
+	writer := interceptor.NewClient(cached, env.recordingFuncs())
 	env.runtimeReconciler = newReconciler(&runtimeReconciler{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
 			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(env.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
-					if _, has := o.GetLabels()[modelmesh.LabelEnabled]; err == nil && !has {
+					if _, found := o.GetLabels()[modelmesh.LabelEnabled]; err == nil && !found {
 						return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
 					}
 					return err
 				},
 			})}},
 			Settings: func(context.Context, string) (meshsettings.Settings, error) { return env.settings, nil },
-			Served:   func() capability.Set { return env.kinds }}, clock: env.clock, recorder: env.events,
+			Served:   func() capability.Set { return env.served }}, clock: env.clock, recorder: env.events,
 		live: live, claims: cached, pods: cached,
 		applier: apply.New(apply.Options{
-			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
+			Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
 			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
 		pool: env.mesh, etcdWatcher: fakeEtcdWatcher{env.mesh},
@@ -163,7 +163,7 @@ func (env *testEnv) managerCache() interceptor.Funcs {
 			return err
 		}
 		switch kind := kindOf(o); {
-		case env.behind && kind == "Deployment":
+		case env.cacheStale && kind == "Deployment":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case isManaged(o):
 		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler" || kind == "NetworkPolicy":
@@ -176,7 +176,7 @@ func (env *testEnv) managerCache() interceptor.Funcs {
 	}}
 }
 
-func scopes() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(namespaceKind, meta.RESTScopeRoot)
 	m.Add(capability.ClusterServingRuntime, meta.RESTScopeRoot)
@@ -189,13 +189,13 @@ func scopes() meta.RESTMapper {
 	return m
 }
 
-func (env *testEnv) recordCall(into *[]string, verb, kind, name string) error {
-	if env.fail != nil {
-		if err := env.fail(verb, kind, name); err != nil {
+func (env *testEnv) recordRequest(requests *[]string, verb, kind, name string) error {
+	if env.failRequest != nil {
+		if err := env.failRequest(verb, kind, name); err != nil {
 			return err
 		}
 	}
-	*into = append(*into, verb+" "+kind+" "+name)
+	*requests = append(*requests, verb+" "+kind+" "+name)
 	return nil
 }
 
@@ -203,19 +203,19 @@ func (env *testEnv) recordingFuncs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			key := apply.Object{Config: config}.Key()
-			if err := env.recordCall(&env.writes, "apply", key.Kind, key.NamespacedName.String()); err != nil {
+			if err := env.recordRequest(&env.writes, "apply", key.Kind, key.NamespacedName.String()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, config, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := env.recordCall(&env.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := env.recordRequest(&env.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := env.recordCall(&env.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := env.recordRequest(&env.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -244,25 +244,25 @@ func (env *testEnv) reconcileOnce(namespace string) time.Duration {
 // reconcileUntilStable reconciles until nothing is written, and returns all writes.
 func (env *testEnv) reconcileUntilStable(namespace string) []string {
 	env.Helper()
-	var all []string
+	var allWrites []string
 	for range 5 {
 		env.reconcileOnce(namespace)
 		writes := env.takeWrites()
 		if len(writes) == 0 {
-			return all
+			return allWrites
 		}
-		all = append(all, writes...)
+		allWrites = append(allWrites, writes...)
 	}
-	env.Fatalf("the reconciler does not reach the steady state: %q", all)
+	env.Fatalf("the steady state was not reached: writes %q", allWrites)
 	return nil
 }
 
 // takeWrites returns the writes since the last call, sorted.
 func (env *testEnv) takeWrites() []string {
-	out := env.writes
+	writes := env.writes
 	env.writes = nil
-	slices.Sort(out)
-	return out
+	slices.Sort(writes)
+	return writes
 }
 
 func (env *testEnv) expect(description string, got, want []string) {
@@ -301,7 +301,7 @@ func (env *testEnv) deploymentOf(runtime string) *appsv1.Deployment {
 	env.Helper()
 	d := &appsv1.Deployment{}
 	if !env.get(d, "ns", "modelmesh-serving-"+runtime) {
-		env.Fatalf("no Deployment for runtime %s", runtime)
+		env.Fatalf("runtime %s has no Deployment", runtime)
 	}
 	return d
 }
@@ -317,7 +317,7 @@ func (env *testEnv) replicasOf(runtime string) int32 {
 	return *env.deploymentOf(runtime).Spec.Replicas
 }
 
-// runtimeSpec returns a spec that supports a format.
+// runtimeSpec returns the spec of a runtime that supports a format.
 func runtimeSpec(format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) v1alpha1.ServingRuntimeSpec {
 	spec := v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"),
@@ -330,13 +330,13 @@ func runtimeSpec(format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) v
 	return spec
 }
 
-func localRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntime {
+func newServingRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntime {
 	return &v1alpha1.ServingRuntime{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)}, Spec: runtimeSpec(format, changes...),
 	}
 }
 
-func clusterRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ClusterServingRuntime {
+func newClusterServingRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ClusterServingRuntime {
 	return &v1alpha1.ClusterServingRuntime{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-cluster-" + name)}, Spec: runtimeSpec(format, changes...),
 	}
@@ -345,15 +345,15 @@ func clusterRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntim
 func singleModel(s *v1alpha1.ServingRuntimeSpec) { s.MultiModel = nil }
 func disabled(s *v1alpha1.ServingRuntimeSpec)    { s.Disabled = new(true) }
 
-// predictorOf returns a Predictor with a format in ns.
-func predictorOf(name, format string) *v1alpha1.Predictor {
+// newPredictor returns a Predictor of a format in ns.
+func newPredictor(name, format string) *v1alpha1.Predictor {
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)}}
 	p.Spec.ModelType.Name = format
 	return p
 }
 
-// etcdSecret returns the Secret with the etcd connection.
-func etcdSecret(namespace string) *corev1.Secret {
+// newEtcdSecret returns the Secret with the etcd connection.
+func newEtcdSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model-serving-etcd"},
 		Data:       map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379","root_prefix":"models"}`)},

@@ -26,58 +26,58 @@ import (
 // enqueuedNamespaces returns the namespaces that a handler enqueues for an object, sorted.
 func enqueuedNamespaces(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
-	var out []string
+	var namespaces []string
 	for _, request := range meshtest.Requests(t, h, o) {
 		if request.Namespace != "" {
-			t.Errorf("a request for %s: requests are namespaces", request)
+			t.Errorf("request %s is not a namespace", request)
 		}
-		out = append(out, request.Name)
+		namespaces = append(namespaces, request.Name)
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(namespaces)
+	return namespaces
 }
 
-// newWatchWorld enables own, ns and other; stranger has no label, and closed is disabled by its label.
-func newWatchWorld(t *testing.T) *testEnv {
+// newWatchEnv returns an environment in which own, ns and other are enabled; unlabelled has no label, and disabled has the value false.
+func newWatchEnv(t *testing.T) *testEnv {
 	t.Helper()
-	w := newTestEnv(t)
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
-		meshtest.Namespace("other", "true"), meshtest.Namespace("stranger", ""), meshtest.Namespace("closed", "false"))}}
-	return w
+	env := newTestEnv(t)
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
+		meshtest.Namespace("other", "true"), meshtest.Namespace("unlabelled", ""), meshtest.Namespace("disabled", "false"))}}
+	return env
 }
 
-func secretNamed(namespace, name string) *corev1.Secret {
+func newSecret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// Objects of users are enqueued in enabled namespaces only, managed objects everywhere, because they are deleted in disabled ones.
+// Objects of users enqueue enabled namespaces only. Managed objects enqueue any namespace, because they are deleted in disabled ones.
 func TestObjectsEnqueueNamespaces(t *testing.T) {
-	w := newWatchWorld(t)
-	for namespace, want := range map[string]struct{ users, managed []string }{
-		"ns":       {[]string{"ns"}, []string{"ns"}},
-		"own":      {[]string{"own"}, []string{"own"}},
-		"stranger": {nil, []string{"stranger"}},
-		"closed":   {nil, []string{"closed"}},
-		"gone":     {nil, []string{"gone"}},
+	env := newWatchEnv(t)
+	for namespace, want := range map[string]struct{ user, managed []string }{
+		"ns":         {[]string{"ns"}, []string{"ns"}},
+		"own":        {[]string{"own"}, []string{"own"}},
+		"unlabelled": {nil, []string{"unlabelled"}},
+		"disabled":   {nil, []string{"disabled"}},
+		"absent":     {nil, []string{"absent"}},
 	} {
-		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
-		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, w.Namespaces.Enqueue(), secretNamed(namespace, "x")), want.managed)
+		env.expect("object of a user in "+namespace, enqueuedNamespaces(t, env.Namespaces.EnqueueEnabled(), newSecret(namespace, "x")), want.user)
+		env.expect("managed object in "+namespace, enqueuedNamespaces(t, env.Namespaces.Enqueue(), newSecret(namespace, "x")), want.managed)
 	}
-	w.expect("a namespace", enqueuedNamespaces(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
-	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.Enqueue(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+	env.expect("Namespace", enqueuedNamespaces(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("disabled", "false")), []string{"disabled"})
+	env.expect("ClusterServingRuntime", enqueuedNamespaces(t, env.Namespaces.Enqueue(), newClusterServingRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
 // The operator's namespace is reconciled without an event.
 func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
-	w := newWatchWorld(t)
-	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {OperatorNamespace: "own"}} {
-		w.Namespaces = namespaces
+	env := newWatchEnv(t)
+	for name, namespaces := range map[string]*modelmesh.Namespaces{"all namespaces": env.Namespaces, "single namespace": {OperatorNamespace: "own"}} {
+		env.Namespaces = namespaces
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		if err := w.enqueueOperatorNamespace().Start(t.Context(), queue); err != nil {
+		if err := env.enqueueOperatorNamespace().Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := queue.Get(); queue.Len() != 0 || got != modelmesh.RequestFor("own") {
-			t.Errorf("%s: %d more requests, and the first for %s", name, queue.Len(), got)
+			t.Errorf("%s: first request %s and %d more, want only the operator's namespace", name, got, queue.Len())
 		}
 		queue.ShutDown()
 	}
@@ -85,31 +85,31 @@ func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
 
 // If Enabled fails, the namespace is enqueued: the reconcile retries.
 func TestEnqueueAfterReadError(t *testing.T) {
-	w := newWatchWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
-	w.expect("an object of a user", enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed("ns", "x")), []string{"ns"})
-	w.expect("all", enqueuedNamespaces(t, w.Namespaces.Enqueue(), clusterRuntime("r", "f")), nil)
-	w.expect("a Secret", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
+	env := newWatchEnv(t)
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: failingReader{}}}
+	env.expect("object of a user", enqueuedNamespaces(t, env.Namespaces.EnqueueEnabled(), newSecret("ns", "x")), []string{"ns"})
+	env.expect("ClusterServingRuntime", enqueuedNamespaces(t, env.Namespaces.Enqueue(), newClusterServingRuntime("r", "f")), nil)
+	env.expect("Secret", enqueuedNamespaces(t, env.enqueueForSecret(), newSecret("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
-type brokenReader struct{}
+type failingReader struct{}
 
-func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errors.New("no memory")
+func (failingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("cache is unavailable")
 }
 
-func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("no memory")
+func (failingReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("cache is unavailable")
 }
 
 // Changed settings enqueue their namespace, or all enabled ones.
 func TestSettingsEnqueueNamespaces(t *testing.T) {
-	w := newWatchWorld(t)
-	w.expect("of one namespace", enqueuedNamespaces(t, w.Namespaces.Enqueue(), meshtest.Namespace("ns", "")), []string{"ns"})
-	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.Enqueue(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+	env := newWatchEnv(t)
+	env.expect("settings of one namespace", enqueuedNamespaces(t, env.Namespaces.Enqueue(), meshtest.Namespace("ns", "")), []string{"ns"})
+	env.expect("settings of all namespaces", enqueuedNamespaces(t, env.Namespaces.Enqueue(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
-// Few of the Secrets, which are cached as metadata, are relevant [M10] [M30] [M31].
+// Of all Secrets in the cache, only those that a reconcile reads enqueue namespaces. [M10] [M30] [M31]
 func TestEnqueueForSecret(t *testing.T) {
 	all := []string{"ns", "other", "own"}
 	for name, tc := range map[string]struct {
@@ -118,92 +118,92 @@ func TestEnqueueForSecret(t *testing.T) {
 		secret *corev1.Secret
 		want   []string
 	}{
-		"etcd in the manager's namespace":                 {"", false, secretNamed("own", meshsettings.DefaultEtcdSecret), all},
-		"the copy of it":                                  {"", false, secretNamed("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
-		"etcd Secret of a namespace without ModelMesh":    {"", false, secretNamed("stranger", meshsettings.DefaultEtcdSecret), nil},
-		"storage entries":                                 {"", false, secretNamed("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
-		"those of the manager's own namespace":            {"", false, secretNamed("own", meshsettings.DefaultStorageSecret), []string{"own"}},
-		"those that are not to be followed":               {"", true, secretNamed("ns", meshsettings.DefaultStorageSecret), nil},
-		"storage Secret of a namespace without ModelMesh": {"", false, secretNamed("closed", meshsettings.DefaultStorageSecret), nil},
-		"TLS of one namespace":                            {"serving-tls", false, secretNamed("ns", "serving-tls"), []string{"ns"}},
-		"TLS Secret that all namespaces copy":             {"serving-tls", true, secretNamed("own", "serving-tls"), all},
-		"TLS that is off":                                 {"", false, secretNamed("own", "serving-tls"), nil},
-		"anything else":                                   {"serving-tls", false, secretNamed("ns", "something"), nil},
+		"etcd Secret of the operator":                    {"", false, newSecret("own", meshsettings.DefaultEtcdSecret), all},
+		"copy of the etcd Secret":                        {"", false, newSecret("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
+		"etcd Secret in a namespace that is not enabled": {"", false, newSecret("unlabelled", meshsettings.DefaultEtcdSecret), nil},
+		"storage Secret":                                 {"", false, newSecret("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
+		"storage Secret in the operator's namespace":     {"", false, newSecret("own", meshsettings.DefaultStorageSecret), []string{"own"}},
+		"storage Secret with IgnoreSecrets":              {"", true, newSecret("ns", meshsettings.DefaultStorageSecret), nil},
+		"storage Secret in a disabled namespace":         {"", false, newSecret("disabled", meshsettings.DefaultStorageSecret), nil},
+		"TLS Secret of one namespace":                    {"serving-tls", false, newSecret("ns", "serving-tls"), []string{"ns"}},
+		"TLS Secret of the operator":                     {"serving-tls", true, newSecret("own", "serving-tls"), all},
+		"TLS disabled":                                   {"", false, newSecret("own", "serving-tls"), nil},
+		"another Secret":                                 {"serving-tls", false, newSecret("ns", "other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWatchWorld(t)
-			w.settings.TLS.SecretName, w.Config.IgnoreSecrets = tc.tls, tc.ignore
-			w.expect("woken", enqueuedNamespaces(t, w.enqueueForSecret(), tc.secret), tc.want)
+			env := newWatchEnv(t)
+			env.settings.TLS.SecretName, env.Config.IgnoreSecrets = tc.tls, tc.ignore
+			env.expect("namespaces", enqueuedNamespaces(t, env.enqueueForSecret(), tc.secret), tc.want)
 		})
 	}
-	w := newWatchWorld(t)
-	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
-		return meshsettings.Settings{}, errors.New("not read yet")
+	env := newWatchEnv(t)
+	env.Settings = func(context.Context, string) (meshsettings.Settings, error) {
+		return meshsettings.Settings{}, errors.New("settings were not read yet")
 	}
-	w.expect("before the settings are known", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), nil)
+	env.expect("before the settings were read", enqueuedNamespaces(t, env.enqueueForSecret(), newSecret("ns", meshsettings.DefaultStorageSecret)), nil)
 }
 
 func TestUsesClusterRuntimes(t *testing.T) {
-	w := newWatchWorld(t)
-	if !w.UsesClusterRuntimes() {
-		t.Error("want ClusterServingRuntimes used by default")
+	env := newWatchEnv(t)
+	if !env.UsesClusterRuntimes() {
+		t.Error("ClusterServingRuntimes are not used by default")
 	}
-	w.Config.IgnoreClusterServingRuntimes = true
-	if w.UsesClusterRuntimes() {
-		t.Error("ClusterServingRuntimes are used although the settings disable them")
+	env.Config.IgnoreClusterServingRuntimes = true
+	if env.UsesClusterRuntimes() {
+		t.Error("ClusterServingRuntimes are used with IgnoreClusterServingRuntimes")
 	}
-	w.Config.IgnoreClusterServingRuntimes = false
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
-	if w.UsesClusterRuntimes() {
-		t.Error("ClusterServingRuntimes are used in single-namespace mode")
+	env.Config.IgnoreClusterServingRuntimes = false
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
+	if env.UsesClusterRuntimes() {
+		t.Error("ClusterServingRuntimes are used in a single-namespace installation")
 	}
 }
 
-// admitsUpdate reports whether a predicate admits a change.
-func admitsUpdate(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
-	before := localRuntime("r", "f")
-	before.Generation, before.ResourceVersion = 1, "1"
-	before.Labels, before.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
-	after := before.DeepCopy()
-	after.ResourceVersion = "2"
-	change(after)
-	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+// passesUpdate reports whether a predicate passes a change.
+func passesUpdate(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
+	oldObject := newServingRuntime("r", "f")
+	oldObject.Generation, oldObject.ResourceVersion = 1, "1"
+	oldObject.Labels, oldObject.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
+	newObject := oldObject.DeepCopy()
+	newObject.ResourceVersion = "2"
+	change(newObject)
+	return p.Update(event.UpdateEvent{ObjectOld: oldObject, ObjectNew: newObject})
 }
 
 func TestPredicatesFilterUpdates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
-		"no change":                  func(*v1alpha1.ServingRuntime) {},
-		"spec":                       func(r *v1alpha1.ServingRuntime) { r.Generation++ },
-		"recreated with another UID": func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
-		"deletion":                   func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
-		"a label":                    func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
-		"an annotation":              func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
-		"an owner":                   func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
-		"our fields": func(r *v1alpha1.ServingRuntime) {
+		"no change":        func(*v1alpha1.ServingRuntime) {},
+		"spec":             func(r *v1alpha1.ServingRuntime) { r.Generation++ },
+		"recreated object": func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
+		"deletion":         func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
+		"label":            func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
+		"annotation":       func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
+		"owner":            func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
+		"managed fields": func(r *v1alpha1.ServingRuntime) {
 			r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: modelmesh.FieldOwner}}
 		},
 	}
 	for name, tc := range map[string]struct {
 		predicate predicate.Predicate
-		lets      []string
+		want      []string
 	}{
-		"managed objects": {metadataChanged(), []string{"a label", "an annotation", "an owner", "deletion", "our fields", "recreated with another UID"}},
-		"kinds of KServe": {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "deletion", "recreated with another UID", "spec"}},
-		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated with another UID"}},
+		"managed objects": {metadataChanged(), []string{"annotation", "deletion", "label", "managed fields", "owner", "recreated object"}},
+		"kinds of KServe": {modelmesh.SpecOrAnnotationsChanged(), []string{"annotation", "deletion", "recreated object", "spec"}},
+		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated object"}},
 	} {
-		var lets []string
+		var passed []string
 		for description, change := range changes {
-			if admitsUpdate(tc.predicate, change) {
-				lets = append(lets, description)
+			if passesUpdate(tc.predicate, change) {
+				passed = append(passed, description)
 			}
 		}
-		slices.Sort(lets)
-		if !slices.Equal(lets, tc.lets) {
-			t.Errorf("%s: got %q, want %q", name, lets, tc.lets)
+		slices.Sort(passed)
+		if !slices.Equal(passed, tc.want) {
+			t.Errorf("%s: passed %q, want %q", name, passed, tc.want)
 		}
-		if !tc.predicate.Create(event.CreateEvent{Object: localRuntime("r", "f")}) || !tc.predicate.Delete(event.DeleteEvent{Object: localRuntime("r", "f")}) {
-			t.Errorf("%s: coming and going always matters", name)
+		if !tc.predicate.Create(event.CreateEvent{Object: newServingRuntime("r", "f")}) || !tc.predicate.Delete(event.DeleteEvent{Object: newServingRuntime("r", "f")}) {
+			t.Errorf("%s: the predicate dropped a create or delete event", name)
 		}
 	}
 }
@@ -216,35 +216,35 @@ func TestClaimCacheStripsMetadata(t *testing.T) {
 	claim.SetLabels(map[string]string{"a": "b"})
 	claim.SetAnnotations(map[string]string{"a": "b"})
 	claim.SetFinalizers([]string{"f"})
-	kept, err := component.StripMetadata(claim)
+	stripped, err := component.StripMetadata(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := kept.(*metav1.PartialObjectMetadata)
+	m := stripped.(*metav1.PartialObjectMetadata)
 	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
-		t.Errorf("got metadata %+v, want only name, UID and kind", m)
+		t.Errorf("metadata %+v, want only name, UID and kind", m)
 	}
 	if other, err := component.StripMetadata("tombstone"); err != nil || other != "tombstone" {
 		t.Errorf("StripMetadata of a tombstone returned %v, error %v, want it unchanged", other, err)
 	}
 }
 
-// Only models and runtimes of users are cached as whole objects [M10].
+// Secrets and ConfigMaps are cached as metadata, Deployments in full. [M10]
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "own"} {
 		for _, need := range Caches(namespace) {
 			switch need.Kind.Kind {
 			case "Secret", "ConfigMap":
 				if need.FullObjects {
-					t.Errorf("%s are held whole", need.Kind.Kind)
+					t.Errorf("%s: full objects are cached, want metadata", need.Kind.Kind)
 				}
 			case "Deployment":
 				if !need.FullObjects || need.IncludeForeign {
-					t.Errorf("Deployments: %+v", need)
+					t.Errorf("Deployments: %+v, want full managed objects", need)
 				}
 			}
 			if need.Kind.Group != "monitoring.coreos.com" && need.Namespace != namespace {
-				t.Errorf("%s of namespace %q, want %q", need.Kind.Kind, need.Namespace, namespace)
+				t.Errorf("%s: namespace %q, want %q", need.Kind.Kind, need.Namespace, namespace)
 			}
 		}
 	}

@@ -1,2 +1,2 @@
-// Package meshpb is the protocol in which the routing layer of ModelMesh is managed, see model-mesh.proto.
+// Package meshpb contains the gRPC API with which clients manage models in the routing layer of ModelMesh; see model-mesh.proto.
 package meshpb

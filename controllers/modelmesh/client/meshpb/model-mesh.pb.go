@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: client/meshpb/model-mesh.proto
 
-// The management interface of ModelMesh, which every `mm` container serves. Names and numbers are those that its servers know.
+// The management API of ModelMesh, which every `mm` container serves. Names and numbers must match those of ModelMesh.
 
 package meshpb
 
@@ -214,10 +214,10 @@ func (x *RegisterModelRequest) GetLastUsedTime() uint64 {
 
 type ModelInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The label that decides which instances may load the model.
+	// The model type: only instances with this label can load the model.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// JSON that is meant for the puller and the runtime.
+	// JSON for the puller and the runtime.
 	Key           string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -522,15 +522,15 @@ type SetVModelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	VModelId      string                 `protobuf:"bytes,1,opt,name=vModelId,proto3" json:"vModelId,omitempty"`
 	TargetModelId string                 `protobuf:"bytes,2,opt,name=targetModelId,proto3" json:"targetModelId,omitempty"`
-	// Fail with NOT_FOUND when there is no such vmodel.
+	// Fail with NOT_FOUND if the vmodel does not exist.
 	UpdateOnly bool       `protobuf:"varint,3,opt,name=updateOnly,proto3" json:"updateOnly,omitempty"`
 	ModelInfo  *ModelInfo `protobuf:"bytes,4,opt,name=modelInfo,proto3" json:"modelInfo,omitempty"`
-	// The concrete model goes when nothing points to it any more.
+	// Delete the concrete model when no vmodel refers to it.
 	AutoDeleteTargetModel bool `protobuf:"varint,5,opt,name=autoDeleteTargetModel,proto3" json:"autoDeleteTargetModel,omitempty"`
 	LoadNow               bool `protobuf:"varint,6,opt,name=loadNow,proto3" json:"loadNow,omitempty"`
-	// Switch to the target at once, loaded or not.
+	// Switch to the target immediately, even if it is not loaded.
 	Force bool `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`
-	// Answer when the target is loaded or has failed.
+	// Respond when the target has been loaded or has failed to load.
 	Sync                  bool   `protobuf:"varint,8,opt,name=sync,proto3" json:"sync,omitempty"`
 	ExpectedTargetModelId string `protobuf:"bytes,9,opt,name=expectedTargetModelId,proto3" json:"expectedTargetModelId,omitempty"`
 	Owner                 string `protobuf:"bytes,10,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -864,10 +864,10 @@ func (x *GetVModelStatusRequest) GetOwner() string {
 
 type ModelStatusInfo_ModelCopyInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the instance.
+	// The ID of the instance.
 	Location   string                      `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
 	CopyStatus ModelStatusInfo_ModelStatus `protobuf:"varint,2,opt,name=copyStatus,proto3,enum=mmesh.ModelStatusInfo_ModelStatus" json:"copyStatus,omitempty"`
-	// Milliseconds since 1970.
+	// Unix time in milliseconds.
 	Time          uint64 `protobuf:"varint,3,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

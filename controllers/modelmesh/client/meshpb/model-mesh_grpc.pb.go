@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: client/meshpb/model-mesh.proto
 
-// The management interface of ModelMesh, which every `mm` container serves. Names and numbers are those that its servers know.
+// The management API of ModelMesh, which every `mm` container serves. Names and numbers must match those of ModelMesh.
 
 package meshpb
 
@@ -38,12 +38,12 @@ type ModelMeshClient interface {
 	UnregisterModel(ctx context.Context, in *UnregisterModelRequest, opts ...grpc.CallOption) (*UnregisterModelResponse, error)
 	GetModelStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*ModelStatusInfo, error)
 	EnsureLoaded(ctx context.Context, in *EnsureLoadedRequest, opts ...grpc.CallOption) (*ModelStatusInfo, error)
-	// Makes a vmodel point to a concrete model, which is registered when it is not known yet. ALREADY_EXISTS: the vmodel has
-	// another owner, or the concrete model another type, path or key. FAILED_PRECONDITION: expectedTargetModelId differs.
+	// Sets the target of a vmodel to a concrete model, and registers the model if necessary. ALREADY_EXISTS: the vmodel has
+	// another owner, or the concrete model has another type, path or key. FAILED_PRECONDITION: expectedTargetModelId differs.
 	SetVModel(ctx context.Context, in *SetVModelRequest, opts ...grpc.CallOption) (*VModelStatusInfo, error)
-	// Removes a vmodel and those of its models that delete themselves. One that is absent or has another owner is no error.
+	// Deletes a vmodel and its models with autoDeleteTargetModel. A vmodel that does not exist or has another owner is not an error.
 	DeleteVModel(ctx context.Context, in *DeleteVModelRequest, opts ...grpc.CallOption) (*DeleteVModelResponse, error)
-	// An absent vmodel has empty ids and an active model that is not found.
+	// For a vmodel that does not exist, the IDs are empty and the active model has status NOT_FOUND.
 	GetVModelStatus(ctx context.Context, in *GetVModelStatusRequest, opts ...grpc.CallOption) (*VModelStatusInfo, error)
 }
 
@@ -133,12 +133,12 @@ type ModelMeshServer interface {
 	UnregisterModel(context.Context, *UnregisterModelRequest) (*UnregisterModelResponse, error)
 	GetModelStatus(context.Context, *GetStatusRequest) (*ModelStatusInfo, error)
 	EnsureLoaded(context.Context, *EnsureLoadedRequest) (*ModelStatusInfo, error)
-	// Makes a vmodel point to a concrete model, which is registered when it is not known yet. ALREADY_EXISTS: the vmodel has
-	// another owner, or the concrete model another type, path or key. FAILED_PRECONDITION: expectedTargetModelId differs.
+	// Sets the target of a vmodel to a concrete model, and registers the model if necessary. ALREADY_EXISTS: the vmodel has
+	// another owner, or the concrete model has another type, path or key. FAILED_PRECONDITION: expectedTargetModelId differs.
 	SetVModel(context.Context, *SetVModelRequest) (*VModelStatusInfo, error)
-	// Removes a vmodel and those of its models that delete themselves. One that is absent or has another owner is no error.
+	// Deletes a vmodel and its models with autoDeleteTargetModel. A vmodel that does not exist or has another owner is not an error.
 	DeleteVModel(context.Context, *DeleteVModelRequest) (*DeleteVModelResponse, error)
-	// An absent vmodel has empty ids and an active model that is not found.
+	// For a vmodel that does not exist, the IDs are empty and the active model has status NOT_FOUND.
 	GetVModelStatus(context.Context, *GetVModelStatusRequest) (*VModelStatusInfo, error)
 	mustEmbedUnimplementedModelMeshServer()
 }

@@ -1,3 +1,3 @@
-// Package runtimepb is the protocol between the routing layer of ModelMesh and the runtimes, see model-runtime.proto. Only tests use it, so the
-// manager does not contain it.
+// Package runtimepb contains the gRPC API with which the routing layer of ModelMesh calls the runtimes; see model-runtime.proto. Only tests
+// use it.
 package runtimepb

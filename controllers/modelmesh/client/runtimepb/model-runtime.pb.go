@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: client/runtimepb/model-runtime.proto
 
-// What adapters and custom runtimes serve and `mm` calls. The manager does not use it; tests speak it with real adapters.
+// The API that adapters and custom runtimes serve and `mm` calls. The manager does not use it; tests call real adapters with it.
 
 package runtimepb
 
@@ -618,7 +618,7 @@ func (x *RuntimeStatusResponse) GetAllowAnyMethod() bool {
 
 type RuntimeStatusResponse_MethodInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Numbers of the fields that lead to the model id in the request.
+	// Path of field numbers to the model ID in the request.
 	IdInjectionPath []uint32 `protobuf:"varint,1,rep,packed,name=idInjectionPath,proto3" json:"idInjectionPath,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

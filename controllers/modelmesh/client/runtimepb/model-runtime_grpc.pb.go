@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: client/runtimepb/model-runtime.proto
 
-// What adapters and custom runtimes serve and `mm` calls. The manager does not use it; tests speak it with real adapters.
+// The API that adapters and custom runtimes serve and `mm` calls. The manager does not use it; tests call real adapters with it.
 
 package runtimepb
 

@@ -21,72 +21,71 @@ import (
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// OpenShift accepts blockOwnerDeletion only from clients that can update the finalizers of the owner. The roles grant it for each kind of
-// owner.
+// The roles allow updating the finalizers of each kind of owner: OpenShift requires that permission to set blockOwnerDeletion.
 func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
-	scaled := localRuntime("r", "onnx")
+	scaled := newServingRuntime("r", "onnx")
 	scaled.Annotations = map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: pkgmodelmesh.AutoscalerHPA}
-	w := newTestEnv(t, scaled, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
-	w.reconcileUntilStable("ns")
-	owners := w.blockingOwners("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)
+	env := newTestEnv(t, scaled, newClusterServingRuntime("shared", "onnx"), newPredictor("m", "onnx"))
+	env.reconcileUntilStable("ns")
+	owners := env.blockingOwners("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)
 
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
-	w = newTestEnv(t, manager)
-	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
-	w.reconcileUntilStable("own")
-	owners = append(owners, w.blockingOwners("own", "modelmesh-serving")...)
+	operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-operator"}}
+	env = newTestEnv(t, operator)
+	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
+	env.reconcileUntilStable("own")
+	owners = append(owners, env.blockingOwners("own", "modelmesh-serving")...)
 
 	slices.Sort(owners)
 	owners = slices.Compact(owners)
-	w.expect("kinds of owners", owners, []string{"clusterservingruntimes", "deployments", "namespaces", "services", "servingruntimes"})
+	env.expect("kinds of owners", owners, []string{"clusterservingruntimes", "deployments", "namespaces", "services", "servingruntimes"})
 	granted := finalizerPermissions(t, "../../../config/rbac/modelmesh/role.yaml", "../../../config/rbac/modelmesh/runtimes/role.yaml")
 	for _, owner := range owners {
 		if !slices.Contains(granted, owner+"/finalizers") {
-			t.Errorf("no role has the right to update %s/finalizers", owner)
+			t.Errorf("no role allows updating %s/finalizers", owner)
 		}
 	}
 }
 
-// blockingOwners returns the resources of owners in owner references with blockOwnerDeletion.
+// blockingOwners returns the resources of the owners that the given objects refer to with blockOwnerDeletion.
 func (env *testEnv) blockingOwners(namespace string, names ...string) []string {
 	env.Helper()
 	monitor := &unstructured.Unstructured{}
 	monitor.SetGroupVersionKind(capability.ServiceMonitor)
-	var out []string
+	var owners []string
 	for _, o := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, monitor} {
 		for _, name := range names {
-			found := o.DeepCopyObject().(client.Object)
-			if !env.get(found, namespace, name) {
+			object := o.DeepCopyObject().(client.Object)
+			if !env.get(object, namespace, name) {
 				continue
 			}
-			for _, ref := range found.GetOwnerReferences() {
+			for _, ref := range object.GetOwnerReferences() {
 				if ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
-					out = append(out, strings.ToLower(ref.Kind)+"s")
+					owners = append(owners, strings.ToLower(ref.Kind)+"s")
 				}
 			}
 		}
 	}
-	return out
+	return owners
 }
 
-// finalizerPermissions returns the resources whose finalizers roles allow to update.
+// finalizerPermissions returns the resources that the roles in the files allow updating.
 func finalizerPermissions(t *testing.T, files ...string) []string {
 	t.Helper()
-	var out []string
+	var allowed []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		role := &rbacv1.ClusterRole{}
-		if err := yaml.Unmarshal(text, role); err != nil {
+		if err := yaml.Unmarshal(data, role); err != nil {
 			t.Fatal(err)
 		}
 		for _, rule := range role.Rules {
 			if slices.Contains(rule.Verbs, "update") {
-				out = append(out, rule.Resources...)
+				allowed = append(allowed, rule.Resources...)
 			}
 		}
 	}
-	return out
+	return allowed
 }
