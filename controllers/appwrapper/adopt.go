@@ -20,8 +20,7 @@ import (
 var errNotAdoptable = errors.New("it differs from what would be created, or has a controller")
 
 // setController adds a controller reference to an existing object without a controller, as after a restore that strips owner references. A
-// dry-run apply of the template must leave the object unchanged. Nothing but the reference is written. Errors are errNotAdoptable or
-// those of the API server.
+// dry-run apply of the template must leave the object unchanged. It returns errNotAdoptable or an error of the API server.
 func (w *workloadReconciler) setController(ctx context.Context, aw *awv1beta2.AppWrapper, template *unstructured.Unstructured) (types.UID, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(template.GroupVersionKind())
@@ -34,9 +33,9 @@ func (w *workloadReconciler) setController(ctx context.Context, aw *awv1beta2.Ap
 	if matches, err := w.matchesTemplate(ctx, template, live); err != nil || !matches {
 		return "", cmp.Or(err, errNotAdoptable)
 	}
-	var cannotOwn error
-	err := w.applier.PatchExisting(ctx, live, func() { cannotOwn = controllerutil.SetControllerReference(aw, live, w.applier.Client.Scheme()) })
-	if cannotOwn != nil {
+	var referenceErr error
+	err := w.applier.PatchExisting(ctx, live, func() { referenceErr = controllerutil.SetControllerReference(aw, live, w.applier.Client.Scheme()) })
+	if referenceErr != nil {
 		err = errNotAdoptable
 	}
 	return live.GetUID(), err

@@ -16,46 +16,46 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-var errKilled = errors.New("killed")
+var errCrashed = errors.New("the process has crashed")
 
-// killAt ends the process at its nth write, before or after its execution. It reports whether that write was reached.
-func (f *fixture) killAt(n int, carriedOut bool) *bool {
+// crashAtWrite crashes the process at its nth write, before or after the execution of the write. The result is true after the crash.
+func (f *fixture) crashAtWrite(n int, executed bool) *bool {
 	crashed := new(bool)
-	seen := 0
-	at := func(request string) error {
+	writes := 0
+	crash := func(request string) error {
 		if *crashed {
-			return errKilled
+			return errCrashed
 		}
 		if !strings.HasPrefix(request, "get") {
-			seen++
+			writes++
 		}
-		if seen == n {
+		if writes == n {
 			*crashed = true
-			return errKilled
+			return errCrashed
 		}
 		return nil
 	}
-	if carriedOut {
-		f.after = at
-		f.before = func(string) error {
+	if executed {
+		f.afterRequest = crash
+		f.beforeRequest = func(string) error {
 			if *crashed {
-				return errKilled
+				return errCrashed
 			}
 			return nil
 		}
 	} else {
-		f.before = at
+		f.beforeRequest = crash
 	}
 	return crashed
 }
 
-// reconcileWithCrash reconciles until idle, and restarts the process after a crash. Each write is an event that starts another reconcile.
+// reconcileWithCrash reconciles until no write follows, and restarts the process after a crash. Each write starts another reconcile.
 func (f *fixture) reconcileWithCrash(crashed *bool) {
 	f.Helper()
 	for range 50 {
-		before := len(f.writes)
-		err := f.rest(45 * time.Second)
-		if err == nil && len(f.writes) == before {
+		writes := len(f.writes)
+		err := f.reconcileUntilWait(45 * time.Second)
+		if err == nil && len(f.writes) == writes {
 			return
 		}
 		if err == nil {
@@ -64,127 +64,127 @@ func (f *fixture) reconcileWithCrash(crashed *bool) {
 		if !*crashed {
 			f.Fatal(err)
 		}
-		f.before, f.after = func(string) error { return nil }, func(string) error { return nil }
+		f.beforeRequest, f.afterRequest = func(string) error { return nil }, func(string) error { return nil }
 		*crashed = false
 		f.restart()
 	}
-	f.Fatal("the AppWrapper does not reach the steady state")
+	f.Fatal("the reconciler still writes after 50 attempts")
 }
 
-// run is a scenario: the events during the reconciles, and the expected result.
-type run struct {
+// crashScenario is a workload, the events during its reconciles, and a check of the result.
+type crashScenario struct {
 	name   string
 	aw     *awv1beta2.AppWrapper
 	events []func(*fixture)
 	check  func(*fixture)
 }
 
-func createdOnce(names ...string) func(*fixture) {
-	return func(w *fixture) {
-		w.Helper()
+func expectCreatedOnce(names ...string) func(*fixture) {
+	return func(f *fixture) {
+		f.Helper()
 		for _, name := range names {
-			if n := created(w, name); n != 1 {
-				w.Errorf("%s was created %d times: %q", name, n, w.writes)
+			if n := creationCount(f, name); n != 1 {
+				f.Errorf("%s was created %d times: %q", name, n, f.writes)
 			}
 		}
 	}
 }
 
-// created returns the number of created objects of a name by uid, since some requests were rejected.
-func created(w *fixture, name string) int { return len(w.born[name]) }
+// creationCount returns how many objects of a name were created. Rejected requests do not count.
+func creationCount(f *fixture, name string) int { return len(f.createdUIDs[name]) }
 
-func runs() []run {
-	clean := func(w *fixture) {
-		w.Helper()
+func crashScenarios() []crashScenario {
+	expectNoObjects := func(f *fixture) {
+		f.Helper()
 		for _, kind := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}} {
-			if err := w.server.List(w.Context(), kind, client.InNamespace(awKey.Namespace)); err != nil || meta.LenList(kind) != 0 {
-				w.Errorf("%d objects are left (%v)", meta.LenList(kind), err)
+			if err := f.server.List(f.Context(), kind, client.InNamespace(awKey.Namespace)); err != nil || meta.LenList(kind) != 0 {
+				f.Errorf("got %d objects, error %v, want none", meta.LenList(kind), err)
 			}
 		}
 	}
-	phase := func(w *fixture, phase awv1beta2.AppWrapperPhase, retries int32) {
-		w.Helper()
-		if aw := w.get(); aw.Status.Phase != phase || aw.Status.Retries != retries {
-			w.Errorf("phase %s after %d retries, want %s after %d: %+v", aw.Status.Phase, aw.Status.Retries, phase, retries, aw.Status.LastFailure)
+	expectPhase := func(f *fixture, phase awv1beta2.AppWrapperPhase, retries int32) {
+		f.Helper()
+		if aw := f.get(); aw.Status.Phase != phase || aw.Status.Retries != retries {
+			f.Errorf("got phase %s after %d retries, want %s after %d; last failure %+v", aw.Status.Phase, aw.Status.Retries, phase, retries, aw.Status.LastFailure)
 		}
 	}
 	settings := generateName("settings-", "aw-uid", 1)
-	return []run{
+	return []crashScenario{
 		{
-			name: "success", aw: wrapper([]string{wrappedPod("a"), mapTemplate, wrappedPod("b")}, annotated("successTTLDuration", "30s")),
+			name: "success", aw: newAppWrapper([]string{podJSON("a"), configMapJSON, podJSON("b")}, withAnnotations("successTTLDuration", "30s")),
 			events: []func(*fixture){
-				func(w *fixture) { w.setPodPhase(corev1.PodRunning) },
-				func(w *fixture) { w.setPodPhase(corev1.PodSucceeded) },
+				func(f *fixture) { f.setPodPhase(corev1.PodRunning) },
+				func(f *fixture) { f.setPodPhase(corev1.PodSucceeded) },
 			},
-			check: func(w *fixture) {
-				createdOnce("a", "b", settings)(w)
-				phase(w, awv1beta2.PhaseSucceeded, 0)
-				clean(w)
+			check: func(f *fixture) {
+				expectCreatedOnce("a", "b", settings)(f)
+				expectPhase(f, awv1beta2.PhaseSucceeded, 0)
+				expectNoObjects(f)
 			},
 		},
 		{
-			name: "failure with a retry", aw: wrapper([]string{wrappedPod("a"), mapTemplate},
-				annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "5s")),
+			name: "failure after one retry", aw: newAppWrapper([]string{podJSON("a"), configMapJSON},
+				withAnnotations("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "5s")),
 			events: []func(*fixture){
-				func(w *fixture) { w.setPodPhase(corev1.PodFailed) },
-				func(w *fixture) { w.setPodPhase(corev1.PodFailed) },
+				func(f *fixture) { f.setPodPhase(corev1.PodFailed) },
+				func(f *fixture) { f.setPodPhase(corev1.PodFailed) },
 			},
-			check: func(w *fixture) {
+			check: func(f *fixture) {
 				for _, name := range []string{"a", settings} {
-					if n := created(w, name); n != 2 {
-						w.Errorf("%s was created %d times, want twice", name, n)
+					if n := creationCount(f, name); n != 2 {
+						f.Errorf("%s was created %d times, want twice", name, n)
 					}
 				}
-				phase(w, awv1beta2.PhaseFailed, 1)
-				clean(w)
+				expectPhase(f, awv1beta2.PhaseFailed, 1)
+				expectNoObjects(f)
 			},
 		},
 		{
-			name: "suspended, resumed and deleted", aw: wrapper([]string{mapTemplate, fixedMap, wrappedPod("a")}),
+			name: "suspension, resumption and deletion", aw: newAppWrapper([]string{configMapJSON, namedConfigMapJSON, podJSON("a")}),
 			events: []func(*fixture){
-				func(w *fixture) { w.setPodPhase(corev1.PodRunning) },
-				func(w *fixture) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },
-				func(w *fixture) { phase(w, awv1beta2.PhaseSuspended, 0); clean(w) },
-				func(w *fixture) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = false }) },
-				func(w *fixture) { phase(w, awv1beta2.PhaseRunning, 0) },
-				func(w *fixture) {
-					if err := w.server.Delete(w.Context(), w.get()); err != nil {
-						w.Fatal(err)
+				func(f *fixture) { f.setPodPhase(corev1.PodRunning) },
+				func(f *fixture) { f.updateAppWrapper(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },
+				func(f *fixture) { expectPhase(f, awv1beta2.PhaseSuspended, 0); expectNoObjects(f) },
+				func(f *fixture) { f.updateAppWrapper(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = false }) },
+				func(f *fixture) { expectPhase(f, awv1beta2.PhaseRunning, 0) },
+				func(f *fixture) {
+					if err := f.server.Delete(f.Context(), f.get()); err != nil {
+						f.Fatal(err)
 					}
 				},
 			},
-			check: func(w *fixture) {
-				clean(w)
-				if err := w.server.Get(w.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
-					w.Errorf("the AppWrapper is still there: %v", err)
+			check: func(f *fixture) {
+				expectNoObjects(f)
+				if err := f.server.Get(f.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
+					f.Errorf("got error %v, want the AppWrapper deleted", err)
 				}
 			},
 		},
 	}
 }
 
-// [D11] [D10] A crash at any write, executed or not, does not lose, duplicate or fail a workload.
+// [D11] [D10] After a crash at any write, before or after its execution, the workload continues, and each object is created once.
 func TestCrashAfterAnyWrite(t *testing.T) {
 	fakeapi.Exhaustive(t)
-	for index := range runs() {
-		for _, carriedOut := range []bool{false, true} {
+	for index := range crashScenarios() {
+		for _, executed := range []bool{false, true} {
 			for n := 1; ; n++ {
-				r := runs()[index]
-				reached := false
-				t.Run(fmt.Sprintf("%s, write %d, carried out %t", r.name, n, carriedOut), func(t *testing.T) {
-					w := newFixture(t, r.aw)
-					killed := w.killAt(n, carriedOut)
-					w.reconcileWithCrash(killed)
-					for _, happens := range r.events {
-						happens(w)
-						w.reconcileWithCrash(killed)
+				scenario := crashScenarios()[index]
+				crashReached := false
+				t.Run(fmt.Sprintf("%s, write %d, executed %t", scenario.name, n, executed), func(t *testing.T) {
+					f := newFixture(t, scenario.aw)
+					crashed := f.crashAtWrite(n, executed)
+					f.reconcileWithCrash(crashed)
+					for _, event := range scenario.events {
+						event(f)
+						f.reconcileWithCrash(crashed)
 					}
-					reached = w.restarts > 1
-					r.check(w)
+					crashReached = f.restarts > 1
+					scenario.check(f)
 				})
-				if !reached {
+				if !crashReached {
 					if n < 8 {
-						t.Errorf("%s: only %d writes", r.name, n-1)
+						t.Errorf("%s: got %d writes, want at least 7", scenario.name, n-1)
 					}
 					break
 				}

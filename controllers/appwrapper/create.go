@@ -78,9 +78,9 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	status := &aw.Status.ComponentStatus[index]
 	if id := identify(aw, index); id.prefix != "" {
 		object.SetName(id.name)
-		if status.Name == "" || status.Name == id.name { // no object is recorded
-			if found, err := w.findExisting(ctx, aw, index, object, id.prefix); err != nil || found != "" {
-				status.Name = found
+		if status.Name == "" || status.Name == id.name { // the status names no existing object
+			if existing, err := w.findExisting(ctx, aw, index, object, id.prefix); err != nil || existing != "" {
+				status.Name = existing
 				return err
 			}
 		}
@@ -100,7 +100,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	case isTerminal(err):
 		return terminalError{err}
 	default:
-		return withRequiredRights(err, kind)
+		return withRequiredPermissions(err, kind)
 	}
 }
 
@@ -119,28 +119,27 @@ func (w *workloadReconciler) checkKind(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// findExisting returns the name of an existing object of a component with generateName, or "". The object was created by the CodeFlare operator,
-// which let the API server generate the name and did not record it, or was restored without owner references, and is adopted then. Objects of
-// other components are skipped.
+// findExisting returns the name of an existing object of a component with generateName, or "": the CodeFlare operator did not store names that
+// the API server generated. It adopts an object that was restored without owner references. It skips objects of other components.
 func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured, prefix string) (string, error) {
 	kind := object.GroupVersionKind()
-	found, err := w.listLabelled(ctx, aw, kind)
-	found = slices.DeleteFunc(found, func(o metav1.PartialObjectMetadata) bool {
-		others := slices.Concat(aw.Status.ComponentStatus[:index], aw.Status.ComponentStatus[index+1:])
-		recorded := slices.ContainsFunc(others, func(s awv1beta2.AppWrapperComponentStatus) bool { return s.Name == o.Name && s.Kind == kind.Kind })
-		return o.DeletionTimestamp != nil || !strings.HasPrefix(o.Name, truncatedPrefix(prefix)) || recorded
+	candidates, err := w.listLabeled(ctx, aw, kind)
+	candidates = slices.DeleteFunc(candidates, func(o metav1.PartialObjectMetadata) bool {
+		otherStatuses := slices.Concat(aw.Status.ComponentStatus[:index], aw.Status.ComponentStatus[index+1:])
+		belongsToOther := slices.ContainsFunc(otherStatuses, func(s awv1beta2.AppWrapperComponentStatus) bool { return s.Name == o.Name && s.Kind == kind.Kind })
+		return o.DeletionTimestamp != nil || !strings.HasPrefix(o.Name, truncatedPrefix(prefix)) || belongsToOther
 	})
-	for i := range found {
-		if controls(aw, &found[i]) {
-			return found[i].Name, nil
+	for i := range candidates {
+		if controls(aw, &candidates[i]) {
+			return candidates[i].Name, nil
 		}
 	}
-	for i := range found {
-		if metav1.GetControllerOfNoCopy(&found[i]) != nil || !hasGeneratedName(found[i].Name, prefix) {
+	for i := range candidates {
+		if metav1.GetControllerOfNoCopy(&candidates[i]) != nil || !hasGeneratedName(candidates[i].Name, prefix) {
 			continue
 		}
 		restored := object.DeepCopy()
-		restored.SetName(found[i].Name)
+		restored.SetName(candidates[i].Name)
 		adoptErr := w.adoptObject(ctx, aw, index, restored)
 		switch {
 		case adoptErr == nil:
@@ -160,7 +159,7 @@ func hasGeneratedName(name, prefix string) bool {
 	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, truncated), prefix[len(truncated):]), "-.")
 }
 
-// hasSharedPrefix reports whether another component of the kind has the same generateName, so that an object may belong to either.
+// hasSharedPrefix reports whether another component of the kind has the same generateName: an object may then belong to either.
 func hasSharedPrefix(aw *awv1beta2.AppWrapper, index int) bool {
 	id := identify(aw, index)
 	for i := range aw.Spec.Components {
@@ -183,8 +182,8 @@ func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppW
 	return err
 }
 
-// listLabelled lists, from the API server, the objects of a kind with the label of this AppWrapper.
-func (w *workloadReconciler) listLabelled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+// listLabeled lists the objects of a kind with the label of this AppWrapper from the API server.
+func (w *workloadReconciler) listLabeled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
@@ -202,16 +201,16 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	status := &aw.Status.ComponentStatus[index]
 	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
 	observed, err := w.kinds.getLive(ctx, kindOf(status), key)
-	title := status.Kind + " " + key.String()
+	objectName := status.Kind + " " + key.String()
 	switch {
 	case err != nil:
 		return err
 	case observed.unreadable != nil:
-		return notCreatedError{fmt.Errorf("%s exists and cannot be read: grant the ServiceAccount of the operator the verb get on it", title)}
+		return notCreatedError{fmt.Errorf("%s exists and cannot be read: grant the ServiceAccount of the operator the verb get on it", objectName)}
 	case observed.object == nil:
-		return fmt.Errorf("%s was deleted during its creation: waiting for the next attempt", title)
+		return fmt.Errorf("%s was deleted during its creation: waiting for the next attempt", objectName)
 	case observed.object.GetDeletionTimestamp() != nil:
-		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
+		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", objectName)}
 	case controls(aw, observed.object):
 		w.memory.setCreated(aw.UID, index, observed.object.GetUID(), false)
 		return nil
@@ -219,13 +218,13 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	owner := metav1.GetControllerOf(observed.object)
 	switch {
 	case owner != nil && isAppWrapper(owner) && owner.Name == aw.Name:
-		return notCreatedError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting until it is deleted", title)}
+		return notCreatedError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting until it is deleted", objectName)}
 	case owner == nil && observed.object.GetLabels()[awv1beta2.LabelAppWrapper] == aw.Name:
 		if err := w.adoptObject(ctx, aw, index, object); !errors.Is(err, errNotAdoptable) {
 			return err
 		}
 	}
-	return terminalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete it or recreate it under another name", title)}
+	return terminalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete it or recreate it under another name", objectName)}
 }
 
 // isAmbiguous reports whether the API server may have executed the failed request.
@@ -248,8 +247,8 @@ func isTerminal(err error) bool {
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err)
 }
 
-// withRequiredRights adds the missing permissions to an RBAC error, which differs from quota and policy errors only in its text.
-func withRequiredRights(err error, kind schema.GroupVersionKind) error {
+// withRequiredPermissions adds the missing permissions to an RBAC error, which differs from quota and policy errors only in its text.
+func withRequiredPermissions(err error, kind schema.GroupVersionKind) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot create resource") {
 		return err
@@ -284,13 +283,13 @@ func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 }
 
 const (
-	// maxGeneratedLength is the maximum length of the name of a CronJob, the shortest of all kinds: some append to it for their own objects.
+	// maxGeneratedLength is the maximum length of the name of a CronJob, the shortest of all kinds, because controllers append suffixes to it.
 	maxGeneratedLength = 52
 	// suffixLength is the number of digits of the suffix.
 	suffixLength = 10
 )
 
-// generateName completes a name deterministically, so that an object is not created twice if the response of the creation was lost.
+// generateName returns a deterministic name: if the response of a creation is lost, the next attempt finds the object.
 func generateName(prefix string, uid types.UID, index int) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + strconv.Itoa(index)))
 	suffix := hex.EncodeToString(sum[:])[:suffixLength]

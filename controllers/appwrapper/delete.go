@@ -18,10 +18,10 @@ import (
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// deleteComponents deletes the objects that this AppWrapper controls, components before pods, and returns the remaining numbers. It does not
-// wait. With force it sets a grace period of 0, and deletes pods after their owners.
+// deleteComponents deletes the objects that this AppWrapper controls, components before pods, and returns the number of remaining objects. It
+// does not wait. With force it sets a grace period of 0, and deletes pods after their owners.
 func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
-	out := &rules.Deletion{}
+	progress := &rules.Deletion{}
 	notTerminating := 0   // number of components without a deletionTimestamp
 	var unreachable []int // indexes of components of kinds that are no longer served
 	var unreachableErr error
@@ -32,38 +32,38 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 			continue
 		}
 		if err != nil {
-			out.Objects++
+			progress.Objects++
 			notTerminating++
-			out.Err = errors.Join(out.Err, err)
+			progress.Err = errors.Join(progress.Err, err)
 		}
-		for _, r := range remaining {
-			out.Objects++
-			out.Unwatched = out.Unwatched || r.unwatched
-			if r.object.GetDeletionTimestamp() == nil {
+		for _, observed := range remaining {
+			progress.Objects++
+			progress.Unwatched = progress.Unwatched || observed.unwatched
+			if observed.object.GetDeletionTimestamp() == nil {
 				notTerminating++
 			}
 		}
 	}
-	if out.Objects > 0 && (!force || notTerminating > 0) {
-		return out
+	if progress.Objects > 0 && (!force || notTerminating > 0) {
+		return progress
 	}
-	w.deleteRemaining(ctx, aw, force, unreachable, unreachableErr, out)
-	return out
+	w.deleteRemaining(ctx, aw, force, unreachable, unreachableErr, progress)
+	return progress
 }
 
-// isUnreachable reports whether a component can no longer be read: its API was deleted, or deletion is forced while it is not served.
+// isUnreachable reports whether a component cannot be read: its API was deleted, or is not served while deletion is forced.
 func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.AppWrapper, index int, err error, force bool) bool {
 	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
-// deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted only when no pod is left, because their
+// deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted only when no pod remains: their
 // objects may exist in another version and create new pods.
-func (w *workloadReconciler) deleteRemaining(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unreachable []int, unreachableErr error, out *rules.Deletion) {
-	out.Err = errors.Join(out.Err, w.deletePods(ctx, aw, force && unreachableErr == nil, out))
-	if out.Pods > 0 {
-		out.Err = errors.Join(out.Err, unreachableErr)
+func (w *workloadReconciler) deleteRemaining(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unreachable []int, unreachableErr error, progress *rules.Deletion) {
+	progress.Err = errors.Join(progress.Err, w.deletePods(ctx, aw, force && unreachableErr == nil, progress))
+	if progress.Pods > 0 {
+		progress.Err = errors.Join(progress.Err, unreachableErr)
 	}
-	if out.Finished() {
+	if progress.Finished() {
 		w.setDeleted(aw, unreachable...)
 	}
 }
@@ -81,19 +81,19 @@ func (w *workloadReconciler) deleteComponent(ctx context.Context, aw *awv1beta2.
 	if stageOf(status) == rules.NotCreated || status.Kind == "" {
 		return nil, nil
 	}
-	found, err := w.existingObjects(ctx, aw, index)
+	existing, err := w.existingObjects(ctx, aw, index)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range found {
-		if err := w.deleteObject(ctx, kindOf(status), r.object, force); err != nil {
+	for _, observed := range existing {
+		if err := w.deleteObject(ctx, kindOf(status), observed.object, force); err != nil {
 			return nil, err
 		}
 	}
-	if len(found) == 0 {
+	if len(existing) == 0 {
 		w.setDeleted(aw, index)
 	}
-	return found, nil
+	return existing, nil
 }
 
 // existingObjects returns the objects of a component. It reads from the API server if the cache has none.
@@ -101,24 +101,24 @@ func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
 	if status.Name == "" { // the CodeFlare operator announced components with generateName without a name
-		list, err := w.listLabelled(ctx, aw, kind)
-		var out []observedObject
+		list, err := w.listLabeled(ctx, aw, kind)
+		var controlled []observedObject
 		for i := range list {
 			if controls(aw, &list[i]) {
-				out = append(out, observedObject{object: &list[i], unwatched: true})
+				controlled = append(controlled, observedObject{object: &list[i], unwatched: true})
 			}
 		}
-		return out, err
+		return controlled, err
 	}
 	observed, err := w.findComponent(ctx, aw, index, false, func(o client.Object) bool { return controls(aw, o) })
-	title := kind.Kind + " " + aw.Namespace + "/" + status.Name
+	objectName := kind.Kind + " " + aw.Namespace + "/" + status.Name
 	switch {
 	case err != nil:
 		return nil, err
 	case observed.unreadable != nil && isUnserved(observed.unreadable):
-		return nil, fmt.Errorf("%s cannot be read, since its kind is not served in this version: %w", title, observed.unreadable)
+		return nil, fmt.Errorf("%s cannot be read, since its kind is not served in this version: %w", objectName, observed.unreadable)
 	case observed.unreadable != nil:
-		return nil, fmt.Errorf("%s cannot be read: grant the ServiceAccount of the operator the verbs get and delete on it: %w", title, observed.unreadable)
+		return nil, fmt.Errorf("%s cannot be read: grant the ServiceAccount of the operator the verbs get and delete on it: %w", objectName, observed.unreadable)
 	case observed.object == nil:
 		return nil, nil
 	}
@@ -146,16 +146,16 @@ func (w *workloadReconciler) deleteObject(ctx context.Context, kind schema.Group
 	return fmt.Errorf("deleting %s %s: %w", kind.Kind, object.GetName(), err)
 }
 
-// deletePods counts the remaining pods, and deletes them if force is set. The API server confirms that no pod is left, because quota is then
-// released.
-func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, out *rules.Deletion) error {
+// deletePods counts the remaining pods, and deletes them if force is set. If the cache holds none, it reads from the API server, because the
+// quota is released next.
+func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, progress *rules.Deletion) error {
 	pods, err := w.pods(ctx, aw)
 	if err != nil {
 		return err
 	}
-	out.Pods = len(pods)
-	if len(pods) == 0 && out.Objects == 0 {
-		return w.countPods(ctx, aw, out)
+	progress.Pods = len(pods)
+	if len(pods) == 0 && progress.Objects == 0 {
+		return w.countPods(ctx, aw, progress)
 	}
 	if !force {
 		return nil
@@ -167,10 +167,10 @@ func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWr
 	return errors.Join(errs...)
 }
 
-// countPods counts labelled pods that the cache does not hold yet.
-func (w *workloadReconciler) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, out *rules.Deletion) error {
-	remaining, err := w.listLabelled(ctx, aw, podKind, client.Limit(1))
-	out.Pods = len(remaining)
-	out.Unwatched = out.Unwatched || out.Pods > 0
+// countPods counts labeled pods that the cache does not hold yet.
+func (w *workloadReconciler) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, progress *rules.Deletion) error {
+	remaining, err := w.listLabeled(ctx, aw, podKind, client.Limit(1))
+	progress.Pods = len(remaining)
+	progress.Unwatched = progress.Unwatched || progress.Pods > 0
 	return err
 }

@@ -33,16 +33,15 @@ import (
 )
 
 var (
-	awKey     = types.NamespacedName{Namespace: "team", Name: "train"}
-	jobKind   = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
-	mapKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	rayKind   = schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}
-	roleKind  = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
-	allKinds  = []schema.GroupVersionKind{podKind, jobKind, mapKind, rayKind}
-	finalizer = "test.example.com/hold"
+	awKey         = types.NamespacedName{Namespace: "team", Name: "train"}
+	jobKind       = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	roleKind      = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	allKinds      = []schema.GroupVersionKind{podKind, jobKind, configMapKind, rayJobKind}
+	testFinalizer = "test.example.com/hold"
 )
 
-// fixture is a fake API server with a sequence of processes of the operator.
+// fixture is a fake API server and an operator process, which tests can restart.
 type fixture struct {
 	testing.TB
 	server client.WithWatch
@@ -50,23 +49,23 @@ type fixture struct {
 	events *events.FakeRecorder
 
 	*workloadReconciler
-	shell reconcile.Reconciler
+	base reconcile.Reconciler
 
-	// hidden are objects that the cache does not hold.
-	hidden map[string]bool
+	// uncached are the names of objects that the cache does not hold.
+	uncached map[string]bool
 	// apiDeleted is the result of kindReader.apiDeleted.
 	apiDeleted bool
-	// before may reject a request; after may lose its response. Their argument is "verb kind name".
-	before, after func(request string) error
-	writes, reads []string
-	uids          int
-	// born has the uids of created objects by name; restarts counts processes.
-	born     map[string][]types.UID
-	restarts int
+	// beforeRequest may reject a request, afterRequest may lose its response. Their argument is "verb kind name".
+	beforeRequest, afterRequest func(request string) error
+	writes, reads               []string
+	uids                        int
+	// createdUIDs are the UIDs of created objects by name. restarts is the number of processes.
+	createdUIDs map[string][]types.UID
+	restarts    int
 }
 
-// wrapper returns an AppWrapper with these JSON templates.
-func wrapper(templates []string, changes ...func(*awv1beta2.AppWrapper)) *awv1beta2.AppWrapper {
+// newAppWrapper returns an AppWrapper with the given JSON templates.
+func newAppWrapper(templates []string, changes ...func(*awv1beta2.AppWrapper)) *awv1beta2.AppWrapper {
 	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: awKey.Name, UID: "aw-uid", Generation: 1,
 		CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{}, Labels: map[string]string{awv1beta2.LabelUser: "alice"}}}
 	for _, template := range templates {
@@ -78,7 +77,7 @@ func wrapper(templates []string, changes ...func(*awv1beta2.AppWrapper)) *awv1be
 	return aw
 }
 
-func annotated(pairs ...string) func(*awv1beta2.AppWrapper) {
+func withAnnotations(pairs ...string) func(*awv1beta2.AppWrapper) {
 	return func(aw *awv1beta2.AppWrapper) {
 		for i := 0; i < len(pairs); i += 2 {
 			aw.Annotations[awv1beta2.AnnotationPrefix+pairs[i]] = pairs[i+1]
@@ -86,19 +85,19 @@ func annotated(pairs ...string) func(*awv1beta2.AppWrapper) {
 	}
 }
 
-func wrappedPod(name string) string {
+func podJSON(name string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"i"}]}}`, name)
 }
 
-func wrappedJob(name string, count int) string {
+func jobJSON(name string, pods int) string {
 	return fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q},"spec":{"parallelism":%d,"completions":%d,
-		"template":{"spec":{"containers":[{"name":"main","image":"i"}]}}}}`, name, count, count)
+		"template":{"spec":{"containers":[{"name":"main","image":"i"}]}}}}`, name, pods, pods)
 }
 
 const (
-	mapTemplate = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"},"data":{"a":"b"}}`
-	fixedMap    = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"fixed"}}`
-	rayTemplate = `{"apiVersion":"ray.io/v1","kind":"RayJob","metadata":{"name":"ray"},"spec":{"rayClusterSpec":{"headGroupSpec":{"template":{"spec":{"containers":[{"name":"head","image":"i"}]}}}}}}`
+	configMapJSON      = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"},"data":{"a":"b"}}`
+	namedConfigMapJSON = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"fixed"}}`
+	rayJobJSON         = `{"apiVersion":"ray.io/v1","kind":"RayJob","metadata":{"name":"ray"},"spec":{"rayClusterSpec":{"headGroupSpec":{"template":{"spec":{"containers":[{"name":"head","image":"i"}]}}}}}}`
 )
 
 func testMapper() meta.RESTMapper {
@@ -113,35 +112,35 @@ func testMapper() meta.RESTMapper {
 func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := fakeapi.Scheme(awv1beta2.AddToScheme)
-	w := &fixture{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), hidden: map[string]bool{},
-		born: map[string][]types.UID{}}
-	none := func(string) error { return nil }
-	w.before, w.after = none, none
-	w.server = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testMapper()).WithStatusSubresource(&awv1beta2.AppWrapper{}, &corev1.Pod{}).
+	f := &fixture{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), uncached: map[string]bool{},
+		createdUIDs: map[string][]types.UID{}}
+	noError := func(string) error { return nil }
+	f.beforeRequest, f.afterRequest = noError, noError
+	f.server = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testMapper()).WithStatusSubresource(&awv1beta2.AppWrapper{}, &corev1.Pod{}).
 		WithObjects(append(objects, aw)...).
 		WithIndex(&corev1.Pod{}, podIndex, func(o client.Object) []string { return []string{o.GetLabels()[awv1beta2.LabelAppWrapper]} }).
 		WithIndex(&awv1beta2.AppWrapper{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			w.uids++
-			o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
-			o.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
+			f.uids++
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", f.uids)))
+			o.SetCreationTimestamp(metav1.NewTime(f.clock.Now()))
 			if err := c.Create(ctx, o, opts...); err != nil {
 				o.SetUID("")
 				o.SetCreationTimestamp(metav1.Time{})
 				return err
 			}
-			w.born[o.GetName()] = append(w.born[o.GetName()], o.GetUID())
+			f.createdUIDs[o.GetName()] = append(f.createdUIDs[o.GetName()], o.GetUID())
 			return nil
 		}}).Build()
-	w.restart()
-	return w
+	f.restart()
+	return f
 }
 
-// restart replaces the process, so that its memory is lost.
+// restart starts another process, with an empty memory.
 func (f *fixture) restart() {
 	f.restarts++
-	asked := func(write bool, verb string, o client.Object, do func() error) error {
+	intercept := func(write bool, verb string, o client.Object, send func() error) error {
 		request := verb + " " + kindName(o)
 		if o.GetName() != "" {
 			request += " " + o.GetName()
@@ -151,40 +150,40 @@ func (f *fixture) restart() {
 		} else {
 			f.reads = append(f.reads, request)
 		}
-		if err := f.before(request); err != nil {
+		if err := f.beforeRequest(request); err != nil {
 			return err
 		}
-		if err := do(); err != nil {
+		if err := send(); err != nil {
 			return err
 		}
-		return f.after(request)
+		return f.afterRequest(request)
 	}
-	writing := interceptor.NewClient(f.server, interceptor.Funcs{
+	writeClient := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := c.Get(ctx, key, o, opts...); err != nil {
 				return err
 			}
-			_, err := Transform(o) // as the cache has it
+			_, err := Transform(o) // as in the cache
 			return err
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return asked(true, "create", o, func() error { return c.Create(ctx, o, opts...) })
+			return intercept(true, "create", o, func() error { return c.Create(ctx, o, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return asked(true, "delete", o, func() error { return c.Delete(ctx, o, opts...) })
+			return intercept(true, "delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
 		Apply: fakeapi.Apply,
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return asked(true, "patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
+			return intercept(true, "patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return asked(true, "patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return intercept(true, "patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
-	live := interceptor.NewClient(f.server, interceptor.Funcs{
+	liveClient := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			o.SetName(key.Name)
-			return asked(false, "get", o, func() error { return c.Get(ctx, key, o, opts...) })
+			return intercept(false, "get", o, func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			f.reads = append(f.reads, "list "+list.GetObjectKind().GroupVersionKind().Kind)
@@ -193,25 +192,25 @@ func (f *fixture) restart() {
 	})
 	settings := defaultSettings()
 	settings.Clock = f.clock
-	k := &kindReader{cache: &fakeCache{WithWatch: f.server, fixture: f}, live: live, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return f.apiDeleted }, clock: f.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
-	k.handler = componentHandler(noWorkers{}, func(types.UID, types.UID) {})
-	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
-	f.workloadReconciler = newWorkloadReconciler(settings, applier, k, testMapper())
+	kinds := &kindReader{cache: &fakeCache{WithWatch: f.server, fixture: f}, live: liveClient, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return f.apiDeleted }, clock: f.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	kinds.handler = componentHandler(discardQueue{}, func(types.UID, types.UID) {})
+	applier := apply.New(apply.Options{Client: writeClient, Live: liveClient, FieldOwner: FieldOwner, Component: ComponentName})
+	f.workloadReconciler = newWorkloadReconciler(settings, applier, kinds, testMapper())
 	f.recorder = f.events
-	f.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, f.logic())
+	f.base = reconciler.New(reconciler.Options{Client: writeClient, Component: ComponentName}, f.logic())
 }
 
-// noon is the start time of tests; rd and qr are common conditions.
+// noon is the start time of tests. resourcesDeployed and quotaReserved are types of conditions.
 var (
-	noon   = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	rd, qr = awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved
+	noon                             = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	resourcesDeployed, quotaReserved = awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved
 )
 
-// defaultSettings are those of an empty configuration.
+// defaultSettings returns the settings of an empty configuration.
 func defaultSettings() Settings { return SettingsOf(config.DefaultAppWrapper()) }
 
-// noWorkers is a queue without workers.
-type noWorkers struct{ reconcileQueue }
+// discardQueue is a queue that drops requests.
+type discardQueue struct{ reconcileQueue }
 
 type reconcileQueue = interface {
 	Add(reconcile.Request)
@@ -223,7 +222,7 @@ type reconcileQueue = interface {
 	ShuttingDown() bool
 }
 
-func (noWorkers) Add(reconcile.Request) {}
+func (discardQueue) Add(reconcile.Request) {}
 
 func kindName(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
@@ -237,15 +236,15 @@ func kindName(o client.Object) string {
 	}
 }
 
-// fakeCache reads the server, except for hidden objects.
+// fakeCache reads from the server, except for uncached objects.
 type fakeCache struct {
 	client.WithWatch
 	fixture *fixture
 }
 
 func (c *fakeCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if c.fixture.hidden[key.Name] {
-		return c.WithWatch.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: "not-there"}, o, opts...)
+	if c.fixture.uncached[key.Name] {
+		return c.WithWatch.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: "missing"}, o, opts...)
 	}
 	return c.WithWatch.Get(ctx, key, o, opts...)
 }
@@ -259,14 +258,14 @@ func (*fakeCache) RemoveInformer(context.Context, client.Object) error { return 
 type syncedInformer struct{ cache.Informer }
 
 func (syncedInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return registration{}, nil
+	return syncedRegistration{}, nil
 }
 
-type registration struct {
+type syncedRegistration struct {
 	toolscache.ResourceEventHandlerRegistration
 }
 
-func (registration) HasSynced() bool { return true }
+func (syncedRegistration) HasSynced() bool { return true }
 
 // get reads the AppWrapper.
 func (f *fixture) get() *awv1beta2.AppWrapper {
@@ -278,13 +277,12 @@ func (f *fixture) get() *awv1beta2.AppWrapper {
 	return aw
 }
 
-// reconcileOnce reconciles once.
 func (f *fixture) reconcileOnce() (ctrl.Result, error) {
-	return f.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
+	return f.base.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
 }
 
-// rest reconciles until the process waits for at least the given time.
-func (f *fixture) rest(limit time.Duration) error {
+// reconcileUntilWait reconciles until the process waits for an event, or for longer than the limit.
+func (f *fixture) reconcileUntilWait(limit time.Duration) error {
 	f.Helper()
 	for range 200 {
 		result, err := f.reconcileOnce()
@@ -296,25 +294,25 @@ func (f *fixture) rest(limit time.Duration) error {
 		}
 		f.clock.Step(result.RequeueAfter)
 	}
-	f.Fatalf("there is no end to it: %q", f.writes[len(f.writes)-10:])
+	f.Fatalf("the reconciler still requeues after 200 reconciles; last writes: %q", f.writes[len(f.writes)-10:])
 	return nil
 }
 
-// must reconciles until the process waits and expects a phase.
-func (f *fixture) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
+// reconcileToPhase reconciles until the process waits, and expects a phase.
+func (f *fixture) reconcileToPhase(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 	f.Helper()
-	if err := f.rest(time.Second); err != nil {
+	if err := f.reconcileUntilWait(time.Second); err != nil {
 		f.Fatal(err)
 	}
 	aw := f.get()
 	if aw.Status.Phase != phase {
 		status, _ := json.Marshal(aw.Status)
-		f.Fatalf("phase %s, want %s: %s", aw.Status.Phase, phase, status)
+		f.Fatalf("got phase %s, want %s; status %s", aw.Status.Phase, phase, status)
 	}
 	return aw
 }
 
-// setPodPhase sets the phase of all or the named pods.
+// setPodPhase sets the phase of the named pods, or of all pods.
 func (f *fixture) setPodPhase(phase corev1.PodPhase, names ...string) {
 	f.Helper()
 	list := &corev1.PodList{}
@@ -337,8 +335,8 @@ func (f *fixture) setPodPhase(phase corev1.PodPhase, names ...string) {
 	}
 }
 
-// spec changes the AppWrapper like a user.
-func (f *fixture) spec(change func(*awv1beta2.AppWrapper)) {
+// updateAppWrapper changes the AppWrapper as a user does.
+func (f *fixture) updateAppWrapper(change func(*awv1beta2.AppWrapper)) {
 	f.Helper()
 	aw := f.get()
 	change(aw)
@@ -348,18 +346,20 @@ func (f *fixture) spec(change func(*awv1beta2.AppWrapper)) {
 	}
 }
 
-// count returns the number of these requests.
-func count(requests []string, which string) int {
+// countRequests returns how often the requests contain a request.
+func countRequests(requests []string, request string) int {
 	sum := 0
 	for _, r := range requests {
-		if r == which {
+		if r == request {
 			sum++
 		}
 	}
 	return sum
 }
 
-// blindToPods is a cache without pods.
-type blindToPods struct{ fakeCache }
+// cacheWithoutPods is a cache that holds no pods.
+type cacheWithoutPods struct{ fakeCache }
 
-func (*blindToPods) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+func (*cacheWithoutPods) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return nil
+}

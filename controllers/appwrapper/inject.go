@@ -158,8 +158,8 @@ func (a excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 	return list
 }
 
-// injectAffinity excludes nodes with labels that mark a requested resource as unhealthy. If the affinity is not readable or has an unknown
-// field, it is left unchanged and the error names it.
+// injectAffinity excludes nodes with labels that mark a requested resource as unhealthy. It does not change an affinity that is invalid or
+// has an unknown field, and returns an error that names the field.
 func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	required, preferred := excludedLabels{}, excludedLabels{}
 	for _, name := range slices.Sorted(maps.Keys(autopilot.ResourceTaints)) {
@@ -225,7 +225,7 @@ func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabe
 func requestsResource(spec map[string]any, resource string) bool {
 	for _, kind := range []string{"initContainers", "containers"} {
 		for _, container := range nested.List(spec, kind) {
-			if nonZero(nested.At(container, "resources", "requests", resource)) || nonZero(nested.At(container, "resources", "limits", resource)) {
+			if isNonZero(nested.At(container, "resources", "requests", resource)) || isNonZero(nested.At(container, "resources", "limits", resource)) {
 				return true
 			}
 		}
@@ -233,8 +233,8 @@ func requestsResource(spec map[string]any, resource string) bool {
 	return false
 }
 
-// nonZero reports whether a JSON value is a non-zero quantity.
-func nonZero(value any) bool {
+// isNonZero reports whether a JSON value is a non-zero quantity.
+func isNonZero(value any) bool {
 	switch amount := value.(type) {
 	case int64:
 		return amount != 0
@@ -248,7 +248,7 @@ func nonZero(value any) bool {
 }
 
 // Render returns the components of an AppWrapper as they are created on admission. Names from generateName depend on the UID, which an
-// AppWrapper outside a cluster lacks. The additions of Kueue are taken from spec.components.podSetInfos. Unknown fields are errors.
+// AppWrapper outside a cluster lacks. The additions of Kueue are read from spec.components.podSetInfos. Unknown fields are errors.
 func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	aw := &awv1beta2.AppWrapper{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, aw, true); err != nil {

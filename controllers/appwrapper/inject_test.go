@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// wrapped parses an AppWrapper and sets the pod sets in its status, as the first reconcile does.
-func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
+// parseAppWrapper parses an AppWrapper and sets the pod sets in its status, as the first reconcile does.
+func parseAppWrapper(t testing.TB, text string) *awv1beta2.AppWrapper {
 	t.Helper()
 	aw := &awv1beta2.AppWrapper{}
 	if err := yaml.UnmarshalStrict([]byte(text), aw); err != nil {
@@ -36,12 +36,12 @@ func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	return aw
 }
 
-// wrapTemplate wraps a single object with pod set infos.
-func wrapTemplate(infos, template string) string {
+// appWrapperYAML returns an AppWrapper with a single component and optional pod set infos.
+func appWrapperYAML(infos, template string) string {
 	return "{metadata: {name: aw, namespace: ns}, spec: {components: [{" + infos + "template: " + template + "}]}}"
 }
 
-func withScheduler() Settings {
+func extendedSettings() Settings {
 	settings := defaultSettings()
 	settings.SchedulerName = "bin-packer"
 	settings.Autopilot.ResourceTaints["nvidia.com/gpu"] = append(settings.Autopilot.ResourceTaints["nvidia.com/gpu"],
@@ -53,7 +53,7 @@ func withScheduler() Settings {
 	return settings
 }
 
-// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: created objects with all additions, for each AppWrapper.
+// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: buildObject returns the golden objects of each AppWrapper.
 func TestBuildObjectGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
 	if err != nil || len(cases) < 6 {
@@ -65,10 +65,10 @@ func TestBuildObjectGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			aw := wrapped(t, string(text))
+			aw := parseAppWrapper(t, string(text))
 			settings := defaultSettings()
 			if strings.Contains(string(text), "extended settings") {
-				settings = withScheduler()
+				settings = extendedSettings()
 			}
 			var out []byte
 			for i := range aw.Spec.Components {
@@ -92,40 +92,40 @@ func TestBuildObjectGolden(t *testing.T) {
 
 const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l: "1"}, annotations: {a: "1"}}, spec: {nodeSelector: {d: "1"}, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
-// Templates from which no object can be built.
+// buildObject rejects templates that contradict the AppWrapper or its pod sets.
 func TestBuildObjectRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"another namespace", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
-		{"another label on the object [D28]", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
+		{"another namespace", appWrapperYAML("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
+		{"another AppWrapper label on the object [D28]", appWrapperYAML("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
 			"conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=other, value2=aw: remove the key from the pod template"},
-		{"labels that are no map", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
-		{"metadata that is not a map", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
-		{"annotation", wrapTemplate("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2: remove the key from the pod template"},
-		{"label", wrapTemplate("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2: remove the key from the pod template"},
-		{"our label in an info", wrapTemplate("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=aw, value2=x: remove the key from the pod template"},
-		{"node selector", wrapTemplate("podSetInfos: [{nodeSelector: {d: '2'}}], ", podTemplate), "pod template at template: conflict updating nodeSelector: conflict for key=d, value1=1, value2=2: remove the key from the pod template"},
-		{"a label that is a number", wrapTemplate("podSetInfos: [{labels: {l: '2'}}], ", strings.Replace(podTemplate, `l: "1"`, "l: 2", 1)), "conflict updating labels: conflict for key=l, value1=2, value2=2: remove the key from the pod template"},
-		{"tolerations that are no list", wrapTemplate("podSetInfos: [{tolerations: [{key: k}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {tolerations: none}}`), "tolerations is none: write a list"},
-		{"gates that are no list", wrapTemplate("podSetInfos: [{schedulingGates: [{name: g}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {schedulingGates: 5}}`), "schedulingGates is 5: write a list"},
-		{"no pod spec", wrapTemplate("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X}`), "spec is <nil>: write a pod spec"},
-		{"no path", wrapTemplate("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
+		{"labels that are not a map", appWrapperYAML("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
+		{"metadata that is not a map", appWrapperYAML("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
+		{"conflicting annotation", appWrapperYAML("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2: remove the key from the pod template"},
+		{"conflicting label", appWrapperYAML("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2: remove the key from the pod template"},
+		{"AppWrapper label in a pod set info", appWrapperYAML("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=aw, value2=x: remove the key from the pod template"},
+		{"conflicting node selector", appWrapperYAML("podSetInfos: [{nodeSelector: {d: '2'}}], ", podTemplate), "pod template at template: conflict updating nodeSelector: conflict for key=d, value1=1, value2=2: remove the key from the pod template"},
+		{"label that is a number", appWrapperYAML("podSetInfos: [{labels: {l: '2'}}], ", strings.Replace(podTemplate, `l: "1"`, "l: 2", 1)), "conflict updating labels: conflict for key=l, value1=2, value2=2: remove the key from the pod template"},
+		{"tolerations that are not a list", appWrapperYAML("podSetInfos: [{tolerations: [{key: k}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {tolerations: none}}`), "tolerations is none: write a list"},
+		{"scheduling gates that are not a list", appWrapperYAML("podSetInfos: [{schedulingGates: [{name: g}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {schedulingGates: 5}}`), "schedulingGates is 5: write a list"},
+		{"no pod spec", appWrapperYAML("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X}`), "spec is <nil>: write a pod spec"},
+		{"missing pod template", appWrapperYAML("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			u, _, err := buildObject(wrapped(t, test.text), 0, defaultSettings())
+			u, _, err := buildObject(parseAppWrapper(t, test.text), 0, defaultSettings())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v and %v, want an error with %q", u, err, test.want)
+				t.Errorf("got object %v, error %v, want an error that contains %q", u, err, test.want)
 			}
 		})
 	}
-	aw := wrapped(t, wrapTemplate("", podTemplate))
+	aw := parseAppWrapper(t, appWrapperYAML("", podTemplate))
 	aw.Spec.Components[0].Template.Raw = []byte("{")
 	if u, _, err := buildObject(aw, 0, defaultSettings()); err == nil {
-		t.Errorf("a broken template gives %v", u)
+		t.Errorf("invalid JSON: got object %v, want an error", u)
 	}
 }
 
-// An invalid affinity of the user is left unchanged, and creation continues.
-func TestMalformedAffinity(t *testing.T) {
+// buildObject does not change an invalid affinity, and returns a warning.
+func TestInvalidAffinityIsNotChanged(t *testing.T) {
 	for _, affinity := range []string{
 		`x`,
 		`{nodeAffinity: []}`,
@@ -137,26 +137,26 @@ func TestMalformedAffinity(t *testing.T) {
 		`{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: x}}`,
 		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{newer: 1}]}}}`,
 	} {
-		aw := wrapped(t, wrapTemplate("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {affinity: `+affinity+`, containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}`))
+		aw := parseAppWrapper(t, appWrapperYAML("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {affinity: `+affinity+`, containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}`))
 		before, err := podset.Decode(&aw.Spec.Components[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		u, warnings, err := buildObject(aw, 0, defaultSettings())
 		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: the pods are not kept away") {
-			t.Errorf("%s: warnings %q, %v", affinity, warnings, err)
+			t.Errorf("%s: got warnings %q, error %v, want one warning", affinity, warnings, err)
 			continue
 		}
 		got, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
 		want, _, _ := unstructured.NestedFieldNoCopy(before.Object, "spec")
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s became %v", affinity, got)
+			t.Errorf("%s: got spec %v, want it unchanged", affinity, got)
 		}
 	}
 }
 
-// [appwrapper-12] Containers with and without requests of a resource.
-func TestRequests(t *testing.T) {
+// [appwrapper-12] requestsResource considers requests and limits of containers and init containers.
+func TestRequestsResource(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}`:                                true,
 		`{containers: [{}, {resources: {requests: {nvidia.com/gpu: "2"}}}]}`:                        true,
@@ -186,48 +186,48 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// With Autopilot or its injection disabled the template is unchanged.
-func TestNoInjection(t *testing.T) {
-	off := defaultSettings()
-	off.Autopilot.InjectAntiAffinities = false
-	none := defaultSettings()
-	none.Autopilot = nil
-	for name, settings := range map[string]Settings{"disabled": off, "no Autopilot": none} {
-		u, warnings, err := buildObject(wrapped(t, wrapTemplate("", podTemplate)), 0, settings)
+// No affinity is injected without Autopilot, or with its injection disabled.
+func TestAffinityIsNotInjectedWhenDisabled(t *testing.T) {
+	injectionDisabled := defaultSettings()
+	injectionDisabled.Autopilot.InjectAntiAffinities = false
+	withoutAutopilot := defaultSettings()
+	withoutAutopilot.Autopilot = nil
+	for name, settings := range map[string]Settings{"injection disabled": injectionDisabled, "no Autopilot": withoutAutopilot} {
+		u, warnings, err := buildObject(parseAppWrapper(t, appWrapperYAML("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
-			t.Fatalf("%s: unexpected warnings %q, error %v", name, warnings, err)
+			t.Fatalf("%s: got warnings %q, error %v, want none", name, warnings, err)
 		}
 		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "affinity"); found {
-			t.Errorf("%s: an affinity was added", name)
+			t.Errorf("%s: got an affinity, want none", name)
 		}
 	}
 }
 
-// The cached AppWrapper is not modified, and two objects share nothing.
+// buildObject does not modify the cached AppWrapper, and two objects share no memory.
 func TestBuildObjectCopiesTemplate(t *testing.T) {
-	aw := wrapped(t, wrapTemplate("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
+	aw := parseAppWrapper(t, appWrapperYAML("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
 	first, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := first.DeepCopy()
+	firstCopy := first.DeepCopy()
 	second, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	second.SetLabels(map[string]string{"other": "x"})
 	if !reflect.DeepEqual(aw, before) {
-		t.Error("the AppWrapper changed")
+		t.Error("buildObject modified the AppWrapper")
 	}
-	if !reflect.DeepEqual(first, kept) {
-		t.Error("building a second object modified the first")
+	if !reflect.DeepEqual(first, firstCopy) {
+		t.Error("a change of the second object modified the first")
 	}
 }
 
-// Missing infos equal empty ones.
-func TestFewerInfosThanPodSets(t *testing.T) {
-	aw := wrapped(t, wrapTemplate("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
+// A pod set without an info gets only the AppWrapper label.
+func TestPodSetWithoutInfo(t *testing.T) {
+	aw := parseAppWrapper(t, appWrapperYAML("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
 	u, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
@@ -235,11 +235,11 @@ func TestFewerInfosThanPodSets(t *testing.T) {
 	a, _, _ := unstructured.NestedStringMap(u.Object, "a", "metadata", "labels")
 	b, _, _ := unstructured.NestedStringMap(u.Object, "b", "metadata", "labels")
 	if len(a) != 2 || a["q"] != "r" || len(b) != 1 || b[awv1beta2.LabelAppWrapper] != "aw" {
-		t.Errorf("labels %v and %v", a, b)
+		t.Errorf("got labels %v and %v, want the AppWrapper label in both and the label of the info in the first", a, b)
 	}
 }
 
-// No template causes a panic, and the result is plain JSON [D27] with the label.
+// buildObject does not panic for any template, and returns plain JSON [D27] with the AppWrapper label.
 func FuzzBuildObject(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")
@@ -254,7 +254,7 @@ func FuzzBuildObject(f *testing.F) {
 		}}}}
 		aw.Spec.Components[0].Template.Raw = raw
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{PodSets: []awv1beta2.AppWrapperPodSet{{Path: path}}}}
-		u, _, err := buildObject(aw, 0, withScheduler())
+		u, _, err := buildObject(aw, 0, extendedSettings())
 		if err != nil {
 			return
 		}
@@ -262,17 +262,17 @@ func FuzzBuildObject(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := &unstructured.Unstructured{}
-		if err := again.UnmarshalJSON(text); err != nil {
+		decoded := &unstructured.Unstructured{}
+		if err := decoded.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := again.GetLabels()[awv1beta2.LabelAppWrapper]; utf8.ValidString(name) && got != name && u.GetLabels() != nil {
-			t.Fatalf("the label is %q in %s", got, text)
+		if got := decoded.GetLabels()[awv1beta2.LabelAppWrapper]; utf8.ValidString(name) && got != name && u.GetLabels() != nil {
+			t.Fatalf("got label %q, want %q in %s", got, name, text)
 		}
-		if at, err := podset.TemplateAt(u.Object, path); err != nil {
-			t.Fatalf("the path %q was removed: %v", path, err)
-		} else if found, _, _ := unstructured.NestedFieldNoCopy(at, "metadata", "labels", awv1beta2.LabelAppWrapper); found != name {
-			t.Fatalf("the label of the pods is %v in %s", found, text)
+		if template, err := podset.TemplateAt(u.Object, path); err != nil {
+			t.Fatalf("got error %v, want a pod template at %q", err, path)
+		} else if found, _, _ := unstructured.NestedFieldNoCopy(template, "metadata", "labels", awv1beta2.LabelAppWrapper); found != name {
+			t.Fatalf("got pod label %v, want %q in %s", found, name, text)
 		}
 	})
 }

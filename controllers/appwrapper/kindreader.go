@@ -31,7 +31,7 @@ const (
 	syncTimeout = 10 * time.Second
 	// syncPollInterval is the interval of polling for the first list.
 	syncPollInterval = 100 * time.Millisecond
-	// readTimeout limits live reads, so that an API that does not respond cannot block a worker.
+	// readTimeout limits live reads: an API that does not respond must not block a worker.
 	readTimeout = 10 * time.Second
 )
 
@@ -60,10 +60,10 @@ type kindReader struct {
 
 // watchedKind is the state of the watch of one kind.
 type watchedKind struct {
-	since  time.Time
-	synced func() bool
-	// reported reports whether it was logged that the watch does not sync.
-	reported bool
+	startedAt time.Time
+	synced    func() bool
+	// isLogged reports whether it was logged that the watch does not sync.
+	isLogged bool
 }
 
 // newObject returns an empty object of the type that the cache holds for the kind.
@@ -74,22 +74,22 @@ func newObject(kind schema.GroupVersionKind) client.Object {
 	return capability.MetadataOf(kind)
 }
 
-// ensureWatch starts a watch of the kind if possible. It reports whether the cache has synced, or is expected to within syncTimeout: an
+// ensureWatch starts a watch of the kind if possible. It reports whether the cache has synced, or may sync within syncTimeout: an
 // informer without permission retries forever, with back-off.
 func (k *kindReader) ensureWatch(ctx context.Context, kind schema.GroupVersionKind) (synced, syncing bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w, known := k.watched[kind]
+	watch, known := k.watched[kind]
 	switch {
 	case !known:
 		return false, k.startWatch(ctx, kind)
-	case w.synced():
+	case watch.synced():
 		return true, false
-	case k.clock.Since(w.since) < syncTimeout:
+	case k.clock.Since(watch.startedAt) < syncTimeout:
 		return false, true
-	case !w.reported:
-		w.reported = true
-		k.log.Info("Objects of this kind cannot be watched; they are read one by one, so that changes are noticed later. "+
+	case !watch.isLogged:
+		watch.isLogged = true
+		k.log.Info("Objects of this kind cannot be watched and are read one by one, so changes are noticed later. "+
 			"Grant the service account of the operator get, list and watch on them", "kind", kind.String())
 	}
 	return false, false
@@ -105,7 +105,7 @@ func (k *kindReader) startWatch(ctx context.Context, kind schema.GroupVersionKin
 	if err != nil {
 		return false // the informer was stopped concurrently
 	}
-	k.watched[kind] = &watchedKind{since: k.clock.Now(), synced: registration.HasSynced}
+	k.watched[kind] = &watchedKind{startedAt: k.clock.Now(), synced: registration.HasSynced}
 	return true
 }
 
@@ -145,17 +145,17 @@ func (k *kindReader) getLive(ctx context.Context, kind schema.GroupVersionKind, 
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	object := newObject(kind)
-	out := observedObject{live: true, unwatched: k.isUnwatched(kind)}
+	observed := observedObject{live: true, unwatched: k.isUnwatched(kind)}
 	switch err := k.live.Get(ctx, key, object); {
 	case err == nil:
-		out.object = object
+		observed.object = object
 	case isUnserved(err), apierrors.IsForbidden(err):
-		out.unreadable, out.unwatched = err, true
+		observed.unreadable, observed.unwatched = err, true
 	case apierrors.IsNotFound(err):
 	default:
 		return observedObject{}, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
 	}
-	return out, nil
+	return observed, nil
 }
 
 // isUnserved reports whether the API server does not serve the kind in this version, for example while a CRD is replaced. Objects may exist
@@ -200,6 +200,6 @@ func (k *kindReader) stopIfAPIDeleted(ctx context.Context, kind schema.GroupVers
 func (k *kindReader) isUnwatched(kind schema.GroupVersionKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w, known := k.watched[kind]
-	return !known || !w.synced()
+	watch, known := k.watched[kind]
+	return !known || !watch.synced()
 }

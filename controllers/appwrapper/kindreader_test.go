@@ -15,67 +15,67 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// lateInformer has not synced; reading from its cache would block.
-type lateInformer struct{ cache.Informer }
+// unsyncedInformer has not synced: a read from its cache would block.
+type unsyncedInformer struct{ cache.Informer }
 
-func (lateInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return notYet{}, nil
+func (unsyncedInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return unsyncedRegistration{}, nil
 }
 
-type notYet struct {
+type unsyncedRegistration struct {
 	toolscache.ResourceEventHandlerRegistration
 }
 
-func (notYet) HasSynced() bool { return false }
+func (unsyncedRegistration) HasSynced() bool { return false }
 
-type lateCache struct {
+type unsyncedCache struct {
 	fakeCache
 	t       *testing.T
 	started int
 }
 
-func (c *lateCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *unsyncedCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	c.started++
-	return lateInformer{}, nil
+	return unsyncedInformer{}, nil
 }
 
-func (c *lateCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (c *unsyncedCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	c.t.Error("the cache was read before it had synced")
 	return nil
 }
 
 // [D14] A kind whose watch does not sync is read from the API server, after a short wait that blocks no worker.
 func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
-	w := newFixture(t, wrapper([]string{mapTemplate}))
-	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, fixture: w}, t: t}
-	w.kinds.cache = late
-	look := func() (observedObject, error) {
-		return w.kinds.get(t.Context(), mapKind, types.NamespacedName{Namespace: "team", Name: "x"})
+	f := newFixture(t, newAppWrapper([]string{configMapJSON}))
+	unsynced := &unsyncedCache{fakeCache: fakeCache{WithWatch: f.server, fixture: f}, t: t}
+	f.kinds.cache = unsynced
+	getConfigMap := func() (observedObject, error) {
+		return f.kinds.get(t.Context(), configMapKind, types.NamespacedName{Namespace: "team", Name: "x"})
 	}
 	var wait *reconciler.Wait
-	if _, err := look(); !errors.As(err, &wait) || wait.Retry != syncPollInterval {
-		t.Fatalf("at first: %v", err)
+	if _, err := getConfigMap(); !errors.As(err, &wait) || wait.Retry != syncPollInterval {
+		t.Fatalf("before syncTimeout: got error %v, want a wait of %s", err, syncPollInterval)
 	}
-	w.clock.Step(syncTimeout)
-	if s, err := look(); err != nil || !s.live || s.object != nil {
-		t.Errorf("the kind counts as unreadable before the timeout: %+v %v", s, err)
+	f.clock.Step(syncTimeout)
+	if observed, err := getConfigMap(); err != nil || !observed.live || observed.object != nil {
+		t.Errorf("after syncTimeout: got %+v, error %v, want a live read without an object", observed, err)
 	}
-	if s, err := look(); err != nil || !s.unwatched || late.started != 1 {
-		t.Errorf("still: %+v %v, started %d", s, err, late.started)
+	if observed, err := getConfigMap(); err != nil || !observed.unwatched || unsynced.started != 1 {
+		t.Errorf("second read: got %+v, error %v after %d started watches, want an unwatched object after one", observed, err, unsynced.started)
 	}
 }
 
-// An unreadable component counts as existing, since the status contains its creation.
+// An unreadable component counts as existing, because the status contains its creation.
 func TestUnreadableComponentsCountAsExisting(t *testing.T) {
-	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
-	w.must("Running")
-	w.hidden["a"] = true
-	w.clock.Step(creationLag)
-	w.before = func(request string) error {
+	f := newFixture(t, newAppWrapper([]string{podJSON("a")}))
+	f.reconcileToPhase("Running")
+	f.uncached["a"] = true
+	f.clock.Step(creationLag)
+	f.beforeRequest = func(request string) error {
 		if request[:3] == "get" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
 		}
 		return nil
 	}
-	w.must("Running")
+	f.reconcileToPhase("Running")
 }

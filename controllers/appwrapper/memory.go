@@ -13,13 +13,13 @@ import (
 // creationLag is the maximum delay of the cache after a creation.
 const creationLag = 5 * time.Second
 
-// memory holds the state of AppWrappers in addition to the stored status and the cache. Losing it is harmless: it saves requests, and covers
-// the delay of the cache.
+// memory holds state of AppWrappers that neither their status nor the cache contains. A restart may lose it: it only saves requests and
+// compensates for the delay of the cache.
 type memory struct {
 	clock clock.PassiveClock
 
-	mu      sync.Mutex
-	objects map[types.UID]*workloadState // by the UID of the AppWrapper
+	mu     sync.Mutex
+	states map[types.UID]*workloadState // by the UID of the AppWrapper
 }
 
 // workloadState is the state of one AppWrapper.
@@ -36,66 +36,66 @@ type workloadState struct {
 
 // creationRefusal is the reason why pods could not be created, and the time of its last read.
 type creationRefusal struct {
-	at   time.Time
-	text string
+	readAt  time.Time
+	message string
 }
 
 // componentObject is the last object of a component.
 type componentObject struct {
 	uid       types.UID
 	createdAt time.Time
-	// adopted reports whether the object existed before the AppWrapper. Creation times show that too, unless both are in the same second.
+	// adopted reports whether the object existed before the AppWrapper. Creation times do not show it within a second.
 	adopted bool
 }
 
-// withState calls do with the state of an AppWrapper, under the lock.
-func (m *memory) withState(aw types.UID, do func(*workloadState)) {
+// withState calls fn with the state of an AppWrapper, under the lock.
+func (m *memory) withState(aw types.UID, fn func(*workloadState)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, ok := m.objects[aw]
+	state, ok := m.states[aw]
 	if !ok {
-		r = &workloadState{objects: map[int]componentObject{}, minReady: map[int]int{}, succeeded: map[types.UID]bool{}}
-		m.objects[aw] = r
+		state = &workloadState{objects: map[int]componentObject{}, minReady: map[int]int{}, succeeded: map[types.UID]bool{}}
+		m.states[aw] = state
 	}
-	do(r)
+	fn(state)
 }
 
 // setCreated stores the object that was created or adopted for a component.
 func (m *memory) setCreated(aw types.UID, index int, uid types.UID, adopted bool) {
-	m.withState(aw, func(r *workloadState) {
-		r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now(), adopted: adopted}
+	m.withState(aw, func(state *workloadState) {
+		state.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now(), adopted: adopted}
 	})
 }
 
-// restoreDeferred sets the status of created components that is not stored yet, and forgets it once the AppWrapper is in another phase.
+// restoreDeferred sets the status of created components that is not stored yet, and drops it once the AppWrapper is in another phase.
 func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
-	m.withState(aw.UID, func(r *workloadState) {
+	m.withState(aw.UID, func(state *workloadState) {
 		if aw.Status.Phase != awv1beta2.PhaseResuming || aw.DeletionTimestamp != nil {
-			r.deferred = nil
-		} else if len(r.deferred) == len(aw.Status.ComponentStatus) {
-			aw.Status.ComponentStatus = (&awv1beta2.AppWrapperStatus{ComponentStatus: r.deferred}).DeepCopy().ComponentStatus
+			state.deferred = nil
+		} else if len(state.deferred) == len(aw.Status.ComponentStatus) {
+			aw.Status.ComponentStatus = (&awv1beta2.AppWrapperStatus{ComponentStatus: state.deferred}).DeepCopy().ComponentStatus
 		}
 	})
 }
 
 // component returns the last object of a component, and whether it has reported success.
 func (m *memory) component(aw types.UID, index int) (object componentObject, succeeded bool) {
-	m.withState(aw, func(r *workloadState) { object, succeeded = r.objects[index], r.succeeded[r.objects[index].uid] })
+	m.withState(aw, func(s *workloadState) { object, succeeded = s.objects[index], s.succeeded[s.objects[index].uid] })
 	return object, succeeded
 }
 
 // setObserved stores the UID of the object of a component.
 func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
-	m.withState(aw, func(r *workloadState) {
-		if r.objects[index].uid != uid {
-			r.objects[index] = componentObject{uid: uid}
+	m.withState(aw, func(state *workloadState) {
+		if state.objects[index].uid != uid {
+			state.objects[index] = componentObject{uid: uid}
 		}
 	})
 }
 
 // minReady returns the number of pods that a component needs to be ready, and false if it is not stored.
 func (m *memory) minReady(aw types.UID, index int) (count int, ok bool) {
-	m.withState(aw, func(r *workloadState) { count, ok = r.minReady[index] })
+	m.withState(aw, func(state *workloadState) { count, ok = state.minReady[index] })
 	return count, ok
 }
 
@@ -103,8 +103,8 @@ func (m *memory) minReady(aw types.UID, index int) (count int, ok bool) {
 func (m *memory) setSucceeded(aw, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r, ok := m.objects[aw]; ok {
-		r.succeeded[uid] = true
+	if state, ok := m.states[aw]; ok {
+		state.succeeded[uid] = true
 	}
 }
 
@@ -112,5 +112,5 @@ func (m *memory) setSucceeded(aw, uid types.UID) {
 func (m *memory) forget(aw types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.objects, aw)
+	delete(m.states, aw)
 }

@@ -27,7 +27,7 @@ const podIndex = "appwrapper"
 // them directly.
 func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
 	terms := rules.TermsOf(aw.Annotations, w.settings.FaultTolerance)
-	f := &rules.Facts{
+	facts := &rules.Facts{
 		Now: w.settings.Clock.Now(), Phase: aw.Status.Phase, Suspend: aw.Spec.Suspend, Retries: aw.Status.Retries, Terms: terms,
 		Conditions: aw.Status.Conditions, CompletionTime: aw.Status.CompletionTime,
 		Unreviewed: w.settings.UserRBACAdmissionCheck && isUnreviewed(aw),
@@ -35,11 +35,11 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 	if err := w.ensureComponentStatus(ctx, aw); err != nil {
 		return nil, err
 	}
-	f.ComponentsChanged = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
+	facts.ComponentsChanged = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
 	switch aw.Status.Phase {
 	case awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended:
 		if aw.DeletionTimestamp == nil {
-			return f, nil
+			return facts, nil
 		}
 	}
 	pods, err := w.pods(ctx, aw)
@@ -49,14 +49,14 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 	var doneSelectors []podSelector
 	createdAt := aw.CreationTimestamp
 	for i := range aw.Status.ComponentStatus {
-		if f.ComponentsChanged {
+		if facts.ComponentsChanged {
 			break
 		}
-		component, selector, err := w.componentFact(ctx, aw, i, f)
+		component, selector, err := w.componentFact(ctx, aw, i, facts)
 		if err != nil {
 			return nil, err
 		}
-		f.Components = append(f.Components, component)
+		facts.Components = append(facts.Components, component)
 		if selector.restored {
 			createdAt = metav1.Time{}
 		}
@@ -67,9 +67,9 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 	componentDone := func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(doneSelectors, func(s podSelector) bool { return s.matches(pod) })
 	}
-	f.Pods = podObserver{pods: pods, createdAt: createdAt, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
-	w.diagnoseMissingPods(ctx, aw, f)
-	return f, nil
+	facts.Pods = podObserver{pods: pods, createdAt: createdAt, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
+	w.diagnoseMissingPods(ctx, aw, facts)
+	return facts, nil
 }
 
 // isUnreviewed reports whether an AppWrapper that never ran lacks the creator labels, which the webhooks always set.
@@ -103,7 +103,7 @@ func initComponentStatus(aw *awv1beta2.AppWrapper) error {
 	return nil
 }
 
-// pods returns the labelled pods from the cache without a copy: they must not be modified.
+// pods returns the labeled pods from the cache without copying them: callers must not modify them.
 func (w *workloadReconciler) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := w.kinds.cache.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{podIndex: aw.Name}, client.UnsafeDisableDeepCopy)
@@ -115,63 +115,63 @@ func (w *workloadReconciler) pods(ctx context.Context, aw *awv1beta2.AppWrapper)
 
 // storedFact returns the stored state of a component.
 func storedFact(status *awv1beta2.AppWrapperComponentStatus) rules.ComponentFact {
-	out := rules.ComponentFact{
+	fact := rules.ComponentFact{
 		Title: status.Kind + " " + status.Name, Stage: stageOf(status), Replicas: int(podset.Total(status.PodSets)),
 		ReportsCompletion: statusReaders[kindOf(status)].reportsCompletion, Completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
-	out.MinReady = out.Replicas
+	fact.MinReady = fact.Replicas
 	if c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
-		out.Since = c.LastTransitionTime.Time
+		fact.Since = c.LastTransitionTime.Time
 	}
-	return out
+	return fact
 }
 
 // componentFact returns the observed state of one component, and the selector of its pods.
-func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podSelector, error) {
+func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.AppWrapper, index int, facts *rules.Facts) (rules.ComponentFact, podSelector, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
 	selector := podSelector{kind: status.Kind, name: status.Name}
-	out := storedFact(status)
-	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
-		return out, selector, nil
+	fact := storedFact(status)
+	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || fact.Completed && kind != rayJobKind {
+		return fact, selector, nil
 	}
 	if status.Name == "" || status.Kind == "" {
-		out.Missing = true
-		return out, selector, nil
+		fact.Missing = true
+		return fact, selector, nil
 	}
 	stored, _ := w.memory.component(aw.UID, index)
-	recent := w.settings.Clock.Since(stored.createdAt) < creationLag // the cache may not hold the object yet
-	observed, err := w.findComponent(ctx, aw, index, recent, func(o client.Object) bool { return controls(aw, o) && o.GetDeletionTimestamp() == nil })
+	recentlyCreated := w.settings.Clock.Since(stored.createdAt) < creationLag // the cache may not hold the object yet
+	observed, err := w.findComponent(ctx, aw, index, recentlyCreated, func(o client.Object) bool { return controls(aw, o) && o.GetDeletionTimestamp() == nil })
 	if err != nil {
-		return out, selector, err
+		return fact, selector, err
 	}
-	if out.MinReady, err = w.minReady(ctx, aw, index, out.Replicas); err != nil {
-		return out, selector, err
+	if fact.MinReady, err = w.minReady(ctx, aw, index, fact.Replicas); err != nil {
+		return fact, selector, err
 	}
 	if observed.unwatched {
-		f.RequireRequeue(unwatchedInterval)
+		facts.RequireRequeue(unwatchedInterval)
 	}
 	if observed.unreadable != nil {
-		return out, selector, nil // the object counts as deployed
+		return fact, selector, nil // the object counts as deployed
 	}
 	if observed.object == nil {
-		if out.Missing = !recent; recent {
-			f.RequireRequeue(creationLag)
+		if fact.Missing = !recentlyCreated; recentlyCreated {
+			facts.RequireRequeue(creationLag)
 		}
-		if _, succeeded := w.memory.component(aw.UID, index); succeeded { // it may have reported that before its deletion
-			out.Outcome = rules.Succeeded
+		if _, succeeded := w.memory.component(aw.UID, index); succeeded { // the component may have reported success before its deletion
+			fact.Outcome = rules.Succeeded
 		}
-		return out, selector, nil
+		return fact, selector, nil
 	}
 	w.memory.setObserved(aw.UID, index, observed.object.GetUID())
 	state := readState(kind, observed.object)
-	out.Outcome, out.Message = state.outcome, state.message
+	fact.Outcome, fact.Message = state.outcome, state.message
 	selector.uid, selector.rayCluster = observed.object.GetUID(), state.rayCluster
 	selector.restored = w.isRestored(aw, index, observed.object)
-	return out, selector, nil
+	return fact, selector, nil
 }
 
-// isRestored reports whether a component is older than its AppWrapper, so that its pods may be older too.
+// isRestored reports whether a component is older than its AppWrapper: its pods may then be older too.
 func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, o client.Object) bool {
 	stored, _ := w.memory.component(aw.UID, index)
 	created := o.GetCreationTimestamp()

@@ -23,7 +23,7 @@ type reportedState struct {
 	rayCluster string
 }
 
-// rayJobKind is the kind whose pods can only be selected by a field of its status.
+// rayJobKind is the only kind whose pods are selected by a field of its status.
 var rayJobKind = rayv1.GroupVersion.WithKind("RayJob")
 
 // statusReader reads the status of one kind, from an object after transform.
@@ -38,8 +38,8 @@ var statusReaders = map[schema.GroupVersionKind]statusReader{
 	{Group: "batch", Version: "v1", Kind: "Job"}:                    {conditionsReader("Complete", "Failed"), true},
 	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}: {conditionsReader("Completed", "Failed"), true},
 	{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}:      {conditionsReader("Succeeded", "Failed"), true},
-	rayJobKind: {rayJob, true},
-	rayv1.GroupVersion.WithKind("RayCluster"): {rayCluster, false},
+	rayJobKind: {readRayJob, true},
+	rayv1.GroupVersion.WithKind("RayCluster"): {readRayCluster, false},
 }
 
 // readState returns the state that an object of any kind reports.
@@ -52,7 +52,7 @@ func readState(kind schema.GroupVersionKind, object client.Object) reportedState
 	return reader.read(nested.Pick(nested.Map(u.Object, "status"), statusFields...))
 }
 
-// conditionsReader reads kinds that complete with one of two conditions.
+// conditionsReader returns a reader for kinds that complete with one of two conditions.
 func conditionsReader(success, failure string) func(map[string]any) reportedState {
 	return func(status map[string]any) reportedState {
 		conditions := nested.Decode[struct {
@@ -68,26 +68,26 @@ func conditionsReader(success, failure string) func(map[string]any) reportedStat
 	}
 }
 
-// rayJob reads the deployment status of the job, which is terminal. The status of the job itself is not terminal while retries remain, but
-// distinguishes success from failure after Complete.
-func rayJob(fields map[string]any) reportedState {
+// readRayJob reads jobDeploymentStatus, which is terminal. jobStatus is not terminal while retries remain, but distinguishes success from
+// failure after Complete.
+func readRayJob(fields map[string]any) reportedState {
 	status := nested.Decode[rayv1.RayJobStatus](fields)
-	out := reportedState{rayCluster: status.RayClusterName}
+	state := reportedState{rayCluster: status.RayClusterName}
 	switch status.JobDeploymentStatus {
 	case rayv1.JobDeploymentStatusFailed, rayv1.JobDeploymentStatusValidationFailed:
-		out.outcome, out.message = rules.Failed, joinNonEmpty(string(status.Reason), status.Message)
+		state.outcome, state.message = rules.Failed, joinNonEmpty(string(status.Reason), status.Message)
 	case rayv1.JobDeploymentStatusComplete:
 		if status.JobStatus == rayv1.JobStatusSucceeded {
-			out.outcome = rules.Succeeded
+			state.outcome = rules.Succeeded
 		} else {
-			out.outcome, out.message = rules.Failed, joinNonEmpty(string(status.JobStatus), string(status.Reason), status.Message)
+			state.outcome, state.message = rules.Failed, joinNonEmpty(string(status.JobStatus), string(status.Reason), status.Message)
 		}
 	}
-	return out
+	return state
 }
 
-// rayCluster reads a state that is not terminal: it counts as a failure if it persists.
-func rayCluster(fields map[string]any) reportedState {
+// readRayCluster reads a state that is not terminal: it counts as a failure if it persists.
+func readRayCluster(fields map[string]any) reportedState {
 	if status := nested.Decode[rayv1.RayClusterStatus](fields); status.State == rayv1.Failed { //nolint:staticcheck // KubeRay still sets it
 		return reportedState{outcome: rules.Failing, message: status.Reason}
 	}

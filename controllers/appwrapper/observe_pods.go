@@ -22,7 +22,7 @@ const (
 	labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 )
 
-// nodeTaints returns the resources of a node for which pods should be evicted, see nodes.Nodes.
+// nodeTaints is the part of nodes.Nodes that podObserver uses.
 type nodeTaints interface {
 	NoExecute(node string) sets.Set[string]
 }
@@ -30,8 +30,8 @@ type nodeTaints interface {
 // podObserver counts the pods of an AppWrapper.
 type podObserver struct {
 	pods []corev1.Pod
-	// createdAt is the creation time of the AppWrapper: older pods belong to a previous one of the same name. It is zero after a restore, in
-	// which pods may be created first.
+	// createdAt is the creation time of the AppWrapper: older pods belong to a previous AppWrapper of the same name. It is zero after
+	// a restore, which may create pods first.
 	createdAt metav1.Time
 	// componentDone reports whether a pod belongs to a component that is done.
 	componentDone func(*corev1.Pod) bool
@@ -40,42 +40,42 @@ type podObserver struct {
 }
 
 func (p podObserver) observe() rules.PodFacts {
-	out := rules.PodFacts{All: len(p.pods)}
+	facts := rules.PodFacts{All: len(p.pods)}
 	var relevant []corev1.Pod
 	for i := range p.pods {
 		pod := &p.pods[i]
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			out.Active++
+			facts.Active++
 		}
 		if !pod.CreationTimestamp.Before(&p.createdAt) && !p.componentDone(pod) {
 			relevant = append(relevant, *pod)
-			p.count(pod, &out)
+			p.countPod(pod, &facts)
 		}
 	}
-	slices.Sort(out.NoExecute)
-	out.NoExecute = slices.Compact(out.NoExecute)
-	out.Report = failureReport(relevant)
-	out.Diagnosis = conditions.Diagnose(relevant)
-	return out
+	slices.Sort(facts.NoExecute)
+	facts.NoExecute = slices.Compact(facts.NoExecute)
+	facts.Report = failureReport(relevant)
+	facts.Diagnosis = conditions.Diagnose(relevant)
+	return facts
 }
 
-func (p podObserver) count(pod *corev1.Pod, out *rules.PodFacts) {
+func (p podObserver) countPod(pod *corev1.Pod, facts *rules.PodFacts) {
 	switch pod.Status.Phase {
 	case corev1.PodPending:
-		out.Pending++
+		facts.Pending++
 	case corev1.PodRunning:
 		if pod.DeletionTimestamp != nil {
 			return
 		}
-		out.Running++
+		facts.Running++
 		if p.nodes != nil && requestsAny(pod, p.nodes.NoExecute(pod.Spec.NodeName)) {
-			out.NoExecute = append(out.NoExecute, pod.Spec.NodeName)
+			facts.NoExecute = append(facts.NoExecute, pod.Spec.NodeName)
 		}
 	case corev1.PodSucceeded:
-		out.Succeeded++
+		facts.Succeeded++
 	case corev1.PodFailed:
-		out.Failed++
-		out.Terminal = out.Terminal || hasTerminalExitCode(pod, p.terms)
+		facts.Failed++
+		facts.Terminal = facts.Terminal || hasTerminalExitCode(pod, p.terms)
 	}
 }
 
@@ -106,8 +106,8 @@ func hasTerminalExitCode(pod *corev1.Pod, terms rules.Terms) bool {
 	})
 }
 
-// failureReport lists the terminated containers of failed and crash-looping pods with their exit codes. Pods are sorted by name, so that
-// equal states give equal reports.
+// failureReport lists the terminated containers of failed and crash-looping pods with their exit codes. Pods are sorted by
+// name: equal states produce equal reports.
 func failureReport(pods []corev1.Pod) string {
 	sorted := slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	var lines []string
@@ -147,7 +147,7 @@ func podFailure(pod *corev1.Pod) string {
 	return "pod " + pod.Name + node + ": " + strings.Join(parts, ", ")
 }
 
-// maxCauseBytes limits the reason and message of a container or pod in a report of a failure.
+// maxCauseBytes limits the reason and message of a container or pod in a failure report.
 const maxCauseBytes = 120
 
 // inParentheses returns reason and message in parentheses after a space, or "" if both are empty.
@@ -162,7 +162,7 @@ func inParentheses(reason, message string) string {
 // podSelector selects the pods of a component.
 type podSelector struct {
 	kind, name string
-	// uid of the component, if known.
+	// uid is the UID of the component, if known.
 	uid types.UID
 	// rayCluster is the name of the RayCluster of a RayJob.
 	rayCluster string

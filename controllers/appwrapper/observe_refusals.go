@@ -23,35 +23,35 @@ const (
 )
 
 // diagnoseMissingPods sets the diagnosis of pods that have been missing for refusalInterval, or requests a reconcile for that time.
-func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1beta2.AppWrapper, f *rules.Facts) {
-	missing := f.PodsMissingFor()
-	if missing == 0 || f.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {
+func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) {
+	missingFor := facts.PodsMissingFor()
+	if missingFor == 0 || facts.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {
 		return
 	}
-	f.RequireRequeue(unwatchedInterval)
-	if missing < refusalInterval {
-		f.RequireRequeue(refusalInterval - missing)
+	facts.RequireRequeue(unwatchedInterval)
+	if missingFor < refusalInterval {
+		facts.RequireRequeue(refusalInterval - missingFor)
 		return
 	}
-	f.Pods.Diagnosis = w.creationRefusal(ctx, aw)
+	facts.Pods.Diagnosis = w.creationRefusal(ctx, aw)
 }
 
 // creationRefusal returns the reason why controllers could not create pods of an AppWrapper, such as a quota, a LimitRange, Pod Security or
 // SecurityContextConstraints. It reads Events, because most kinds have no condition for it. No decision depends on the result.
 func (w *workloadReconciler) creationRefusal(ctx context.Context, aw *awv1beta2.AppWrapper) string {
 	var stored creationRefusal
-	w.memory.withState(aw.UID, func(r *workloadState) { stored = r.refusal })
-	if w.settings.Clock.Since(stored.at) < refusalInterval {
-		return stored.text
+	w.memory.withState(aw.UID, func(state *workloadState) { stored = state.refusal })
+	if w.settings.Clock.Since(stored.readAt) < refusalInterval {
+		return stored.message
 	}
 	list := &corev1.EventList{}
 	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(maxEvents))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot read the Events that explain why pods are missing", "reason", err.Error())
 	}
-	text := conditions.PodCreationFailure(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
-	w.memory.withState(aw.UID, func(r *workloadState) { r.refusal = creationRefusal{w.settings.Clock.Now(), text} })
-	return text
+	message := conditions.PodCreationFailure(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
+	w.memory.withState(aw.UID, func(state *workloadState) { state.refusal = creationRefusal{w.settings.Clock.Now(), message} })
+	return message
 }
 
 // isComponent reports whether a name is that of a component, or of its ReplicaSet or Job.

@@ -28,7 +28,7 @@ func podIn(name string, phase corev1.PodPhase, changes ...func(*corev1.Pod)) cor
 	return p
 }
 
-func ended(container string, code int32, reason string) func(*corev1.Pod) {
+func withTerminatedContainer(container string, code int32, reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: container,
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}})
@@ -41,9 +41,9 @@ func withRequest(resourceName, amount string) func(*corev1.Pod) {
 	}
 }
 
-type badNodes map[string]string
+type unhealthyNodes map[string]string
 
-func (b badNodes) NoExecute(node string) sets.Set[string] {
+func (b unhealthyNodes) NoExecute(node string) sets.Set[string] {
 	if b[node] == "" {
 		return nil
 	}
@@ -56,30 +56,30 @@ func observerOf(pods ...corev1.Pod) podObserver {
 }
 
 func TestPodsAreCounted(t *testing.T) {
-	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
+	terminating := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
 	older := func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour)) }
-	f := observerOf(
-		podIn("a", corev1.PodPending), podIn("b", corev1.PodPending, leaving),
-		podIn("c", corev1.PodRunning), podIn("d", corev1.PodRunning, leaving),
+	facts := observerOf(
+		podIn("a", corev1.PodPending), podIn("b", corev1.PodPending, terminating),
+		podIn("c", corev1.PodRunning), podIn("d", corev1.PodRunning, terminating),
 		podIn("e", corev1.PodSucceeded), podIn("f", corev1.PodFailed), podIn("g", corev1.PodUnknown),
 		podIn("h", corev1.PodRunning, older), podIn("i", corev1.PodFailed, older),
 	).observe()
-	if got := [...]int{f.Pending, f.Running, f.Succeeded, f.Failed, f.All, f.Active}; got != [...]int{2, 1, 1, 1, 9, 6} {
-		t.Errorf("pending, running, succeeded, failed, all, active: %v, want %v", got, [...]int{2, 1, 1, 1, 9, 6})
+	if got := [...]int{facts.Pending, facts.Running, facts.Succeeded, facts.Failed, facts.All, facts.Active}; got != [...]int{2, 1, 1, 1, 9, 6} {
+		t.Errorf("got pending, running, succeeded, failed, all, active %v, want %v", got, [...]int{2, 1, 1, 1, 9, 6})
 	}
 }
 
 func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
-	ofJob := func(p *corev1.Pod) {
+	ownedByJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
 	}
-	// KubeRay sets only the label of the cluster on pods, regardless of the creator of the cluster.
-	ofCluster := func(p *corev1.Pod) {
+	// KubeRay labels pods only with the RayCluster, even if a RayJob created the RayCluster.
+	inRayCluster := func(p *corev1.Pod) {
 		p.Labels = map[string]string{"ray.io/cluster": "j-raycluster-x7k2p"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}
 	}
-	ofSet := func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }
-	p := observerOf(podIn("a", corev1.PodFailed, ofJob), podIn("b", corev1.PodRunning, ofSet), podIn("c", corev1.PodRunning))
+	inJobSet := func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }
+	p := observerOf(podIn("a", corev1.PodFailed, ownedByJob), podIn("b", corev1.PodRunning, inJobSet), podIn("c", corev1.PodRunning))
 	p.componentDone = func(pod *corev1.Pod) bool {
 		return podSelector{kind: "Job", name: "j"}.matches(pod) || podSelector{kind: "JobSet", name: "s"}.matches(pod)
 	}
@@ -91,21 +91,21 @@ func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
 		owner podSelector
 		want  bool
 	}{
-		"by uid":                        {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "job-uid"}, true},
-		"by another uid":                {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "other"}, false},
-		"by name":                       {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Job", name: "j"}, true},
-		"of another kind":               {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Other", name: "j"}, false},
-		"submitter of a RayJob":         {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "RayJob", name: "j"}, true},
-		"of the cluster":                {podIn("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
-		"of another cluster":            {podIn("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
+		"UID of the owner":              {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "Any", name: "any", uid: "job-uid"}, true},
+		"another UID":                   {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "Any", name: "any", uid: "other"}, false},
+		"name of the owner":             {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "Job", name: "j"}, true},
+		"another kind of the owner":     {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "Other", name: "j"}, false},
+		"submitter of a RayJob":         {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "RayJob", name: "j"}, true},
+		"pod of the RayCluster":         {podIn("p", corev1.PodRunning, inRayCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
+		"pod of another RayCluster":     {podIn("p", corev1.PodRunning, inRayCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
 		"RayJob without a cluster name": {podIn("p", corev1.PodRunning), podSelector{kind: "RayJob", name: "j"}, false},
-		"of a JobSet":                   {podIn("p", corev1.PodRunning, ofSet), podSelector{kind: "JobSet", name: "s"}, true},
+		"pod of a JobSet":               {podIn("p", corev1.PodRunning, inJobSet), podSelector{kind: "JobSet", name: "s"}, true},
 	} {
-		short, err := transform(tc.pod.DeepCopy())
+		trimmed, err := transform(tc.pod.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tc.owner.matches(short.(*corev1.Pod)); got != tc.want {
+		if got := tc.owner.matches(trimmed.(*corev1.Pod)); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
@@ -116,16 +116,16 @@ func TestPodsOnUnhealthyNodes(t *testing.T) {
 		podIn("a", corev1.PodRunning, withRequest("nvidia.com/gpu", "1")), podIn("zero", corev1.PodRunning, withRequest("nvidia.com/gpu", "0")),
 		podIn("cpu", corev1.PodRunning, withRequest("cpu", "1")), podIn("pending", corev1.PodPending, withRequest("nvidia.com/gpu", "1")),
 		podIn("b", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n0" }),
-		podIn("fine", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
+		podIn("healthy", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
 	)
-	p.nodes = badNodes{"n1": "nvidia.com/gpu", "n0": "nvidia.com/gpu"}
+	p.nodes = unhealthyNodes{"n1": "nvidia.com/gpu", "n0": "nvidia.com/gpu"}
 	if f := p.observe(); !slices.Equal(f.NoExecute, []string{"n0", "n1"}) {
-		t.Errorf("nodes %q", f.NoExecute)
+		t.Errorf("got nodes %q, want n0 and n1", f.NoExecute)
 	}
 }
 
 func TestTerminalExitCodes(t *testing.T) {
-	inInit := func(p *corev1.Pod) {
+	withFailedInitContainer := func(p *corev1.Pod) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}}
 	}
 	for name, tc := range map[string]struct {
@@ -133,20 +133,20 @@ func TestTerminalExitCodes(t *testing.T) {
 		terminal, retryable []int32
 		want                bool
 	}{
-		"no lists":              {pod: podIn("p", corev1.PodFailed, ended("c", 3, ""))},
-		"terminal":              {podIn("p", corev1.PodFailed, ended("c", 3, "")), []int32{3}, nil, true},
-		"of an init container":  {podIn("p", corev1.PodFailed, inInit), []int32{3}, nil, true},
-		"another code":          {podIn("p", corev1.PodFailed, ended("c", 4, "")), []int32{3}, nil, false},
-		"retryable":             {podIn("p", corev1.PodFailed, ended("c", 3, "")), nil, []int32{3}, false},
-		"not retryable":         {podIn("p", corev1.PodFailed, ended("c", 4, "")), nil, []int32{3}, true},
-		"zero never counts":     {podIn("p", corev1.PodFailed, ended("c", 0, "")), []int32{0}, []int32{3}, false},
-		"of a pod that runs on": {podIn("p", corev1.PodRunning, ended("c", 3, "")), []int32{3}, nil, false},
+		"no exit codes configured":       {pod: podIn("p", corev1.PodFailed, withTerminatedContainer("c", 3, ""))},
+		"terminal":                       {podIn("p", corev1.PodFailed, withTerminatedContainer("c", 3, "")), []int32{3}, nil, true},
+		"terminal, in an init container": {podIn("p", corev1.PodFailed, withFailedInitContainer), []int32{3}, nil, true},
+		"not terminal":                   {podIn("p", corev1.PodFailed, withTerminatedContainer("c", 4, "")), []int32{3}, nil, false},
+		"retryable":                      {podIn("p", corev1.PodFailed, withTerminatedContainer("c", 3, "")), nil, []int32{3}, false},
+		"not retryable":                  {podIn("p", corev1.PodFailed, withTerminatedContainer("c", 4, "")), nil, []int32{3}, true},
+		"exit code 0":                    {podIn("p", corev1.PodFailed, withTerminatedContainer("c", 0, "")), []int32{0}, []int32{3}, false},
+		"terminal, in a running pod":     {podIn("p", corev1.PodRunning, withTerminatedContainer("c", 3, "")), []int32{3}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := observerOf(tc.pod)
 			p.terms.TerminalExitCodes, p.terms.RetryableExitCodes = sets.New(tc.terminal...), sets.New(tc.retryable...)
 			if got := p.observe().Terminal; got != tc.want {
-				t.Errorf("terminal %t, want %t", got, tc.want)
+				t.Errorf("got terminal %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestReportDescribesFailedPods(t *testing.T) {
 		p.Status.Reason, p.Status.Message, p.Spec.NodeName = "Evicted", "low on memory", ""
 	}
 	got := failureReport([]corev1.Pod{
-		podIn("z", corev1.PodFailed, ended("main", 3, "Error"), ended("side", 0, "Completed")), podIn("ok", corev1.PodSucceeded, ended("main", 0, "Completed")),
+		podIn("z", corev1.PodFailed, withTerminatedContainer("main", 3, "Error"), withTerminatedContainer("side", 0, "Completed")), podIn("ok", corev1.PodSucceeded, withTerminatedContainer("main", 0, "Completed")),
 		podIn("a", corev1.PodRunning, crashing), podIn("e", corev1.PodFailed, evicted),
 	})
 	want := "pod a on node n1: container loop ended with exit code 137 (OOMKilled too much); pod e: failed (Evicted low on memory); pod z on node n1: container main ended with exit code 3 (Error)"
@@ -170,10 +170,10 @@ func TestReportDescribesFailedPods(t *testing.T) {
 	}
 	var many []corev1.Pod
 	for i := range 25 {
-		many = append(many, podIn(fmt.Sprintf("p%02d", i), corev1.PodFailed, ended("c", 1, "")))
+		many = append(many, podIn(fmt.Sprintf("p%02d", i), corev1.PodFailed, withTerminatedContainer("c", 1, "")))
 	}
 	if got := failureReport(many); strings.Count(got, "pod p") != maxReportedPods || !strings.HasSuffix(got, "and 15 more pods") {
-		t.Errorf("report of many: %s", got)
+		t.Errorf("report of 25 pods: got %s, want %d pods and a count", got, maxReportedPods)
 	}
 }
 
@@ -191,31 +191,31 @@ func conditionsOf(pairs ...string) map[string]any {
 	return map[string]any{"conditions": list}
 }
 
-// [D4] [D5] States that components report.
+// [D4] [D5] readState returns the state that a component reports.
 func TestStatusReaders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object *unstructured.Unstructured
 		want   reportedState
 	}{
-		"job, running":           {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), reportedState{}},
-		"job, complete":          {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), reportedState{outcome: rules.Succeeded}},
-		"job, about to end":      {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), reportedState{}},
-		"job, failed":            {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
-		"job, failed once":       {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), reportedState{}},
-		"jobset, completed":      {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), reportedState{outcome: rules.Succeeded}},
-		"jobset, failed":         {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
-		"pytorch, succeeded":     {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), reportedState{outcome: rules.Succeeded}},
-		"pytorch, failed":        {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
-		"rayjob, running":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), reportedState{}},
-		"rayjob, on its cluster": {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), reportedState{rayCluster: "j-x"}},
-		"rayjob, retrying":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), reportedState{}},
-		"rayjob, complete":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), reportedState{outcome: rules.Succeeded}},
-		"rayjob, stopped":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), reportedState{outcome: rules.Failed, message: "STOPPED"}},
-		"rayjob, failed":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), reportedState{outcome: rules.Failed, message: "AppFailed: exit 1"}},
-		"raycluster, failed":     {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), reportedState{outcome: rules.Failing, message: "no pods"}},
-		"raycluster, ready":      {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), reportedState{}},
-		"an unknown kind":        {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), reportedState{}},
-		"broken status":          {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), reportedState{}},
+		"job, running":                   {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), reportedState{}},
+		"job, complete":                  {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), reportedState{outcome: rules.Succeeded}},
+		"job, terminating its pods":      {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), reportedState{}},
+		"job, failed":                    {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
+		"job, Failed false":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), reportedState{}},
+		"jobset, completed":              {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), reportedState{outcome: rules.Succeeded}},
+		"jobset, failed":                 {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
+		"pytorch, succeeded":             {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), reportedState{outcome: rules.Succeeded}},
+		"pytorch, failed":                {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
+		"rayjob, running":                {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), reportedState{}},
+		"rayjob, running with a cluster": {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), reportedState{rayCluster: "j-x"}},
+		"rayjob, retrying":               {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), reportedState{}},
+		"rayjob, complete":               {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), reportedState{outcome: rules.Succeeded}},
+		"rayjob, stopped":                {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), reportedState{outcome: rules.Failed, message: "STOPPED"}},
+		"rayjob, failed":                 {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), reportedState{outcome: rules.Failed, message: "AppFailed: exit 1"}},
+		"raycluster, failed":             {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), reportedState{outcome: rules.Failing, message: "no pods"}},
+		"raycluster, ready":              {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), reportedState{}},
+		"unknown kind":                   {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), reportedState{}},
+		"invalid status":                 {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), reportedState{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := readState(tc.object.GroupVersionKind(), trimComponent(tc.object)); got != tc.want {
@@ -224,33 +224,33 @@ func TestStatusReaders(t *testing.T) {
 		})
 	}
 	if got := readState(jobKind, nil); got != (reportedState{}) {
-		t.Errorf("nothing: %+v, want %+v", got, (reportedState{}))
+		t.Errorf("nil object: got %+v, want %+v", got, (reportedState{}))
 	}
 }
 
-// Fields that transform removes do not change any fact.
+// Fields that transform removes do not affect any fact.
 func TestTransformKeepsReadFields(t *testing.T) {
-	full := podIn("p", corev1.PodFailed, ended("main", 3, "Error"), withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
+	full := podIn("p", corev1.PodFailed, withTerminatedContainer("main", 3, "Error"), withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "s"}}
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}, {Type: corev1.PodReady}}
 	})
-	short, err := transform(full.DeepCopy())
+	trimmed, err := transform(full.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, ok := short.(*corev1.Pod)
+	p, ok := trimmed.(*corev1.Pod)
 	if !ok || len(p.Annotations)+len(p.ManagedFields)+len(p.Spec.Containers[0].Env) != 0 || p.Labels["other"] != "" {
-		t.Errorf("too much is kept: %+v", short)
+		t.Errorf("got %+v, want annotations, managed fields, environment and other labels removed", trimmed)
 	}
-	a, b := observerOf(full), observerOf(*p)
-	if fa, fb := a.observe(), b.observe(); fa.Report != fb.Report || fa.Diagnosis != fb.Diagnosis || fa.Failed != fb.Failed || fa.Diagnosis == "" {
-		t.Errorf("facts differ:\n%+v\n%+v", fa, fb)
+	fullObserver, trimmedObserver := observerOf(full), observerOf(*p)
+	if fullFacts, trimmedFacts := fullObserver.observe(), trimmedObserver.observe(); fullFacts.Report != trimmedFacts.Report || fullFacts.Diagnosis != trimmedFacts.Diagnosis || fullFacts.Failed != trimmedFacts.Failed || fullFacts.Diagnosis == "" {
+		t.Errorf("facts differ:\n%+v\n%+v", fullFacts, trimmedFacts)
 	}
-	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
-	if out, err := transform(head); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
-		t.Errorf("metadata: %+v %v", out, err)
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
+	if out, err := transform(metadata); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
+		t.Errorf("metadata: got %+v, error %v, want no annotations", out, err)
 	}
 }
 

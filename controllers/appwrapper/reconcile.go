@@ -29,7 +29,7 @@ type workloadReconciler struct {
 
 // newWorkloadReconciler returns a reconciler with an empty memory.
 func newWorkloadReconciler(settings Settings, applier *apply.Applier, kinds *kindReader, mapper meta.RESTMapper) *workloadReconciler {
-	return &workloadReconciler{settings: settings, applier: applier, kinds: kinds, mapper: mapper, memory: &memory{clock: settings.Clock, objects: map[types.UID]*workloadState{}}}
+	return &workloadReconciler{settings: settings, applier: applier, kinds: kinds, mapper: mapper, memory: &memory{clock: settings.Clock, states: map[types.UID]*workloadState{}}}
 }
 
 // logic returns the logic of the base reconciler.
@@ -61,8 +61,8 @@ func onlyMessagesDiffer(a, b *awv1beta2.AppWrapper) bool {
 
 // needsFinalizer reports whether the AppWrapper runs or is about to run.
 func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
-	starts := (aw.Status.Phase == awv1beta2.PhaseEmpty || aw.Status.Phase == awv1beta2.PhaseSuspended) && !aw.Spec.Suspend
-	return aw.IsManaged() && (starts || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
+	willStart := (aw.Status.Phase == awv1beta2.PhaseEmpty || aw.Status.Phase == awv1beta2.PhaseSuspended) && !aw.Spec.Suspend
+	return aw.IsManaged() && (willStart || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
 }
 
 // step makes one decision about an AppWrapper that is not being deleted.
@@ -70,65 +70,65 @@ func (w *workloadReconciler) step(ctx context.Context, aw *awv1beta2.AppWrapper)
 	if !aw.IsManaged() {
 		return nil
 	}
-	d, err := w.decideAndExecute(ctx, aw, rules.ByPhase[aw.Status.Phase])
+	decision, err := w.decideAndExecute(ctx, aw, rules.ByPhase[aw.Status.Phase])
 	failed := aw.Status.Phase == awv1beta2.PhaseFailed
-	if err != nil || d.RequeueAfter == 0 && !failed {
+	if err != nil || decision.RequeueAfter == 0 && !failed {
 		return err
 	}
-	return &reconciler.Wait{For: "the next decision after rule " + d.Rule, Retry: d.RequeueAfter, Stalled: failed}
+	return &reconciler.Wait{For: "the next decision after rule " + decision.Rule, Retry: decision.RequeueAfter, Stalled: failed}
 }
 
-// finalize makes one decision about an AppWrapper that is being deleted, also if another controller manages it now: this operator created its
-// objects.
+// finalize makes one decision about an AppWrapper that is being deleted, even if another controller manages it now, because this operator
+// created its objects.
 func (w *workloadReconciler) finalize(ctx context.Context, aw *awv1beta2.AppWrapper) error {
-	d, err := w.decideAndExecute(ctx, aw, rules.WhileTerminating)
-	if err != nil || d.RemoveFinalizer {
+	decision, err := w.decideAndExecute(ctx, aw, rules.WhileTerminating)
+	if err != nil || decision.RemoveFinalizer {
 		return err
 	}
 	w.setReady(aw)
-	return &reconciler.Wait{For: "the next decision after rule " + d.Rule, Retry: d.RequeueAfter}
+	return &reconciler.Wait{For: "the next decision after rule " + decision.Rule, Retry: decision.RequeueAfter}
 }
 
 // decideAndExecute collects facts, evaluates the rules, executes the requested action, and applies the final decision to the status.
 func (w *workloadReconciler) decideAndExecute(ctx context.Context, aw *awv1beta2.AppWrapper, list []rules.Rule) (rules.Decision, error) {
 	stored := aw.Status.DeepCopy().ComponentStatus
 	w.memory.restoreDeferred(aw)
-	f, err := w.collectFacts(ctx, aw)
+	facts, err := w.collectFacts(ctx, aw)
 	if err != nil {
 		return rules.Decision{}, err
 	}
-	d := rules.Decide(list, f)
-	switch d.Action {
+	decision := rules.Decide(list, facts)
+	switch decision.Action {
 	case rules.CreateComponents:
 		if err := w.loadTemplates(ctx, aw); err != nil {
 			return rules.Decision{}, err
 		}
-		f.Created = w.createComponents(ctx, aw)
-		d = rules.Decide(list, f)
+		facts.Created = w.createComponents(ctx, aw)
+		decision = rules.Decide(list, facts)
 	case rules.DeleteComponents, rules.ForceDeletion:
-		f.Deleted = w.deleteComponents(ctx, aw, d.Action == rules.ForceDeletion)
-		d = rules.Decide(list, f)
+		facts.Deleted = w.deleteComponents(ctx, aw, decision.Action == rules.ForceDeletion)
+		decision = rules.Decide(list, facts)
 	case rules.Nothing:
 	}
 	if ctx.Err() != nil {
 		return rules.Decision{}, ctx.Err()
 	}
-	if d.Announce {
+	if decision.Announce {
 		if err := w.loadTemplates(ctx, aw); err != nil {
 			return rules.Decision{}, err
 		}
 	}
-	if d.Defer {
-		w.memory.withState(aw.UID, func(r *workloadState) { r.deferred = aw.Status.ComponentStatus })
+	if decision.Defer {
+		w.memory.withState(aw.UID, func(state *workloadState) { state.deferred = aw.Status.ComponentStatus })
 		aw.Status.ComponentStatus = stored
 	}
-	ctrl.LoggerFrom(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.NextPhase)
-	if d.NextPhase == "" && aw.Status.Phase == awv1beta2.PhaseRunning {
-		recordSucceeded(f, aw, f.Now)
+	ctrl.LoggerFrom(ctx).V(2).Info("Decided", "rule", decision.Rule, "from", aw.Status.Phase, "to", decision.NextPhase)
+	if decision.NextPhase == "" && aw.Status.Phase == awv1beta2.PhaseRunning {
+		recordSucceeded(facts, aw, facts.Now)
 	}
-	applyDecision(d, aw, f.Now)
-	if d.NextPhase == "" && f.RequeueAfter > 0 && (d.RequeueAfter == 0 || d.RequeueAfter > f.RequeueAfter) {
-		d.RequeueAfter = f.RequeueAfter
+	applyDecision(decision, aw, facts.Now)
+	if decision.NextPhase == "" && facts.RequeueAfter > 0 && (decision.RequeueAfter == 0 || decision.RequeueAfter > facts.RequeueAfter) {
+		decision.RequeueAfter = facts.RequeueAfter
 	}
-	return d, nil
+	return decision, nil
 }

@@ -12,40 +12,41 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// A workload whose pods are ready within a second costs the finalizer, its objects and two updates of its status, and one more when it ends.
-func TestRequestsOfAShortWorkload(t *testing.T) {
-	for phase, last := range map[corev1.PodPhase]awv1beta2.AppWrapperPhase{corev1.PodRunning: awv1beta2.PhaseRunning, corev1.PodSucceeded: awv1beta2.PhaseSucceeded} {
+// A workload whose pods are ready within a second needs one write for the finalizer, one for each object and two for the status. Its end
+// needs one more.
+func TestRequestsOfShortWorkload(t *testing.T) {
+	for phase, wantPhase := range map[corev1.PodPhase]awv1beta2.AppWrapperPhase{corev1.PodRunning: awv1beta2.PhaseRunning, corev1.PodSucceeded: awv1beta2.PhaseSucceeded} {
 		t.Run(string(phase), func(t *testing.T) {
-			w := newFixture(t, wrapper([]string{wrappedPod("a")}))
-			for created(w, "a") == 0 {
-				if _, err := w.reconcileOnce(); err != nil {
+			f := newFixture(t, newAppWrapper([]string{podJSON("a")}))
+			for creationCount(f, "a") == 0 {
+				if _, err := f.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.clock.Step(time.Second / 2)
-			w.setPodPhase(phase)
-			w.must(last)
-			w.expectCondition(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
-			writes := []string{"patch AppWrapper train", "patch status AppWrapper train", "create Pod a", "patch status AppWrapper train"}
+			f.clock.Step(time.Second / 2)
+			f.setPodPhase(phase)
+			f.reconcileToPhase(wantPhase)
+			f.expectCondition(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+			wantWrites := []string{"patch AppWrapper train", "patch status AppWrapper train", "create Pod a", "patch status AppWrapper train"}
 			if phase == corev1.PodSucceeded {
-				writes = append(writes, "patch status AppWrapper train")
+				wantWrites = append(wantWrites, "patch status AppWrapper train")
 			}
-			if !slices.Equal(w.writes, writes) {
-				t.Errorf("writes:\n%s\nwant:\n%s", strings.Join(w.writes, "\n"), strings.Join(writes, "\n"))
+			if !slices.Equal(f.writes, wantWrites) {
+				t.Errorf("got writes:\n%s\nwant:\n%s", strings.Join(f.writes, "\n"), strings.Join(wantWrites, "\n"))
 			}
 		})
 	}
 }
 
-// [D13] [D15] A workload of two pods costs these requests, and idle reconciles cost none.
+// [D13] [D15] A workload of two pods needs a fixed number of requests, and idle reconciles need none.
 func TestRequestCounts(t *testing.T) {
-	w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("successTTLDuration", "30s")))
-	none := false
-	w.reconcileWithCrash(&none)
-	w.setPodPhase(corev1.PodRunning)
-	w.reconcileWithCrash(&none)
-	w.setPodPhase(corev1.PodSucceeded)
-	w.reconcileWithCrash(&none)
+	f := newFixture(t, newAppWrapper([]string{podJSON("a"), podJSON("b")}, withAnnotations("successTTLDuration", "30s")))
+	crashed := false
+	f.reconcileWithCrash(&crashed)
+	f.setPodPhase(corev1.PodRunning)
+	f.reconcileWithCrash(&crashed)
+	f.setPodPhase(corev1.PodSucceeded)
+	f.reconcileWithCrash(&crashed)
 	want := []string{
 		"patch AppWrapper train",        // the finalizer
 		"patch status AppWrapper train", // Resuming, and the components to create
@@ -55,26 +56,26 @@ func TestRequestCounts(t *testing.T) {
 		"patch status AppWrapper train", // Succeeded
 		"delete Pod a", "delete Pod b",
 		"patch status AppWrapper train", // DeletingResources
-		"patch status AppWrapper train", // cleaned up
+		"patch status AppWrapper train", // ResourcesDeployed False
 	}
-	if !slices.Equal(w.writes, want) {
-		t.Errorf("writes:\n%s\nwant:\n%s", strings.Join(w.writes, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(f.writes, want) {
+		t.Errorf("got writes:\n%s\nwant:\n%s", strings.Join(f.writes, "\n"), strings.Join(want, "\n"))
 	}
-	if len(w.reads) > 3 { // each component once, and the pods, before the end of the clean-up
-		t.Errorf("live reads: %q", w.reads)
+	if len(f.reads) > 3 { // one for each component and one for pods, before the deletion is complete
+		t.Errorf("got live reads %q, want at most 3", f.reads)
 	}
-	writes, reads := len(w.writes), len(w.reads)
+	writes, reads := len(f.writes), len(f.reads)
 	for range 5 {
-		w.clock.Step(time.Hour)
-		w.must(awv1beta2.PhaseSucceeded)
+		f.clock.Step(time.Hour)
+		f.reconcileToPhase(awv1beta2.PhaseSucceeded)
 	}
-	if len(w.writes) != writes || len(w.reads) != reads {
-		t.Errorf("at rest: %q %q", w.writes[writes:], w.reads[reads:])
+	if len(f.writes) != writes || len(f.reads) != reads {
+		t.Errorf("idle reconciles: got writes %q, reads %q, want none", f.writes[writes:], f.reads[reads:])
 	}
 }
 
-// The number of pods that ended waits for the next update; a state that the rules read does not.
-func TestOnlyMessagesMayWait(t *testing.T) {
+// Only a change of messages may wait for the next status update: rules read all other fields.
+func TestOnlyMessagesDiffer(t *testing.T) {
 	status := func(change func(*awv1beta2.AppWrapperStatus)) *awv1beta2.AppWrapper {
 		aw := &awv1beta2.AppWrapper{Status: awv1beta2.AppWrapperStatus{Phase: awv1beta2.PhaseRunning, Conditions: []metav1.Condition{
 			{Type: awv1beta2.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: awv1beta2.ReasonSufficientPodsReady, Message: "1 pods running; 0 pods succeeded"},
@@ -84,7 +85,7 @@ func TestOnlyMessagesMayWait(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(*awv1beta2.AppWrapperStatus)
-		waits  bool
+		want   bool
 	}{
 		"message": {func(s *awv1beta2.AppWrapperStatus) { s.Conditions[0].Message = "0 pods running; 1 pods succeeded" }, true},
 		"status":  {func(s *awv1beta2.AppWrapperStatus) { s.Conditions[0].Status = metav1.ConditionFalse }, false},
@@ -96,11 +97,11 @@ func TestOnlyMessagesMayWait(t *testing.T) {
 		}, false},
 	} {
 		original := status(func(*awv1beta2.AppWrapperStatus) {})
-		if got := onlyMessagesDiffer(original, status(tc.change)); got != tc.waits {
-			t.Errorf("%s: %t", name, got)
+		if got := onlyMessagesDiffer(original, status(tc.change)); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 		if original.Status.Conditions[0].Message == "" {
-			t.Error("the original was changed")
+			t.Error("onlyMessagesDiffer changed its argument")
 		}
 	}
 }

@@ -34,7 +34,7 @@ const ComponentName = "appwrapper"
 // FieldOwner is the field manager of created objects.
 const FieldOwner = "appwrapper"
 
-// The kinds of components that need no additional roles: those of the CodeFlare operator's role.
+// Components of these kinds need no additional roles: they are the kinds in the role of the CodeFlare operator.
 
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/status,verbs=patch
@@ -58,36 +58,36 @@ func Caches() []component.CacheNeed {
 	}
 }
 
-// Setup registers the workload controller with a manager, and those of nodes and of the slack queue if configured.
+// Setup registers the workload controller with a manager, and if configured, the watch of nodes and the controller of the slack queue.
 func Setup(ctx context.Context, mgr ctrl.Manager, settings Settings, served *capability.Watcher, applier *apply.Applier) error {
 	kinds := &kindReader{
 		live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 		watched: map[schema.GroupVersionKind]*watchedKind{},
 	}
-	labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: transform, ReaderFailOnMissingInformer: true})
+	labeledCache, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: transform, ReaderFailOnMissingInformer: true})
 	if err != nil {
 		return fmt.Errorf("pods and components: %w", err)
 	}
-	if err := addIndexes(ctx, labelled); err != nil {
+	if err := addIndexes(ctx, labeledCache); err != nil {
 		return err
 	}
-	kinds.cache = labelled
+	kinds.cache = labeledCache
 	w := newWorkloadReconciler(settings, applier, kinds, mgr.GetRESTMapper())
 	w.recorder = mgr.GetEventRecorder(RecorderName)
-	watched, err := nodes.Setup(mgr, settings.AppWrapper, served)
+	watchedNodes, err := nodes.Setup(mgr, settings.AppWrapper, served)
 	if err != nil {
 		return err
 	}
-	return w.watch(mgr, labelled, watched)
+	return w.watch(mgr, labeledCache, watchedNodes)
 }
 
 // addIndexes indexes pods by AppWrapper and by node.
-func addIndexes(ctx context.Context, labelled cache.Cache) error {
+func addIndexes(ctx context.Context, labeledCache cache.Cache) error {
 	for name, value := range map[string]func(*corev1.Pod) string{
 		podIndex:  func(pod *corev1.Pod) string { return pod.Labels[awv1beta2.LabelAppWrapper] },
 		nodeIndex: func(pod *corev1.Pod) string { return pod.Spec.NodeName },
 	} {
-		err := labelled.IndexField(ctx, &corev1.Pod{}, name, func(object client.Object) []string {
+		err := labeledCache.IndexField(ctx, &corev1.Pod{}, name, func(object client.Object) []string {
 			if pod, ok := object.(*corev1.Pod); ok {
 				return []string{value(pod)}
 			}
@@ -100,22 +100,22 @@ func addIndexes(ctx context.Context, labelled cache.Cache) error {
 	return nil
 }
 
-// watch builds the controller. watched is nil if nodes are not watched.
-func (w *workloadReconciler) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
+// watch builds the controller. watchedNodes is nil if nodes are not watched.
+func (w *workloadReconciler) watch(mgr ctrl.Manager, labeledCache cache.Cache, watchedNodes *nodes.Nodes) error {
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName, SettleTime: reconciler.SettleTime}, w.logic())
-	b := reconciler.NewController(mgr, ComponentName).
+	controller := reconciler.NewController(mgr, ComponentName).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(reconciler.Changed())).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).
-		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(labelToAppWrapper), podChanged{})).
+		WatchesRawSource(source.Kind(labeledCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(labelToAppWrapper), podChanged{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			w.kinds.handler = componentHandler(queue, w.memory.setSucceeded)
 			return nil
 		}))
-	if watched != nil {
-		w.nodes = watched
-		b.WatchesRawSource(watched.Changes(w.nodeToAppWrappers))
+	if watchedNodes != nil {
+		w.nodes = watchedNodes
+		controller.WatchesRawSource(watchedNodes.Changes(w.nodeToAppWrappers))
 	}
-	if err := b.Complete(base); err != nil {
+	if err := controller.Complete(base); err != nil {
 		return fmt.Errorf("building the AppWrapper controller: %w", err)
 	}
 	return nil

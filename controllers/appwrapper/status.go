@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// applyDecision writes a decision into the status. Only createComponents and deleteComponents write other fields, those of components.
+// applyDecision writes a decision into the status. In addition, createComponents and deleteComponents write the status of components.
 func applyDecision(d rules.Decision, aw *awv1beta2.AppWrapper, now time.Time) {
 	for _, c := range d.Conditions {
 		setCondition(&aw.Status.Conditions, c, now)
@@ -42,8 +42,8 @@ func applyDecision(d rules.Decision, aw *awv1beta2.AppWrapper, now time.Time) {
 	}
 }
 
-// announceComponents stores the identity of each object before its creation, so that no object is lost if the process ends before the next
-// status update.
+// announceComponents stores the ID of each object before its creation: the operator then finds the object after a crash, even if no later
+// status update succeeded.
 func announceComponents(aw *awv1beta2.AppWrapper, now time.Time) {
 	for i := range aw.Status.ComponentStatus {
 		status := &aw.Status.ComponentStatus[i]
@@ -72,7 +72,7 @@ func setResourcesDeployed(status *awv1beta2.AppWrapperComponentStatus, value met
 	setCondition(&status.Conditions, rules.NewCondition(awv1beta2.ConditionResourcesDeployed, value, reason, message), now)
 }
 
-// setCondition sets a condition; the transition time changes only with the status.
+// setCondition sets a condition. The transition time changes only with the status of the condition.
 func setCondition(ref *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
 	c.LastTransitionTime = metav1.NewTime(now)
@@ -141,10 +141,10 @@ func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 const RecorderName = "appwrappers"
 
 const (
-	// action is the action of Events.
-	action = "Reconcile"
-	// maxNote is the maximum size of the note of an Event in bytes, within the limit of the events API.
-	maxNote = 1000
+	// eventAction is the action of Events.
+	eventAction = "Reconcile"
+	// maxNoteBytes is the maximum size of the note of an Event, within the limit of the events API.
+	maxNoteBytes = 1000
 )
 
 // phaseTransitions counts transitions under the metric name that dashboards of the CodeFlare operator use.
@@ -158,9 +158,9 @@ func forgetNamespace(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRa
 	phaseTransitions.DeletePartialMatch(prometheus.Labels{"namespace": e.Object.GetName()})
 }
 
-type eventRecord struct{ severity, reason, note string }
+type eventRecord struct{ eventType, reason, note string }
 
-// recordTransition counts a transition, logs it and sends its Events. It is called after the status was stored, so once for each transition.
+// recordTransition counts a transition, logs it and sends its Events. It runs after the status update, and therefore once per transition.
 func (w *workloadReconciler) recordTransition(original, aw *awv1beta2.AppWrapper) {
 	if original.Status.Phase == aw.Status.Phase {
 		return
@@ -169,17 +169,17 @@ func (w *workloadReconciler) recordTransition(original, aw *awv1beta2.AppWrapper
 	ctrl.Log.WithName("appwrapper").Info("The AppWrapper has entered another phase", "namespace", aw.Namespace,
 		"name", aw.Name, "from", original.Status.Phase, "to", aw.Status.Phase)
 	for _, e := range transitionEvents(original, aw) {
-		w.recorder.Eventf(aw, nil, e.severity, e.reason, action, "%s", conditions.Clip(e.note, maxNote))
+		w.recorder.Eventf(aw, nil, e.eventType, e.reason, eventAction, "%s", conditions.Clip(e.note, maxNoteBytes))
 	}
 }
 
 // transitionEvents returns the Events of a transition.
 func transitionEvents(original, aw *awv1beta2.AppWrapper) []eventRecord {
-	var out []eventRecord
+	var records []eventRecord
 	from, to := original.Status.Phase, aw.Status.Phase
 	failure := aw.Status.LastFailure
 	if failure != nil && (to == awv1beta2.PhaseResetting || to == awv1beta2.PhaseFailed) {
-		out = append(out, eventRecord{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failure.Reason + ": " + failure.Message})
+		records = append(records, eventRecord{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failure.Reason + ": " + failure.Message})
 	}
 	transition := eventRecord{corev1.EventTypeNormal, string(to), ""}
 	switch to {
@@ -193,12 +193,12 @@ func transitionEvents(original, aw *awv1beta2.AppWrapper) []eventRecord {
 			transition.note = c.Message
 		}
 	case awv1beta2.PhaseFailed:
-		transition.severity, transition.note = corev1.EventTypeWarning, fmt.Sprintf("Failed permanently after %d retries", aw.Status.Retries)
+		transition.eventType, transition.note = corev1.EventTypeWarning, fmt.Sprintf("Failed permanently after %d retries", aw.Status.Retries)
 		if failure != nil {
 			transition.note += ": " + failure.Reason + ": " + failure.Message
 		}
 	default:
-		return out
+		return records
 	}
-	return append(out, transition)
+	return append(records, transition)
 }

@@ -53,18 +53,18 @@ func (w *workloadReconciler) loadTemplates(ctx context.Context, aw *awv1beta2.Ap
 	return nil
 }
 
-// minReady returns the number of ready pods that a component needs. all is the number of its pods.
-func (w *workloadReconciler) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index, all int) (int, error) {
+// minReady returns the number of ready pods that a component needs. replicas is the number of its pods.
+func (w *workloadReconciler) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index, replicas int) (int, error) {
 	if count, ok := w.memory.minReady(aw.UID, index); ok {
 		return count, nil
 	}
 	if err := w.loadTemplates(ctx, aw); err != nil {
 		return 0, err
 	}
-	count := all
+	count := replicas
 	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
 		count = int(podset.MinReady(template, aw.Status.ComponentStatus[index].PodSets))
 	}
-	w.memory.withState(aw.UID, func(r *workloadState) { r.minReady[index] = count })
+	w.memory.withState(aw.UID, func(state *workloadState) { state.minReady[index] = count })
 	return count, nil
 }

@@ -49,7 +49,7 @@ func (w *workloadReconciler) nodeToAppWrappers(ctx context.Context, node client.
 	return requests
 }
 
-// podChanged filters updates of pods: changes of PodFacts, or of the reason why the pod does not run.
+// podChanged selects updates of pods that change PodFacts, or the reason why the pod does not run.
 type podChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -65,8 +65,8 @@ func (podChanged) Update(e event.UpdateEvent) bool {
 		cause != "" && cause != conditions.Diagnose([]corev1.Pod{*original})
 }
 
-// componentHandler enqueues the AppWrapper of a component that is created or deleted, gets a deletion timestamp, or reports another state. It
-// calls onSuccess for a component that reports success, since the component may be deleted soon.
+// componentHandler enqueues the AppWrapper of a component that is created or deleted, gets a deletionTimestamp, or reports another state. It
+// calls onSuccess for a component that reports success, because the component may be deleted soon.
 func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSuccess func(aw, component types.UID)) toolscache.ResourceEventHandler {
 	enqueue := func(object any) {
 		o, ok := object.(client.Object)
@@ -103,7 +103,7 @@ func stateOf(o client.Object) reportedState {
 	return readState(o.GetObjectKind().GroupVersionKind(), o)
 }
 
-// transform is the transform of the cache, which may hold thousands of pods: it keeps only fields that are read.
+// transform removes fields that are not read from objects in the cache, which may hold thousands of pods.
 func transform(in any) (any, error) {
 	switch object := in.(type) {
 	case *corev1.Pod:
@@ -117,7 +117,7 @@ func transform(in any) (any, error) {
 }
 
 func trimPod(pod *corev1.Pod) *corev1.Pod {
-	pod.ManagedFields, pod.Annotations, pod.Labels = nil, nil, keptLabels(pod.Labels)
+	pod.ManagedFields, pod.Annotations, pod.Labels = nil, nil, selectorLabels(pod.Labels)
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: pod.Spec.Containers}
 	for i, c := range pod.Spec.Containers {
 		pod.Spec.Containers[i] = corev1.Container{Name: c.Name, Resources: c.Resources}
@@ -130,15 +130,15 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// keptLabels returns the labels by which pods are selected.
-func keptLabels(labels map[string]string) map[string]string {
-	out := make(map[string]string, 1)
+// selectorLabels returns the labels by which pods are selected.
+func selectorLabels(labels map[string]string) map[string]string {
+	selected := make(map[string]string, 1)
 	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, raycluster.LabelCluster} {
 		if value, ok := labels[key]; ok {
-			out[key] = value
+			selected[key] = value
 		}
 	}
-	return out
+	return selected
 }
 
 // statusFields are the status fields that statusReaders read.
@@ -146,11 +146,11 @@ var statusFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "r
 
 func trimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := nested.Pick(nested.Map(object.Object, "metadata"), "namespace", "name", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp")
-	out := &unstructured.Unstructured{Object: nested.Pick(object.Object, "apiVersion", "kind")}
-	out.Object["metadata"] = metadata
-	out.SetLabels(keptLabels(object.GetLabels()))
+	trimmed := &unstructured.Unstructured{Object: nested.Pick(object.Object, "apiVersion", "kind")}
+	trimmed.Object["metadata"] = metadata
+	trimmed.SetLabels(selectorLabels(object.GetLabels()))
 	if status := nested.Map(object.Object, "status"); status != nil {
-		out.Object["status"] = nested.Pick(status, statusFields...)
+		trimmed.Object["status"] = nested.Pick(status, statusFields...)
 	}
-	return out
+	return trimmed
 }

@@ -20,9 +20,9 @@ import (
 
 var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 
-// ensureBinding applies the ClusterRoleBinding, after the finalizer of the cluster that deletes it. It does nothing without a binding.
-func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, b *apply.Object) error {
-	if b == nil {
+// ensureBinding adds the finalizer to the cluster and then applies the ClusterRoleBinding. It does nothing if binding is nil.
+func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, binding *apply.Object) error {
+	if binding == nil {
 		return nil
 	}
 	name := c.Names().ClusterRoleBinding
@@ -31,7 +31,7 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 	case err != nil:
 		return err
 	case metadata != nil && !hasClusterLabels(metadata, c):
-		r.warningEvent(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
+		r.recordWarning(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
 			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: recreate this RayCluster under another name, because its sidecar rejects every request", name))
 		return &reconciler.Wait{For: "the other ClusterRoleBinding to be deleted", Retry: reconciler.RequeueBlocked}
 	}
@@ -40,21 +40,21 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 			controllerutil.AddFinalizer(metadata, raycluster.Finalizer)
 		}
 		if err := r.patchMetadata(ctx, cluster, "finalizers", add); err != nil {
-			return client.IgnoreNotFound(err) // the cache lags behind the end of the cluster
+			return client.IgnoreNotFound(err) // the cluster was deleted, and the cache is stale
 		}
 	}
-	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*b}); err != nil {
+	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*binding}); err != nil {
 		return err
 	}
 	r.stateOf(cluster).messages.Replace(topicBinding, "")
 	return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, name)
 }
 
-// desiredBinding returns the binding of a plan, or nil if the binding is only to be retained and does not exist. The cache does not hold one
-// of the CodeFlare operator; a cluster that has one has the finalizer.
-func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, p resources.Plan) (*apply.Object, error) {
-	if p.Binding == nil || !p.RetainsBinding {
-		return p.Binding, nil
+// desiredBinding returns the binding of the plan, or nil if it is only retained and does not exist. The cache does not hold a binding of
+// the CodeFlare operator, whose cluster has the finalizer.
+func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, plan resources.Plan) (*apply.Object, error) {
+	if plan.Binding == nil || !plan.RetainsBinding {
+		return plan.Binding, nil
 	}
 	metadata, err := getBindingMetadata(ctx, r.cached, c.Names().ClusterRoleBinding)
 	if err == nil && metadata == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
@@ -63,7 +63,7 @@ func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstruc
 	if err != nil || metadata == nil || !hasClusterLabels(metadata, c) {
 		return nil, err
 	}
-	return p.Binding, nil
+	return plan.Binding, nil
 }
 
 // removeBindingAndFinalizer cleans up a cluster that needs no binding.
@@ -74,8 +74,8 @@ func (r *clusterReconciler) removeBindingAndFinalizer(ctx context.Context, clust
 	return r.removeFinalizer(ctx, cluster, c)
 }
 
-// removeFinalizer deletes the bindings of both naming schemes, read from the API server, and then removes the finalizer, with all
-// settings and on all platforms.
+// removeFinalizer deletes the bindings of both naming schemes, read from the API server, and then removes the finalizer, regardless of
+// settings and platform.
 func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		return nil
@@ -114,8 +114,8 @@ func getBindingMetadata(ctx context.Context, reader client.Reader, name string) 
 	return capability.GetMetadata(ctx, reader, bindingKind, client.ObjectKey{Name: name})
 }
 
-// hasClusterLabels reports whether an object has the labels of the cluster. Names are ambiguous: those of cluster a-b in namespace c equal
-// those of cluster a in namespace b-c.
+// hasClusterLabels reports whether an object has the labels of the cluster. Names of bindings are ambiguous: cluster a-b in namespace c has
+// the same as cluster a in namespace b-c.
 func hasClusterLabels(metadata metav1.Object, c raycluster.Cluster) bool {
 	labels := metadata.GetLabels()
 	return labels[raycluster.LabelClusterName] == c.Name() && labels[raycluster.LabelClusterNamespace] == c.Namespace()

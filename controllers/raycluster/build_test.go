@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// clusterFrom parses a RayCluster from YAML below its kind.
+// clusterFrom parses a RayCluster from YAML without apiVersion and kind.
 func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -51,7 +51,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 	return in
 }
 
-// buildObjects returns all objects of a plan as applied.
+// buildObjects returns all objects that the controller applies for a cluster.
 func buildObjects(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	p := resources.Build(raycluster.View(u.Object), in)
@@ -82,26 +82,26 @@ func demoCluster(annotation, spec string) string {
 	return "metadata: {name: demo, namespace: team1, annotations: {" + annotation + "}}\n" + spec
 }
 
-func domain(in *resources.Inputs)      { in.IngressDomain = "apps.example.org" }
-func noOAuth(in *resources.Inputs)     { in.OAuth = false }
-func oidc(in *resources.Inputs)        { in.OAuthServer = false }
-func gateway(in *resources.Inputs)     { in.Publish, in.Gateway = config.PublishGateway, true }
-func verified(in *resources.Inputs)    { in.Gateway, in.BackendTLSPolicies = true, true }
-func closed(in *resources.Inputs)      { in.OpenToNamespace = false }
-func unpublished(in *resources.Inputs) { in.Publish = config.PublishNone }
-func noMetrics(in *resources.Inputs)   { in.MonitoringNamespaces = nil }
-func routers(in *resources.Inputs)     { in.IngressNamespaces = []string{"ingress-nginx"} }
-func published(in *resources.Inputs)   { in.Publish = config.PublishOpen }
-func trusting(in *resources.Inputs)    { in.KubeRaySecurity = config.KubeRaySecurityTrust }
-func exposed(kind string) func(*resources.Inputs) {
+func withDomain(in *resources.Inputs)         { in.IngressDomain = "apps.example.org" }
+func withoutOAuth(in *resources.Inputs)       { in.OAuth = false }
+func withoutOAuthServer(in *resources.Inputs) { in.OAuthServer = false }
+func withGateway(in *resources.Inputs)        { in.Publish, in.Gateway = config.PublishGateway, true }
+func withBackendTLS(in *resources.Inputs)     { in.Gateway, in.BackendTLSPolicies = true, true }
+func closedToNamespace(in *resources.Inputs)  { in.OpenToNamespace = false }
+func unpublished(in *resources.Inputs)        { in.Publish = config.PublishNone }
+func withoutMetrics(in *resources.Inputs)     { in.MonitoringNamespaces = nil }
+func withRouters(in *resources.Inputs)        { in.IngressNamespaces = []string{"ingress-nginx"} }
+func publishOpen(in *resources.Inputs)        { in.Publish = config.PublishOpen }
+func trustKubeRay(in *resources.Inputs)       { in.KubeRaySecurity = config.KubeRaySecurityTrust }
+func withExposure(kind string) func(*resources.Inputs) {
 	return func(in *resources.Inputs) {
 		in.RayCluster.Exposure = config.Exposure{
 			Kind: kind, IngressClass: "edge", IngressDomain: "ai.example.org", IngressAnnotations: map[string]string{"cert-manager.io/cluster-issuer": "ours"},
 		}
 	}
 }
-func heads(has ...raycluster.Injected) func(*resources.Inputs) {
-	return func(in *resources.Inputs) { in.Heads = has }
+func withHeads(heads ...raycluster.Injected) func(*resources.Inputs) {
+	return func(in *resources.Inputs) { in.Heads = heads }
 }
 
 var tokenHead = strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode: token}, ", 1)
@@ -116,39 +116,39 @@ func TestGolden(t *testing.T) {
 		changes   []func(*resources.Inputs)
 	}{
 		"openshift-oauth":             {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
-		"openshift-oidc":              {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), true, []func(*resources.Inputs){oidc}},
-		"openshift-oidc-gateway":      {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), true, []func(*resources.Inputs){oidc, gateway, verified}},
+		"openshift-oidc":              {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), true, []func(*resources.Inputs){withoutOAuthServer}},
+		"openshift-oidc-gateway":      {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), true, []func(*resources.Inputs){withoutOAuthServer, withGateway, withBackendTLS}},
 		"openshift-oauth-legacy":      {demoCluster("", fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
 		"openshift-not-injected":      {demoCluster(version, plainHead), true, nil},
-		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, domain}},
+		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*resources.Inputs){withoutOAuth, withDomain}},
 		"openshift-keeps-account":     {demoCluster(version+", ray.openshift.ai/keep-service-account: 'true'", strings.Replace(plainHead, "containers:", "serviceAccountName: mine, containers:", 1)), true, nil},
-		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*resources.Inputs){noOAuth}},
+		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*resources.Inputs){withoutOAuth}},
 		"openshift-ray-token":         {demoCluster(version, tokenHead), true, nil},
-		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting, heads(raycluster.Injected{RayToken: true})}},
-		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting}},
-		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting, heads(raycluster.Injected{RayToken: true}, raycluster.Injected{})}},
-		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, published}},
-		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){heads(raycluster.Injected{Encrypted: true}, raycluster.Injected{})}},
-		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*resources.Inputs){domain}},
-		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){domain}},
+		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trustKubeRay, withHeads(raycluster.Injected{RayToken: true})}},
+		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trustKubeRay}},
+		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trustKubeRay, withHeads(raycluster.Injected{RayToken: true}, raycluster.Injected{})}},
+		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*resources.Inputs){withoutOAuth, publishOpen}},
+		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){withHeads(raycluster.Injected{Encrypted: true}, raycluster.Injected{})}},
+		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*resources.Inputs){withDomain}},
+		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){withDomain}},
 		"plain-proxy-no-domain":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, nil},
-		"plain-open":                  {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, routers}},
-		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*resources.Inputs){noOAuth, domain}},
-		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, gateway}},
-		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){gateway}},
-		"exposed-gateway-proxy":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified}},
-		"exposed-gateway-open":        {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth}},
-		"exposed-gateway-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth, unpublished}},
-		"exposed-ingress":             {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){exposed(config.ExposeIngress)}},
-		"exposed-ingress-own-domain":  {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeIngress), noOAuth, domain}},
-		"exposed-ingress-openshift":   {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){exposed(config.ExposeIngress)}},
-		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, unpublished}},
-		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*resources.Inputs){closed, noMetrics}},
-		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){noOAuth, domain, routers}},
+		"plain-open":                  {demoCluster(version, plainHead), false, []func(*resources.Inputs){withoutOAuth, withDomain, withRouters}},
+		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*resources.Inputs){withoutOAuth, withDomain}},
+		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*resources.Inputs){withoutOAuth, withGateway}},
+		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){withGateway}},
+		"exposed-gateway-proxy":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){withExposure(config.ExposeGateway), withBackendTLS}},
+		"exposed-gateway-open":        {demoCluster(version, plainHead), false, []func(*resources.Inputs){withExposure(config.ExposeGateway), withBackendTLS, withoutOAuth}},
+		"exposed-gateway-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){withExposure(config.ExposeGateway), withBackendTLS, withoutOAuth, unpublished}},
+		"exposed-ingress":             {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){withExposure(config.ExposeIngress)}},
+		"exposed-ingress-own-domain":  {demoCluster(version, plainHead), false, []func(*resources.Inputs){withExposure(config.ExposeIngress), withoutOAuth, withDomain}},
+		"exposed-ingress-openshift":   {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){withExposure(config.ExposeIngress)}},
+		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){withoutOAuth, withDomain, unpublished}},
+		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*resources.Inputs){closedToNamespace, withoutMetrics}},
+		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){withoutOAuth, withDomain, withRouters}},
 		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
 		"kuberay-has-policies":        {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
 		"kuberay-has-policies-legacy": {demoCluster("", strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
-		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){noOAuth}},
+		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){withoutOAuth}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := clusterFrom(t, tc.cluster)
@@ -160,18 +160,19 @@ func TestGolden(t *testing.T) {
 // The BackendTLSPolicy is created once the CA is known, retained before, and deleted if a certificate of the user has no CA.
 func TestAddBackendTLSPolicy(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
-	c, in := raycluster.View(u.Object), inputsFor(u, false, exposed(config.ExposeGateway), verified)
+	c, in := raycluster.View(u.Object), inputsFor(u, false, withExposure(config.ExposeGateway), withBackendTLS)
 	for name, tc := range map[string]struct {
-		authority  string
-		known      bool
-		made, kept int
+		authority       string
+		known           bool
+		added, retained int
 	}{
-		"known": {"PEM", true, 2, 0}, "not known yet": {"", false, 0, 2}, "of a user, without a CA": {"", true, 0, 0},
+		"known": {"PEM", true, 2, 0}, "unknown": {"", false, 0, 2}, "user certificate without a CA": {"", true, 0, 0},
 	} {
-		p := resources.Build(c, in)
-		made, kept := len(p.Exposure), len(p.Retained)
-		if p.AddBackendTLSPolicy(c, in, []byte(tc.authority), tc.known); len(p.Exposure)-made != tc.made || len(p.Retained)-kept != tc.kept {
-			t.Errorf("%s: %d made and %d kept", name, len(p.Exposure)-made, len(p.Retained)-kept)
+		plan := resources.Build(c, in)
+		exposure, retained := len(plan.Exposure), len(plan.Retained)
+		plan.AddBackendTLSPolicy(c, in, []byte(tc.authority), tc.known)
+		if exposure, retained = len(plan.Exposure)-exposure, len(plan.Retained)-retained; exposure != tc.added || retained != tc.retained {
+			t.Errorf("%s: %d objects added and %d retained, want %d and %d", name, exposure, retained, tc.added, tc.retained)
 		}
 	}
 }
@@ -179,8 +180,8 @@ func TestAddBackendTLSPolicy(t *testing.T) {
 // [R23] Clusters of MultiKueue and terminating clusters have no objects.
 func TestBuildSkipsForeignAndTerminatingClusters(t *testing.T) {
 	for name, text := range map[string]string{
-		"multikueue": demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"),
-		"deleted":    "metadata: {name: demo, namespace: team1, deletionTimestamp: '2026-01-01T00:00:00Z'}",
+		"multikueue":  demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"),
+		"terminating": "metadata: {name: demo, namespace: team1, deletionTimestamp: '2026-01-01T00:00:00Z'}",
 	} {
 		u := clusterFrom(t, text)
 		if got := buildObjects(t, u, inputsFor(u, true)); len(got) > 0 {
@@ -203,7 +204,7 @@ func readRecording(t *testing.T, name string) (*unstructured.Unstructured, map[s
 		case o.GetKind() == "RayCluster":
 			cluster = o
 			cluster.SetUID("11111111-2222-3333-4444-555555555555")
-		case !strings.Contains(o.GetName(), "-ca-secret-"): // the controller of certificates creates it
+		case !strings.Contains(o.GetName(), "-ca-secret-"): // created by package certificates
 			byName[o.GetKind()+" "+o.GetName()] = o
 		}
 	}
@@ -233,7 +234,7 @@ func differences(path string, managed, foreign any) []string {
 			out = append(out, differences(fmt.Sprintf("%s[%d]", path, i), value, items[i])...)
 		}
 		if len(items) > len(managed) {
-			out = append(out, fmt.Sprintf("%s has %d items less", path, len(items)-len(managed)))
+			out = append(out, fmt.Sprintf("%s lacks %d items", path, len(items)-len(managed)))
 		}
 		return out
 	default:
@@ -244,7 +245,7 @@ func differences(path string, managed, foreign any) []string {
 	}
 }
 
-// [R16] [R17] [R32] The objects equal the recorded ones of the CodeFlare operator, except for this list.
+// [R16] [R17] [R32] The objects equal the recorded objects of the CodeFlare operator except for the listed differences.
 func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 	monitoring := ".spec.ingress[3].from[0].namespaceSelector.matchExpressions[0].values[1] is new"
 	for name, tc := range map[string]struct {
@@ -253,13 +254,13 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 		want      []string
 	}{
 		"openshift-oauth-mtls": {true, nil, []string{"NetworkPolicy board-head-e2a8ad21" + monitoring}},
-		"plain-ingress-no-mtls": {false, []func(*resources.Inputs){noOAuth, func(in *resources.Inputs) { in.MTLS, in.IngressDomain = false, "apps.lab.example.com" }}, []string{
-			"Ingress rayclient-demo is not made", "NetworkPolicy demo-head-6161c9cb" + monitoring,
+		"plain-ingress-no-mtls": {false, []func(*resources.Inputs){withoutOAuth, func(in *resources.Inputs) { in.MTLS, in.IngressDomain = false, "apps.lab.example.com" }}, []string{
+			"Ingress rayclient-demo is missing", "NetworkPolicy demo-head-6161c9cb" + monitoring,
 		}},
-		"embedded-appwrapper": {false, []func(*resources.Inputs){noOAuth, func(in *resources.Inputs) { in.MTLS, in.IngressDomain = false, "ray.example.org" }}, []string{
-			"Ingress rayclient-inner is not made", "NetworkPolicy inner-head-33ee0e34" + monitoring,
+		"embedded-appwrapper": {false, []func(*resources.Inputs){withoutOAuth, func(in *resources.Inputs) { in.MTLS, in.IngressDomain = false, "ray.example.org" }}, []string{
+			"Ingress rayclient-inner is missing", "NetworkPolicy inner-head-33ee0e34" + monitoring,
 		}},
-		"suspended-two-worker-groups": {false, []func(*resources.Inputs){noOAuth, func(in *resources.Inputs) { in.IngressDomain = "ray.example.org" }}, []string{
+		"suspended-two-worker-groups": {false, []func(*resources.Inputs){withoutOAuth, func(in *resources.Inputs) { in.IngressDomain = "ray.example.org" }}, []string{
 			"NetworkPolicy paused-head-ec6f913d" + monitoring,
 		}},
 	} {
@@ -274,22 +275,22 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 					got = append(got, key+" is new")
 					continue
 				}
-				unmark(o)
-				got = append(got, prefixed(key, differences("", o.Object, other.Object))...)
+				removeVariableFields(o)
+				got = append(got, withPrefix(key, differences("", o.Object, other.Object))...)
 			}
 			for key := range foreign {
-				got = append(got, key+" is not made")
+				got = append(got, key+" is missing")
 			}
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("differences (-known +found):\n%s", diff)
+				t.Errorf("differences (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// unmark removes the common labels, and values that differ between runs.
-func unmark(o *unstructured.Unstructured) {
+// removeVariableFields removes labels of this operator, and values that differ between runs.
+func removeVariableFields(o *unstructured.Unstructured) {
 	labels := o.GetLabels()
 	delete(labels, names.OperatorLabel)
 	delete(labels, names.ComponentLabel)
@@ -306,7 +307,7 @@ func unmark(o *unstructured.Unstructured) {
 	}
 }
 
-func prefixed(prefix string, lines []string) []string {
+func withPrefix(prefix string, lines []string) []string {
 	for i := range lines {
 		lines[i] = prefix + lines[i]
 	}
@@ -344,19 +345,19 @@ func TestBuildInvariants(t *testing.T) {
 		}
 		for _, o := range objects {
 			if o.GetLabels()[raycluster.LabelClusterName] != u.GetName() {
-				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
+				t.Errorf("%s %s lacks the label of the cluster: %v", o.GetKind(), o.GetName(), o.GetLabels())
 			}
 		}
 		if suspended && (len(p.SidecarObjects)+len(p.Exposure) > 0 || p.Binding != nil) {
-			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.Exposure), p.Binding)
+			t.Errorf("got %d exposed objects and binding %v for a suspended cluster, want none", len(p.Exposure), p.Binding)
 		}
 		if len(p.Policies) != 2 {
-			t.Errorf("%d policies", len(p.Policies))
+			t.Errorf("got %d NetworkPolicies, want 2", len(p.Policies))
 		}
 	})
 }
 
-// The collector of KubeRay's history server sends what it collects to a store: no NetworkPolicy restricts that, and nothing else changes.
+// spec.historyServerOptions do not change the objects, and the NetworkPolicies do not restrict the egress of KubeRay's collector.
 func TestHistoryServerChangesNoObjects(t *testing.T) {
 	for _, onOpenShift := range []bool{true, false} {
 		without := clusterFrom(t, demoCluster(hashedVersion, plainHead))
@@ -375,7 +376,7 @@ func TestHistoryServerChangesNoObjects(t *testing.T) {
 			}
 			policies++
 			if types, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "policyTypes"); !slices.Equal(types, []string{"Ingress"}) {
-				t.Errorf("NetworkPolicy %s has the types %q, want Ingress alone", object.GetName(), types)
+				t.Errorf("NetworkPolicy %s has policyTypes %q, want only Ingress", object.GetName(), types)
 			}
 		}
 		if policies != 2 {

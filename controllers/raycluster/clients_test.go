@@ -10,8 +10,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// codeflare-sdk finds the HTTPRoute of a dashboard by two labels, and builds its URL from the host of the Gateway and from namespace and
-// name of the cluster.
+// codeflare-sdk finds the HTTPRoute of a dashboard by two labels, and builds its URL from the host of the Gateway and the namespace
+// and name of the cluster.
 func TestClientsFindTheDashboard(t *testing.T) {
 	selector, err := labels.Parse("ray.io/cluster-name=demo,ray.io/cluster-namespace=team1")
 	if err != nil {
@@ -19,14 +19,14 @@ func TestClientsFindTheDashboard(t *testing.T) {
 	}
 	u := clusterFrom(t, demoCluster("ray.openshift.ai/version: 1.0.0", fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	found := 0
-	for _, o := range buildObjects(t, u, inputsFor(u, false, exposed(config.ExposeGateway), verified)) {
+	for _, o := range buildObjects(t, u, inputsFor(u, false, withExposure(config.ExposeGateway), withBackendTLS)) {
 		if o.GetKind() != "HTTPRoute" || !selector.Matches(labels.Set(o.GetLabels())) {
 			continue
 		}
 		found++
 		parents, _, _ := unstructured.NestedSlice(o.Object, "spec", "parentRefs")
 		if parent := parents[0].(map[string]any); parent["name"] == nil || parent["namespace"] == nil {
-			t.Errorf("the gateway cannot be found: %v", parent)
+			t.Errorf("parentRef %v lacks the name or the namespace of the Gateway", parent)
 		}
 		rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
 		matches, _, _ := unstructured.NestedSlice(rules[0].(map[string]any), "matches")
@@ -35,6 +35,6 @@ func TestClientsFindTheDashboard(t *testing.T) {
 		}
 	}
 	if found != 1 {
-		t.Errorf("%d routes", found)
+		t.Errorf("got %d HTTPRoutes with the labels, want 1", found)
 	}
 }

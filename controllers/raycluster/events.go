@@ -36,7 +36,7 @@ const (
 	ReasonPullSecrets            = "PullSecretsMissing"
 	ReasonBindingTaken           = "ClusterRoleBindingTaken"
 	eventAction                  = "Secure"
-	maxNote                      = 1000 // bytes, less than the limit of the events API
+	maxNoteBytes                 = 1000 // less than the limit of the events API
 	topicApply             topic = "apply"
 	topicPublication       topic = "publication"
 	topicKubeRay           topic = "kuberay"
@@ -47,57 +47,57 @@ const (
 	topicCookie            topic = "cookie"
 )
 
-// emitEvents emits an Event with the reason why a cluster is not published or not secured, once for each change of the reason.
-func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
+// recordEvents records why a cluster is not published or not secured, with one Event for each change of the cause.
+func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
 	if !in.Mode.Active() {
 		return
 	}
 	if in.Mode.ByKubeRay {
-		r.emitKubeRayEvents(cluster, in)
+		r.recordKubeRayEvents(cluster, in)
 		return
 	}
 	r.stateOf(cluster).messages.Replace(topicPlatform, "")
-	reason, text := unpublishedReason(c, in)
-	severity, action := corev1.EventTypeNormal, eventAction
-	if first := routes.FirstProblem(); text == "" && first != nil {
-		reason, text, severity, action = ReasonNotPublished, first.Message, corev1.EventTypeWarning, first.Action()
+	reason, note := unpublishedReason(c, in)
+	eventType, action := corev1.EventTypeNormal, eventAction
+	if problem := routes.FirstProblem(); note == "" && problem != nil {
+		reason, note, eventType, action = ReasonNotPublished, problem.Message, corev1.EventTypeWarning, problem.Action()
 	}
-	if text == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && in.HasPods(c) {
+	if note == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && in.HasPods(c) {
 		domain := ""
 		if in.Domain != "" {
 			domain = " below " + in.Domain
 		}
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPublished, eventAction, "the dashboard is published%s", domain)
 	}
-	r.event(cluster, topicPublication, severity, reason, action, text)
-	reason, text = injectionProblem(c, in)
-	r.warningEvent(cluster, topicPods, reason, text)
-	text = ""
+	r.recordEvent(cluster, topicPublication, eventType, reason, action, note)
+	reason, note = injectionProblem(c, in)
+	r.recordWarning(cluster, topicPods, reason, note)
+	note = ""
 	if in.Mode.Policies && len(in.KubeRay) == 0 {
-		text = "KubeRay was not found, so the NetworkPolicies do not admit it to the head, " +
+		note = "KubeRay was not found, so the NetworkPolicies do not admit it to the head, " +
 			"and RayJobs and RayServices cannot reach it: set raycluster.kubeRayNamespaces"
 	}
-	r.warningEvent(cluster, topicKubeRay, ReasonNoKubeRay, text)
+	r.recordWarning(cluster, topicKubeRay, ReasonNoKubeRay, note)
 }
 
-// emitKubeRayEvents reports that the KubeRay of the platform secures the cluster, and that pods with elements of the operator are
+// recordKubeRayEvents reports that the KubeRay of the platform secures the cluster, and that pods with elements of the operator are
 // incompatible with it.
-func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
+func (r *clusterReconciler) recordKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
 	state := r.stateOf(cluster)
 	state.messages.Replace(topicPublication, "")
 	state.messages.Replace(topicKubeRay, "")
-	r.normalEvent(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
+	r.recordNormal(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
 		"publishes nothing, and deletes the objects that it created")
-	text := ""
+	note := ""
 	if in.Mounted.MTLS || slices.ContainsFunc(in.Heads, func(head raycluster.Injected) bool { return head.Sidecar.Sidecar() }) {
-		text = "pods still have the sidecar or the certificates of the operator, which do not fit those of the KubeRay of the platform: " +
+		note = "pods still have the sidecar or the certificates of the operator, which do not fit those of the KubeRay of the platform: " +
 			"delete all pods of the cluster, so that they are recreated"
 	}
-	r.warningEvent(cluster, topicPods, ReasonPodsOutdated, text)
+	r.recordWarning(cluster, topicPods, ReasonPodsOutdated, note)
 }
 
-// unpublishedReason returns reason and message of the Event about a dashboard that is not published although the settings publish dashboards.
-func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
+// unpublishedReason returns reason and note of the Event about a dashboard that is not published although the settings enable publication.
+func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, note string) {
 	switch {
 	case in.Publish == config.PublishNone || !in.HasPods(c):
 	case in.MissingDomain(c) && in.Publish == config.PublishGateway && in.GatewayNamespace == "":
@@ -117,8 +117,8 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text 
 	return "", ""
 }
 
-// injectionProblem returns reason and message of the Event about pod templates or pods that differ from the mode.
-func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
+// injectionProblem returns reason and note of the Event about pod templates or pods that differ from the mode.
+func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, note string) {
 	injected := c.Injected()
 	anyHead := func(matches func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, matches) }
 	switch {
@@ -147,8 +147,8 @@ type clusterState struct {
 	uid types.UID
 	// cookie is the key in the Secret of the sidecar.
 	cookie []byte
-	// admissionGeneration and admissionTriggeredAt are the generation and the time of the last call of triggerAdmission. sidecarMismatchSince
-	// is zero unless the head has the sidecar of the other authentication.
+	// admissionGeneration and admissionTriggeredAt are the generation and the time at which triggerAdmission last sent a patch.
+	// sidecarMismatchSince is zero unless the head has the sidecar of the other authentication.
 	admissionGeneration                        int64
 	admissionTriggeredAt, sidecarMismatchSince time.Time
 	// deletedPods are the pods that were deleted because of a missing pull secret.
@@ -158,7 +158,7 @@ type clusterState struct {
 	messages reconciler.LastMessages[topic]
 }
 
-// stateOf returns the state of a cluster, which is empty at first.
+// stateOf returns the state of a cluster, and creates it if it does not exist.
 func (r *clusterReconciler) stateOf(cluster *unstructured.Unstructured) *clusterState {
 	name := client.ObjectKeyFromObject(cluster)
 	state, found := r.states.Get(name)
@@ -169,7 +169,7 @@ func (r *clusterReconciler) stateOf(cluster *unstructured.Unstructured) *cluster
 	return state
 }
 
-// forget deletes the state of a cluster of that name with another UID than the given one.
+// forget deletes the state of the cluster with that name unless it has the given UID.
 func (r *clusterReconciler) forget(name types.NamespacedName, uid types.UID) {
 	if state, found := r.states.Get(name); found && state.uid != uid {
 		r.states.Delete(name)

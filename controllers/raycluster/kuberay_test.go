@@ -84,8 +84,8 @@ func (s *runningLocator) run(t *testing.T) {
 	})
 }
 
-// awaitNamespaces waits until discovery is complete.
-func (s *runningLocator) awaitNamespaces(t *testing.T, want ...string) {
+// waitForNamespaces waits until discovery is complete with these namespaces.
+func (s *runningLocator) waitForNamespaces(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
@@ -97,7 +97,7 @@ func (s *runningLocator) awaitNamespaces(t *testing.T, want ...string) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%v, known %t; want %v", got, known, want)
+			t.Fatalf("got namespaces %v, known %t; want %v", got, known, want)
 		case <-tick.C:
 		}
 	}
@@ -111,24 +111,24 @@ func TestKubeRayLocator(t *testing.T) {
 		objects []runtime.Object
 		want    []string
 	}{
-		"namespace unknown":                                       {false, nil, nil},
-		"the platform's kind, no object":                          {true, nil, nil},
-		"set by the platform":                                     {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
-		"empty in the platform":                                   {true, []runtime.Object{dsci("")}, nil},
-		"wrong type in the platform":                              {true, []runtime.Object{dsci(int64(5))}, nil},
-		"installed by Helm":                                       {false, []runtime.Object{kubeRayBinding("default")}, []string{"default"}},
-		"installed by Helm and platform":                          {true, []runtime.Object{kubeRayBinding("default"), dsci("apps")}, []string{"apps", "default"}},
-		"found in the namespace of the manager":                   {false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},
-		"found in the namespace of the manager, with its binding": {false, []runtime.Object{kubeRayIn("operators"), kubeRayBinding("operators")}, []string{"operators"}},
-		"in the namespace of a tenant":                            {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
+		"no KubeRay":                                 {false, nil, nil},
+		"no DSCInitialization":                       {true, nil, nil},
+		"DSCInitialization":                          {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
+		"empty namespace":                            {true, []runtime.Object{dsci("")}, nil},
+		"namespace of a wrong type":                  {true, []runtime.Object{dsci(int64(5))}, nil},
+		"binding of Helm":                            {false, []runtime.Object{kubeRayBinding("default")}, []string{"default"}},
+		"binding and DSCInitialization":              {true, []runtime.Object{kubeRayBinding("default"), dsci("apps")}, []string{"apps", "default"}},
+		"Deployment next to the manager":             {false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},
+		"Deployment next to the manager and binding": {false, []runtime.Object{kubeRayIn("operators"), kubeRayBinding("operators")}, []string{"operators"}},
+		"Deployments in other namespaces":            {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newRunningLocator(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
 				t.Error("the namespaces of KubeRay are known before the first list")
 			}
-			s.run(t)
-			s.awaitNamespaces(t, tc.want...)
+			s.startHead(t)
+			s.waitForNamespaces(t, tc.want...)
 			if s.changes.Load() == 0 {
 				t.Error("the listener was not called")
 			}
@@ -138,10 +138,10 @@ func TestKubeRayLocator(t *testing.T) {
 
 func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	s := newRunningLocator(t, false)
-	s.run(t)
-	s.awaitNamespaces(t)
+	s.startHead(t)
+	s.waitForNamespaces(t)
 	deadline := time.After(10 * time.Second)
-	for watches := 0; watches < 2; { // of the binding and of the Deployment
+	for watches := 0; watches < 2; { // of the ClusterRoleBinding and of the Deployment
 		watches = 0
 		for _, a := range s.client.Actions() {
 			if a.GetVerb() == "watch" {
@@ -157,11 +157,11 @@ func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	if err := s.client.Tracker().Create(deployments, kubeRayIn("operators"), "operators"); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitNamespaces(t, "operators")
+	s.waitForNamespaces(t, "operators")
 	if err := s.client.Tracker().Delete(deployments, "operators", "kuberay-operator"); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitNamespaces(t)
+	s.waitForNamespaces(t)
 }
 
 // [R2] Missing permissions do not block NetworkPolicies.
@@ -170,15 +170,15 @@ func TestKubeRayLocatorWithoutRights(t *testing.T) {
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
-	s.run(t)
-	s.awaitNamespaces(t)
+	s.startHead(t)
+	s.waitForNamespaces(t)
 }
 
 func TestKubeRayLocatorPrefersSettings(t *testing.T) {
 	s := newRunningLocator(t, false)
 	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}})
 	if !known || !slices.Equal(got, []string{"mine"}) {
-		t.Errorf("%v, known %t", got, known)
+		t.Errorf("got namespaces %v, known %t, want those of the settings", got, known)
 	}
 	if !s.NeedLeaderElection() {
 		t.Error("want NeedLeaderElection to report true")

@@ -27,7 +27,7 @@ const (
 	wantCookie  = `{apiVersion: v1, kind: Secret, metadata: {name: $cookie}, data: {cookie_secret: Y29va2ll}}`
 	wantService = `{apiVersion: v1, kind: Service, metadata: {name: $service},
   spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, appProtocol: https, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
-	wantSigned = `{apiVersion: v1, kind: Service, metadata: {name: $service, annotations: {service.beta.openshift.io/serving-cert-secret-name: $tls}},
+	wantServingCertService = `{apiVersion: v1, kind: Service, metadata: {name: $service, annotations: {service.beta.openshift.io/serving-cert-secret-name: $tls}},
   spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
 	wantAccount   = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account}}`
 	wantRedirects = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account, annotations: {
@@ -44,7 +44,7 @@ const (
 	wantIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: ray-dashboard-demo},
   spec: {rules: [{host: ray-dashboard-demo-team1.apps.example.org, http: {paths: [{path: /, pathType: Prefix,
     backend: {service: {name: demo-head-svc, port: {name: dashboard}}}}]}}]}}`
-	wantGuardedIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: ray-dashboard-demo, annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}},
+	wantProxyIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: ray-dashboard-demo, annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}},
   spec: {rules: [{host: ray-dashboard-demo-team1.apps.example.org, http: {paths: [{path: /, pathType: Prefix,
     backend: {service: {name: $service, port: {name: oauth-proxy}}}}]}}]}}`
 	wantClientIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: rayclient-demo, annotations: {
@@ -72,35 +72,35 @@ func hashedName(base string) string {
 	return base + "-" + hex.EncodeToString(sum[:])[:8]
 }
 
-// circumstances are the inputs that determine the objects of a cluster.
-type circumstances struct {
+// combination is a combination of the inputs that determine the objects of a cluster.
+type combination struct {
 	openShift, domain, oauth, mtls, suspended, hashed bool
-	// stored describes the pod templates: the name of the sidecar, and whether they have certificates.
+	// sidecar is the name of the sidecar in the pod templates; encrypted reports whether they have certificates.
 	sidecar   string
 	encrypted bool
 }
 
-func (c circumstances) String() string {
+func (c combination) String() string {
 	return fmt.Sprintf("openshift=%t domain=%t oauth=%t mtls=%t suspended=%t hashed=%t sidecar=%q encrypted=%t",
 		c.openShift, c.domain, c.oauth, c.mtls, c.suspended, c.hashed, c.sidecar, c.encrypted)
 }
 
-// allCircumstances returns all combinations.
-func allCircumstances() []circumstances {
-	all := []circumstances{{}}
-	double := func(set func(*circumstances)) {
+// allCombinations returns all combinations of the inputs.
+func allCombinations() []combination {
+	all := []combination{{}}
+	double := func(set func(*combination)) {
 		for _, c := range slices.Clone(all) {
 			set(&c)
 			all = append(all, c)
 		}
 	}
-	double(func(c *circumstances) { c.openShift = true })
-	double(func(c *circumstances) { c.domain = true })
-	double(func(c *circumstances) { c.oauth = true })
-	double(func(c *circumstances) { c.mtls = true })
-	double(func(c *circumstances) { c.suspended = true })
-	double(func(c *circumstances) { c.hashed = true })
-	double(func(c *circumstances) { c.encrypted = true })
+	double(func(c *combination) { c.openShift = true })
+	double(func(c *combination) { c.domain = true })
+	double(func(c *combination) { c.oauth = true })
+	double(func(c *combination) { c.mtls = true })
+	double(func(c *combination) { c.suspended = true })
+	double(func(c *combination) { c.hashed = true })
+	double(func(c *combination) { c.encrypted = true })
 	plain := slices.Clone(all)
 	for _, name := range []string{"oauth-proxy", "kube-rbac-proxy"} {
 		for _, c := range plain {
@@ -111,8 +111,8 @@ func allCircumstances() []circumstances {
 	return all
 }
 
-// guard returns the desired sidecar, or else the one that pods still have.
-func (c circumstances) guard() string {
+// effectiveSidecar returns the desired sidecar, or else the one that pods still have.
+func (c combination) effectiveSidecar() string {
 	switch {
 	case !c.oauth:
 		return c.sidecar
@@ -123,19 +123,19 @@ func (c circumstances) guard() string {
 	}
 }
 
-// expected returns the expected manifests, with the fixes of R16, R17 and R32.
-func (c circumstances) expected() []string {
+// expected returns the manifests of the expected objects, with the fixes of R16, R17 and R32.
+func (c combination) expected() []string {
 	out := []string{wantHead, wantWorkers}
 	if c.suspended {
 		return out
 	}
-	guard := c.guard()
+	sidecar := c.effectiveSidecar()
 	if !c.oauth {
-		guard = "" // what lingers is kept and not made
+		sidecar = "" // objects of a disabled sidecar are retained but not created
 	}
-	switch guard {
+	switch sidecar {
 	case "oauth-proxy":
-		out = append(out, wantCookie, wantSigned, wantRedirects, wantBinding)
+		out = append(out, wantCookie, wantServingCertService, wantRedirects, wantBinding)
 	case "kube-rbac-proxy":
 		out = append(out, wantRules, wantService, wantAccount, wantBinding)
 	}
@@ -143,8 +143,8 @@ func (c circumstances) expected() []string {
 	case c.openShift && c.oauth:
 		out = append(out, wantRoute)
 	case !c.openShift && c.domain && c.oauth:
-		out = append(out, wantGuardedIngress)
-	case !c.openShift && c.domain && c.guard() == "":
+		out = append(out, wantProxyIngress)
+	case !c.openShift && c.domain && c.effectiveSidecar() == "":
 		out = append(out, wantIngress)
 	}
 	switch {
@@ -158,7 +158,7 @@ func (c circumstances) expected() []string {
 }
 
 // replaceNames replaces the names in a manifest, which depend on the naming scheme.
-func (c circumstances) replaceNames(manifest string) string {
+func (c combination) replaceNames(manifest string) string {
 	name := func(base string) string { return base }
 	if c.hashed {
 		name = hashedName
@@ -167,7 +167,7 @@ func (c circumstances) replaceNames(manifest string) string {
 	if c.mtls && c.encrypted {
 		open += ", {port: 10001, protocol: TCP}"
 	}
-	if c.guard() == "" && !c.suspended && !c.openShift {
+	if c.effectiveSidecar() == "" && !c.suspended && !c.openShift {
 		routed = `, {from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [ingress-nginx]}]}}], ` +
 			`ports: [{port: 8265, protocol: TCP}]}`
 	}
@@ -182,8 +182,8 @@ func (c circumstances) replaceNames(manifest string) string {
 	).Replace(manifest)
 }
 
-// object parses a manifest and adds common fields.
-func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstructured {
+// object parses a manifest and adds the metadata that all objects have.
+func (c combination) object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(c.replaceNames(manifest)), &u.Object); err != nil {
@@ -208,7 +208,7 @@ func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstr
 	return u
 }
 
-func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
+func (c combination) cluster(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	containers := "{name: ray-head}"
 	volumes := "{name: data}"
@@ -231,9 +231,9 @@ func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
 // [raycluster-2] [raycluster-3] [raycluster-8] [R16] [R17] [R32] Objects for every combination of settings, platform, suspension, naming
 // scheme and pod template.
 func TestBuildMatrix(t *testing.T) {
-	for _, c := range allCircumstances() {
+	for _, c := range allCombinations() {
 		u := c.cluster(t)
-		in := inputsFor(u, c.openShift, routers, func(in *resources.Inputs) {
+		in := inputsFor(u, c.openShift, withRouters, func(in *resources.Inputs) {
 			in.OAuth, in.MTLS = c.oauth, c.mtls
 			if c.domain {
 				in.IngressDomain = "apps.example.org"
@@ -253,7 +253,7 @@ func TestBuildMatrix(t *testing.T) {
 	}
 }
 
-// canonicalYAML normalizes numbers.
+// canonicalYAML returns the YAML of an object, in which numbers of different types are equal.
 func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
 	text, err := yaml.Marshal(o.Object)
@@ -263,33 +263,33 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// [raycluster-8] A suspended cluster retains exactly the objects that its sidecar needs, and no routes.
+// [raycluster-8] A suspended cluster retains the objects that its sidecar needs, and no routes.
 func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
-	for _, c := range allCircumstances() {
+	for _, c := range allCombinations() {
 		u := c.cluster(t)
-		in := inputsFor(u, c.openShift, domain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
+		in := inputsFor(u, c.openShift, withDomain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
 		p := resources.Build(raycluster.View(u.Object), in)
-		kept, err := apply.Render(p.Retained, ComponentName, u)
+		retained, err := apply.Render(p.Retained, ComponentName, u)
 		if err != nil {
 			t.Fatal(err)
 		}
 		kinds := map[string]int{}
-		for _, k := range kept {
-			kinds[k.GetKind()]++
+		for _, o := range retained {
+			kinds[o.GetKind()]++
 		}
 		want := map[string]int{}
 		if c.suspended || !c.oauth {
-			switch c.guard() {
+			switch c.effectiveSidecar() {
 			case "oauth-proxy":
 				want = map[string]int{"Secret": 1, "Service": 1, "ServiceAccount": 1}
 			case "kube-rbac-proxy":
 				want = map[string]int{"ConfigMap": 1, "Service": 1, "ServiceAccount": 1}
 			}
 		}
-		switch lingers := !c.suspended && !c.oauth && c.sidecar != ""; {
-		case lingers && c.openShift:
+		switch retainsRoute := !c.suspended && !c.oauth && c.sidecar != ""; {
+		case retainsRoute && c.openShift:
 			want["Route"] = 1
-		case lingers:
+		case retainsRoute:
 			want["Ingress"] = 1
 		}
 		if !maps.Equal(want, kinds) {
@@ -299,24 +299,24 @@ func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
 }
 
 // NetworkPolicies and routes use the ports that the head declares, as KubeRay does.
-func TestPortsOfTheCluster(t *testing.T) {
+func TestBuildUsesDeclaredPorts(t *testing.T) {
 	head := `{name: ray-head, env: [{name: RAY_USE_TLS, value: "1"}], ports: [{name: serve, containerPort: 9000}, {name: dashboard, containerPort: 8266},
   {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]}`
 	u := clusterFrom(t, demoCluster(hashedVersion, strings.Replace(fmt.Sprintf(injectedHead, "oauth-proxy"), encryptedRay, head, 1)))
 	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayService", Name: "s", UID: "u", Controller: new(true)}})
 	for _, openShift := range []bool{true, false} {
-		all, err := json.Marshal(buildObjects(t, u, inputsFor(u, openShift, domain, heads(raycluster.View(u.Object).Injected()))))
+		all, err := json.Marshal(buildObjects(t, u, inputsFor(u, openShift, withDomain, withHeads(raycluster.View(u.Object).Injected()))))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, number := range []string{"8265", "10001", "8080", "8000", "52365"} {
 			if regexp.MustCompile(`\b` + number + `\b`).Match(all) {
-				t.Errorf("OpenShift %t: a port %s, which the cluster does not have: %s", openShift, number, all)
+				t.Errorf("OpenShift %t: unexpected default port %s in %s", openShift, number, all)
 			}
 		}
 		for _, number := range []string{"8266", "10002", "8081", "9000", "52366"} {
 			if !bytes.Contains(all, []byte(`"port":`+number)) {
-				t.Errorf("OpenShift %t: no port %s", openShift, number)
+				t.Errorf("OpenShift %t: missing port %s", openShift, number)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// podWith returns a pod of the demo cluster.
+// podWith returns a head pod of the demo cluster that waits for a reason, if set, and has pull secrets.
 func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	pod := raytest.Pod(name, raycluster.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
 	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
@@ -38,7 +38,7 @@ func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	return pod
 }
 
-// [raycluster-5] [raycluster-6] [R22] Only pods that cannot pull their image are deleted, once each, including workers.
+// [raycluster-5] [raycluster-6] [R22] Only pods that cannot pull their image are deleted, including workers.
 func TestPullSecretRepair(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}}
@@ -63,7 +63,7 @@ func TestPullSecretRepair(t *testing.T) {
 		"has the pull secret":                 {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
 		"of another owner":                    {plainHead, foreign, nil, false},
 		"terminating":                         {plainHead, terminating, nil, false},
-		"the user lists secrets":              {pulls, podWith("head", "ErrImagePull"), nil, false},
+		"imagePullSecrets are set":            {pulls, podWith("head", "ErrImagePull"), nil, false},
 		"not on OpenShift":                    {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
 		"no sidecar":                          {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
 		"missing ServiceAccount":              {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
@@ -85,7 +85,7 @@ func TestPullSecretRepair(t *testing.T) {
 			if deleted != tc.deleted {
 				t.Errorf("pod deleted: %t, want %t; writes %q", deleted, tc.deleted, s.writes)
 			}
-			if eventText := s.eventsSince(); strings.Contains(eventText, ReasonPullSecrets) != tc.deleted {
+			if eventText := s.drainEvents(); strings.Contains(eventText, ReasonPullSecrets) != tc.deleted {
 				t.Errorf("Events %q, want %s: %t", eventText, ReasonPullSecrets, tc.deleted)
 			}
 			if s.stateOf(u).deletedPods[tc.pod.UID] != tc.deleted {
@@ -95,11 +95,11 @@ func TestPullSecretRepair(t *testing.T) {
 	}
 }
 
-func TestAPodIsRepairedOnce(t *testing.T) {
+func TestPodIsDeletedOnceForPullSecret(t *testing.T) {
 	s := newTestEnv(t, podWith("head", "ErrImagePull"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}})
 	u := s.create(demoCluster(hashedVersion, plainHead))
-	s.refuse = func(verb, _ string) error {
+	s.failWrite = func(verb, _ string) error {
 		if verb == "delete" {
 			return errors.New("no")
 		}
@@ -108,14 +108,14 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "deleting Pod team1/head") {
 		t.Errorf("error %v", err)
 	}
-	s.refuse = func(string, string) error { return nil }
+	s.failWrite = func(string, string) error { return nil }
 	s.mustReconcile(u)
-	again := podWith("head", "ErrImagePull")
-	if err := s.server.Create(t.Context(), again); err != nil { // the kubelet is slow: the same pod
+	same := podWith("head", "ErrImagePull")
+	if err := s.server.Create(t.Context(), same); err != nil { // the kubelet has not stopped the pod yet
 		t.Fatal(err)
 	}
 	if writes := strings.Join(s.mustReconcile(u), "\n"); strings.Contains(writes, "delete Pod") {
-		t.Errorf("writes %s", writes)
+		t.Errorf("the pod was deleted twice: writes %s", writes)
 	}
 }
 
@@ -123,40 +123,40 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 func TestOldestClusterKeepsSharedHost(t *testing.T) {
 	s := newTestEnv(t)
 	s.served = capability.Set{}
-	put := func(name, namespace string, created int64) *unstructured.Unstructured {
+	createAt := func(name, namespace string, created int64) *unstructured.Unstructured {
 		return s.create(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
 			name, namespace, name, time.Unix(created, 0).UTC().Format(time.RFC3339), hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	}
-	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
+	younger, older := createAt("c-x", "rest", 2000), createAt("c", "x-rest", 1000)
 	s.mustReconcile(older)
 	if writes, requeueAfter, err := s.reconcile(younger); err != nil || requeueAfter != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
-		t.Errorf("writes %q, requeue after %s, error %v", writes, requeueAfter, err)
+		t.Errorf("got writes %q, requeueAfter %s and error %v, want no Ingress and a requeue after %s", writes, requeueAfter, err, reconciler.RequeueBlocked)
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest.apps.example.org") {
-		t.Errorf("reported %q", eventText)
+	if eventText := s.drainEvents(); !strings.Contains(eventText, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest.apps.example.org") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	if err := s.server.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
 	s.mustReconcile(older)
-	released := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "x-rest", Name: "ray-dashboard-c"}}
-	if err := s.server.Delete(t.Context(), released); err != nil { // as the garbage collector does
+	ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "x-rest", Name: "ray-dashboard-c"}}
+	if err := s.server.Delete(t.Context(), ingress); err != nil { // as the garbage collector does
 		t.Fatal(err)
 	}
 	if writes := s.mustReconcile(younger); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
-		t.Errorf("writes %q", writes)
+		t.Errorf("the Ingress was not applied after the host became free: writes %q", writes)
 	}
 }
 
-// [R16] [R38] Events report once why a dashboard is not published or not secured, and when it is published again.
-func TestEmitEvents(t *testing.T) {
+// [R16] [R38] One Event reports why a dashboard is not published or not secured, and another that it is published again.
+func TestRecordEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
 		change func(*testEnv)
 		want   string
 	}{
 		"no problem":                      {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*testEnv) {}, ""},
-		"no domain, type of the Event":    {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
+		"no domain, Event of type Normal": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
 		"no domain":                       {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
 		"no sidecar":                      {mutualHead, func(*testEnv) {}, ReasonNotSecured},
 		"no certificates":                 {plainHead, func(s *testEnv) { s.settings.OAuth = false }, ReasonNotSecured},
@@ -187,12 +187,12 @@ func TestEmitEvents(t *testing.T) {
 			tc.change(s)
 			u := s.create(demoCluster(hashedVersion, tc.spec))
 			s.mustReconcile(u)
-			eventText := s.eventsSince()
+			eventText := s.drainEvents()
 			if tc.want == "" && eventText != "" || !strings.Contains(eventText, tc.want) {
-				t.Errorf("reported %q, want %q", eventText, tc.want)
+				t.Errorf("got Events %q, want %q", eventText, tc.want)
 			}
 			s.mustReconcile(u)
-			if eventText := s.eventsSince(); eventText != "" {
+			if eventText := s.drainEvents(); eventText != "" {
 				t.Errorf("Events were repeated: %q", eventText)
 			}
 		})
@@ -201,10 +201,10 @@ func TestEmitEvents(t *testing.T) {
 	s.served, s.domain = capability.Set{}, func() string { return "" }
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	s.mustReconcile(u)
-	s.eventsSince()
+	s.drainEvents()
 	s.settings.IngressDomain = "apps.example.org"
 	s.mustReconcile(u)
-	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonPublished) || !strings.Contains(eventText, "apps.example.org") {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonPublished) || !strings.Contains(eventText, "apps.example.org") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
 }
@@ -252,34 +252,34 @@ func TestEffectiveMode(t *testing.T) {
 		spec   string
 		issuer raycluster.Issuer
 	}{
-		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), raycluster.IssuerOperator}, "issued in the pods": {mutualHead, raycluster.IssuerPod},
+		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), raycluster.IssuerOperator}, "issued by the pods": {mutualHead, raycluster.IssuerPod},
 	} {
 		u := clusterFrom(t, demoCluster("", tc.spec))
-		in := inputsFor(u, true, noOAuth, func(in *resources.Inputs) { in.MTLS = false })
+		in := inputsFor(u, true, withoutOAuth, func(in *resources.Inputs) { in.MTLS = false })
 		if mode := in.EffectiveMode(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
 			t.Errorf("%s: unexpected mode: %+v", name, mode)
 		}
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
 	if mode := inputsFor(u, true).EffectiveMode(raycluster.View(u.Object)); mode.Active() {
-		t.Errorf("mode of a cluster of MultiKueue: %+v, want inactive", mode)
+		t.Errorf("got mode %+v for a cluster of MultiKueue, want an inactive one", mode)
 	}
 }
 
 // [R21] Status updates of KubeRay do not enqueue the cluster.
 func TestClusterChanged(t *testing.T) {
-	before := clusterFrom(t, demoCluster("a: b", plainHead))
-	before.SetGeneration(1)
+	original := clusterFrom(t, demoCluster("a: b", plainHead))
+	original.SetGeneration(1)
 	changed := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
-		u := before.DeepCopy()
+		u := original.DeepCopy()
 		change(u)
 		return u
 	}
 	for name, tc := range map[string]struct {
-		after *unstructured.Unstructured
-		want  bool
+		updated *unstructured.Unstructured
+		want    bool
 	}{
-		"no change": {before, false},
+		"no change": {original, false},
 		"status": {changed(func(u *unstructured.Unstructured) {
 			u.Object["status"] = map[string]any{"state": "ready"}
 			u.SetResourceVersion("9")
@@ -290,7 +290,7 @@ func TestClusterChanged(t *testing.T) {
 		"deletion":   {changed(func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(new(metav1.Unix(0, 0))) }), true},
 		"recreated":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
 	} {
-		if got := clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+		if got := clusterChanged().Update(event.UpdateEvent{ObjectOld: original, ObjectNew: tc.updated}); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
@@ -306,7 +306,7 @@ func TestBindingToCluster(t *testing.T) {
 	}
 }
 
-func TestStateIsKeptPerUID(t *testing.T) {
+func TestStateIsStoredByUID(t *testing.T) {
 	r := &clusterReconciler{applier: apply.New(apply.Options{})}
 	u := clusterFrom(t, demoCluster("", plainHead))
 	r.stateOf(u).messages.Replace("a", "other")
@@ -316,10 +316,10 @@ func TestStateIsKeptPerUID(t *testing.T) {
 	}
 	u.SetUID("another")
 	if !r.stateOf(u).messages.Replace("a", "other") {
-		t.Error("the state of a deleted cluster is used for a new one of its name")
+		t.Error("a new cluster got the state of a deleted cluster of the same name")
 	}
 	r.forget(name, "")
 	if _, found := r.states.Get(name); found {
-		t.Error("forget after the deletion kept the state")
+		t.Error("forget did not delete the state of a deleted cluster")
 	}
 }

@@ -18,109 +18,109 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-// If the KubeRay of the platform is enabled and disabled, the objects are deleted and created again. Objects of a running sidecar are
-// retained, but not created.
-func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
+// If the KubeRay of the platform is enabled and disabled, the objects are deleted and recreated. Objects of a running sidecar are retained,
+// but not created.
+func TestPlatformKubeRayIsEnabledAndDisabled(t *testing.T) {
 	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.create(demoCluster(hashedVersion, sidecar))
-	old := s.run("old", sidecar)
+	old := s.startHead("old", sidecar)
 	s.reconcileUntilIdle(u)
-	s.eventsSince()
-	guarded, n := raycluster.View(u.Object).Names().ProxyService, raycluster.View(u.Object).Names()
-	if s.leadsTo(u) != guarded {
-		t.Fatal("the guarded cluster was not published")
+	s.drainEvents()
+	n := raycluster.View(u.Object).Names()
+	if s.routeBackend(u) != n.ProxyService {
+		t.Fatal("the dashboard is not published through the sidecar")
 	}
 
 	s.served = openShift.WithPlatformKubeRay(true)
 	writes := s.mustReconcile(u)
 	if !slices.Contains(writes, "patch RayCluster demo") {
-		t.Errorf("admission was not asked to take out what is ours: %q", writes)
+		t.Errorf("admission was not triggered to remove the injections: writes %q", writes)
 	}
-	if s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.exists(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.leadsTo(u) != guarded {
-		t.Errorf("while the old head runs: %q", s.managedNames())
+	if s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.exists(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.routeBackend(u) != n.ProxyService {
+		t.Errorf("want the Route of the sidecar and no NetworkPolicies while the old head runs, got %q", s.managedNames())
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(eventText, "Warning "+ReasonPodsOutdated) {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(eventText, "Warning "+ReasonPodsOutdated) {
 		t.Errorf("unexpected Events %q", eventText)
 	}
-	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] }) // by our webhook
+	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] }) // as the webhook does
 	s.reconcileUntilIdle(u)
-	s.stop(old)
-	s.run("new", plainHead)
+	s.deletePod(old)
+	s.startHead("new", plainHead)
 	s.reconcileUntilIdle(u)
-	s.reread(u)
-	if left := s.managedNames(); len(left) > 0 || len(u.GetFinalizers()) > 0 {
-		t.Errorf("left %q, finalizers %q", left, u.GetFinalizers())
+	s.refresh(u)
+	if remaining := s.managedNames(); len(remaining) > 0 || len(u.GetFinalizers()) > 0 {
+		t.Errorf("objects %q and finalizers %q remain", remaining, u.GetFinalizers())
 	}
 	s.expectIdle(u)
-	if eventText := s.eventsSince(); eventText != "" {
+	if eventText := s.drainEvents(); eventText != "" {
 		t.Errorf("unexpected Events %q", eventText)
 	}
 
 	s.served = openShift
 	s.reconcileUntilIdle(u)
-	if s.leadsTo(u) != guarded || !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
-		t.Errorf("after the deletion: objects %q", s.managedNames())
+	if s.routeBackend(u) != n.ProxyService || !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
+		t.Errorf("want the Route and the NetworkPolicy after KubeRay was disabled, got %q", s.managedNames())
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "KubeRay of the platform secured it") {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "KubeRay of the platform secured it") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
 }
 
-// If the OAuth server is removed and added again, admission replaces the sidecar; it is triggered repeatedly because another replica may
-// detect that later. The Route stays.
-func TestOAuthServerDisappearsAndReturns(t *testing.T) {
+// If the OAuth server is removed and added again, admission replaces the sidecar, and the Route stays. Admission is triggered repeatedly,
+// because another replica may detect the change later.
+func TestSidecarIsReplacedIfOAuthServerIsRemoved(t *testing.T) {
 	s, now := newTestEnv(t), testclock.NewFakePassiveClock(time.Now())
 	s.clock = now
 	oauth, proxy := fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")
 	u := s.create(demoCluster(hashedVersion, oauth))
-	old := s.run("old", oauth)
+	old := s.startHead("old", oauth)
 	s.reconcileUntilIdle(u)
 	n := raycluster.View(u.Object).Names()
-	guarded := func(cookie, rules bool) {
+	expectSidecarObjects := func(cookie, rules bool) {
 		t.Helper()
-		if s.exists(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.exists(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.leadsTo(u) != n.ProxyService {
-			t.Errorf("unexpected around: %q", s.managedNames())
+		if s.exists(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.exists(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.routeBackend(u) != n.ProxyService {
+			t.Errorf("unexpected objects of the sidecar: %q", s.managedNames())
 		}
 		service := &corev1.Service{}
 		if s.exists(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {
 			t.Error("the Service does not request a serving certificate from OpenShift")
 		}
 	}
-	guarded(true, false)
+	expectSidecarObjects(true, false)
 
 	s.served = capability.NewSet(capability.Route, capability.OpenShiftIngress)
 	for range 2 {
 		if writes := s.mustReconcile(u); !slices.Contains(writes, "patch RayCluster demo") {
-			t.Errorf("admission was not asked to replace the sidecar: %q", writes)
+			t.Errorf("admission was not triggered to replace the sidecar: writes %q", writes)
 		}
 		s.reconcileUntilIdle(u)
 		s.expectIdle(u)
 		now.SetTime(now.Now().Add(sidecarRequeue))
 	}
 	now.SetTime(now.Now().Add(sidecarTimeout))
-	s.expectIdle(u) // no webhook answers
-	guarded(false, true)
-	s.eventsSince()
-	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, proxy).Object["spec"] }) // by our webhook
+	s.expectIdle(u) // no more triggers after sidecarTimeout
+	expectSidecarObjects(false, true)
+	s.drainEvents()
+	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, proxy).Object["spec"] }) // as the webhook does
 	s.reconcileUntilIdle(u)
-	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "delete its pod") {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "delete its pod") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
-	s.stop(old)
-	s.run("new", proxy)
+	s.deletePod(old)
+	s.startHead("new", proxy)
 	s.reconcileUntilIdle(u)
 	s.expectIdle(u)
-	guarded(false, true)
+	expectSidecarObjects(false, true)
 
 	s.served = openShift
 	if writes := s.mustReconcile(u); !slices.Contains(writes, "patch RayCluster demo") {
-		t.Errorf("admission was not asked to bring the sidecar back: %q", writes)
+		t.Errorf("admission was not triggered to restore the OAuth sidecar: writes %q", writes)
 	}
-	guarded(true, false)
+	expectSidecarObjects(true, false)
 }
 
-// A new cluster that the KubeRay of the platform secures has no objects, for any way of publishing.
+// A new cluster that the KubeRay of the platform secures has no objects, for all values of raycluster.publish.
 func TestReconcileCreatesNothingWithPlatformKubeRay(t *testing.T) {
 	for _, publish := range []string{"", config.PublishAuto, config.PublishOpen, config.PublishGateway} {
 		for _, head := range []string{plainHead, tokenHead} {
@@ -129,19 +129,19 @@ func TestReconcileCreatesNothingWithPlatformKubeRay(t *testing.T) {
 				in.Publish, in.Gateway, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
 			})
 			if objects := buildObjects(t, u, in); len(objects) > 0 {
-				t.Errorf("%q: unexpected objects: %v", publish, objects)
+				t.Errorf("publish %q: unexpected objects: %v", publish, objects)
 			}
 		}
 	}
 }
 
-// Without Routes, the KubeRay of the platform deletes all NetworkPolicies with legacy names.
+// The NetworkPolicies have hashed names, because the KubeRay of the platform deletes NetworkPolicies with legacy names.
 func TestNetworkPolicyNamesWithPlatformKubeRay(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
-	for there, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
-		objects := buildObjects(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = there }))
+	for installed, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
+		objects := buildObjects(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = installed }))
 		if objects[0].GetKind() != "NetworkPolicy" || objects[0].GetName() != want {
-			t.Errorf("KubeRay found %t: got %s %s, want NetworkPolicy %s", there, objects[0].GetKind(), objects[0].GetName(), want)
+			t.Errorf("KubeRay of the platform installed: %t: got %s %s, want NetworkPolicy %s", installed, objects[0].GetKind(), objects[0].GetName(), want)
 		}
 	}
 }

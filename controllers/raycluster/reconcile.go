@@ -43,19 +43,19 @@ type certificateReconciler interface {
 
 // clusterReconciler reconciles the objects of RayClusters.
 type clusterReconciler struct {
-	// cached writes objects, and reads the metadata of managed ones.
+	// cached writes objects and reads the metadata of managed objects.
 	cached client.Client
 	// cacheReader reads whole RayClusters.
 	cacheReader client.Reader
 	live        client.Reader
-	// pods reads the pods of Ray.
+	// pods reads the pods of Ray clusters.
 	pods         client.Reader
 	applier      *apply.Applier
 	certificates certificateReconciler
 	settings     func(context.Context) (config.RayCluster, error)
 	served       func() capability.Set
 	domain       func() string
-	// kubeRayNamespaces returns the namespaces of KubeRay, and false during discovery.
+	// kubeRayNamespaces returns the namespaces of KubeRay, and false until discovery is complete.
 	kubeRayNamespaces func(config.RayCluster) ([]string, bool)
 	recorder          events.EventRecorder
 	clock             clock.PassiveClock
@@ -87,7 +87,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{RequeueAfter: reconciler.RequeueSoon}, nil // the cache is stale
 	}
 	if err != nil && !waiting && ctx.Err() == nil {
-		r.warningEvent(cluster, topicApply, ReasonNotApplied, err.Error())
+		r.recordWarning(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
 	return ctrl.Result{}, err
 }
@@ -110,23 +110,23 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 	if err != nil {
 		return err
 	}
-	p := resources.Build(c, in)
-	if p.Binding, err = r.desiredBinding(ctx, cluster, c, p); err != nil {
+	plan := resources.Build(c, in)
+	if plan.Binding, err = r.desiredBinding(ctx, cluster, c, plan); err != nil {
 		return err
 	}
 	paused, pauseWait, err := r.paused(ctx, cluster, in)
 	if err != nil {
 		return err
 	}
-	errs, renewalWait := r.reconcileSecurity(ctx, cluster, c, in, p, paused)
+	errs, renewalWait := r.reconcileSecurity(ctx, cluster, c, in, plan, paused)
 	if !paused {
 		authority, known := r.stateOf(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
-		p.AddBackendTLSPolicy(c, in, authority, known)
-		errs = r.reconcileExposure(ctx, cluster, c, in, p, errs)
+		plan.AddBackendTLSPolicy(c, in, authority, known)
+		errs = r.reconcileExposure(ctx, cluster, c, in, plan, errs)
 		gateway := pkgresources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
-		routes, err := routestatus.Read(ctx, r.cacheReader, gateway, p.Exposure, r.clock.Now())
+		routes, err := routestatus.Read(ctx, r.cacheReader, gateway, plan.Exposure, r.clock.Now())
 		errs = append(errs, err, routes.Wait())
-		r.emitEvents(cluster, c, in, routes)
+		r.recordEvents(cluster, c, in, routes)
 	}
 	err = errors.Join(errs...)
 	if _, waiting := reconciler.AsWait(err); err != nil && !waiting {
@@ -138,10 +138,10 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 // reconcileSecurity applies NetworkPolicies and certificates and, unless the cluster is paused, the objects of the sidecar. It returns the
 // errors, and a wait for the next renewal.
 func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
-	p resources.Plan, paused bool) (errs []error, renewalWait error) {
-	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published until its NetworkPolicies exist", p.Policies))
+	plan resources.Plan, paused bool) (errs []error, renewalWait error) {
+	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published until its NetworkPolicies exist", plan.Policies))
 	if !paused {
-		errs = append(errs, r.apply(ctx, cluster, "the dashboard is not published until the objects of its authentication proxy exist", p.SidecarObjects), r.ensureBinding(ctx, cluster, c, p.Binding))
+		errs = append(errs, r.apply(ctx, cluster, "the dashboard is not published until the objects of its authentication proxy exist", plan.SidecarObjects), r.ensureBinding(ctx, cluster, c, plan.Binding))
 	}
 	if in.Mode.Active() {
 		after, err := r.certificates.Reconcile(ctx, cluster, certificateInputs(in, c), &r.stateOf(cluster).certificates)
@@ -152,21 +152,21 @@ func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unst
 
 // reconcileExposure applies Services and Routes if errs contains no error, deletes undesired objects, and updates pods and their templates.
 func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
-	p resources.Plan, errs []error) []error {
+	plan resources.Plan, errs []error) []error {
 	if errors.Join(errs...) == nil {
-		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be created", p.Exposure))
+		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be created", plan.Exposure))
 	}
 	if errors.Join(errs...) == nil {
 		r.stateOf(cluster).messages.Replace(topicApply, "")
 	}
-	errs = append(errs, r.prune(ctx, cluster, append(p.All(), certificates.Desired(c, certificateInputs(in, c))...)))
-	if p.Binding == nil {
+	errs = append(errs, r.prune(ctx, cluster, append(plan.All(), certificates.Desired(c, certificateInputs(in, c))...)))
+	if plan.Binding == nil {
 		errs = append(errs, r.removeBindingAndFinalizer(ctx, cluster, c))
 	}
 	return append(errs, r.triggerAdmission(ctx, cluster, c, in), r.deletePodsMissingPullSecret(ctx, cluster, c, in))
 }
 
-// apply applies objects. Its error starts with the consequence. It reports a foreign object of the same name in an Event.
+// apply applies objects. Its error begins with the consequence. It records an Event about a foreign object of the same name.
 func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Unstructured, consequence string, desired apply.Desired) error {
 	err := r.applier.Apply(ctx, cluster, desired)
 	if err == nil {
@@ -174,7 +174,7 @@ func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Uns
 	}
 	err = fmt.Errorf("%s: %w", consequence, err)
 	if apply.IsBlocked(err) {
-		r.warningEvent(cluster, topicApply, ReasonNotApplied, err.Error())
+		r.recordWarning(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
 	return err
 }
@@ -207,11 +207,11 @@ func (r *clusterReconciler) paused(ctx context.Context, cluster *unstructured.Un
 		allowed = namespace != nil && isPaused(namespace.Annotations)
 	}
 	if !allowed {
-		r.warningEvent(cluster, topicPaused, ReasonPauseIgnored, fmt.Sprintf("annotation %s has no effect: an administrator has to allow it "+
+		r.recordWarning(cluster, topicPaused, ReasonPauseIgnored, fmt.Sprintf("annotation %s has no effect: an administrator has to allow it "+
 			"by raycluster.allowPause, or by the same annotation on namespace %s", names.PausedAnnotation, cluster.GetNamespace()))
 		return false, wait, nil
 	}
-	r.normalEvent(cluster, topicPaused, ReasonPaused, fmt.Sprintf(
+	r.recordNormal(cluster, topicPaused, ReasonPaused, fmt.Sprintf(
 		"annotation %s is set: only NetworkPolicies and certificates are kept up to date", names.PausedAnnotation))
 	return true, wait, nil
 }
@@ -221,19 +221,19 @@ func isPaused(annotations map[string]string) bool {
 	return paused
 }
 
-// warningEvent sends a warning about a cluster, once for each change of the text. An empty text clears the topic.
-func (r *clusterReconciler) warningEvent(cluster *unstructured.Unstructured, topic topic, reason, text string) {
-	r.event(cluster, topic, corev1.EventTypeWarning, reason, eventAction, text)
+// recordWarning records a Warning about a cluster, once for each change of the note. An empty note clears the topic.
+func (r *clusterReconciler) recordWarning(cluster *unstructured.Unstructured, topic topic, reason, note string) {
+	r.recordEvent(cluster, topic, corev1.EventTypeWarning, reason, eventAction, note)
 }
 
-// normalEvent is like warningEvent, with type Normal.
-func (r *clusterReconciler) normalEvent(cluster *unstructured.Unstructured, topic topic, reason, text string) {
-	r.event(cluster, topic, corev1.EventTypeNormal, reason, eventAction, text)
+// recordNormal is recordWarning for an Event of type Normal.
+func (r *clusterReconciler) recordNormal(cluster *unstructured.Unstructured, topic topic, reason, note string) {
+	r.recordEvent(cluster, topic, corev1.EventTypeNormal, reason, eventAction, note)
 }
 
-func (r *clusterReconciler) event(cluster *unstructured.Unstructured, topic topic, severity, reason, action, text string) {
-	if r.stateOf(cluster).messages.Replace(topic, text) && text != "" {
-		r.recorder.Eventf(cluster, nil, severity, reason, action, "%s", conditions.Clip(text, maxNote))
+func (r *clusterReconciler) recordEvent(cluster *unstructured.Unstructured, topic topic, eventType, reason, action, note string) {
+	if r.stateOf(cluster).messages.Replace(topic, note) && note != "" {
+		r.recorder.Eventf(cluster, nil, eventType, reason, action, "%s", conditions.Clip(note, maxNoteBytes))
 	}
 }
 

@@ -40,22 +40,22 @@ func TestReconcileCreatesObjects(t *testing.T) {
 		"patch RayCluster demo", "apply ClusterRoleBinding " + n.ClusterRoleBinding,
 		"apply Service " + n.ProxyService, "apply Route " + n.Dashboard, "apply Route " + n.Client,
 	}
-	writes, retry, err := s.reconcile(u)
-	if err != nil || retry != time.Hour {
-		t.Errorf("retry %s, error %v", retry, err)
+	writes, requeueAfter, err := s.reconcile(u)
+	if err != nil || requeueAfter != time.Hour {
+		t.Errorf("got requeueAfter %s, error %v", requeueAfter, err)
 	}
 	if diff := cmp.Diff(want, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if s.reread(u); !controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
+	if s.refresh(u); !controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 		t.Error("the finalizer is missing")
 	}
 	if len(s.certificates.modes) != 1 || !s.certificates.modes[0].MTLS || s.certificates.modes[0].Auth != raycluster.AuthOAuth {
-		t.Errorf("certificates %+v", s.certificates.modes)
+		t.Errorf("certificates were reconciled with modes %+v, want one with mTLS and OAuth", s.certificates.modes)
 	}
-	s.mustReconcile(u) // the finalizer gave it another version
+	s.mustReconcile(u) // the finalizer changed the resourceVersion
 	s.expectIdle(u)
-	if eventText := s.eventsSince(); eventText != "" {
+	if eventText := s.drainEvents(); eventText != "" {
 		t.Errorf("unexpected Events %q", eventText)
 	}
 }
@@ -63,7 +63,7 @@ func TestReconcileCreatesObjects(t *testing.T) {
 // [R3] Without NetworkPolicies the cluster is not exposed, and the error is retried.
 func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	s := newTestEnv(t)
-	s.refuse = func(_, kind string) error {
+	s.failWrite = func(_, kind string) error {
 		if kind == "NetworkPolicy" {
 			return errors.New("admission says no")
 		}
@@ -75,36 +75,36 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if slices.ContainsFunc(writes, exposes) {
-		t.Errorf("writes %q", writes)
+		t.Errorf("the cluster was exposed: writes %q", writes)
 	}
 	if len(s.certificates.modes) != 1 {
 		t.Error("want one reconcile of the certificates")
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotApplied) || !strings.Contains(eventText, "not published until its NetworkPolicies exist") {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonNotApplied) || !strings.Contains(eventText, "not published until its NetworkPolicies exist") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
-	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {
+	if _, _, err := s.reconcile(u); err == nil || s.drainEvents() != "" {
 		t.Error("want an error again, but no second Event")
 	}
 }
 
-// A conflict is not a failure, unless it is joined with another error.
+// A conflict requeues the cluster without an error, unless it is joined with another error.
 func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
-	s.refuse = func(verb, kind string) error {
+	s.failWrite = func(verb, kind string) error {
 		if kind == "RayCluster" {
 			return conflict
 		}
 		return nil
 	}
-	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueSoon {
-		t.Errorf("retry %s, error %v", retry, err)
+	if _, requeueAfter, err := s.reconcile(u); err != nil || requeueAfter != reconciler.RequeueSoon {
+		t.Errorf("got requeueAfter %s, error %v", requeueAfter, err)
 	}
 	s = newTestEnv(t)
 	u = s.create(demoCluster(hashedVersion, plainHead))
-	s.refuse = func(_, kind string) error {
+	s.failWrite = func(_, kind string) error {
 		switch kind {
 		case "RayCluster":
 			return conflict
@@ -136,11 +136,11 @@ func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 	if err := s.server.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
-	_, retry, err := s.reconcile(u)
-	if err != nil || retry != reconciler.RequeueBlocked {
-		t.Errorf("retry %s, error %v", retry, err)
+	_, requeueAfter, err := s.reconcile(u)
+	if err != nil || requeueAfter != reconciler.RequeueBlocked {
+		t.Errorf("got requeueAfter %s, error %v", requeueAfter, err)
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, "delete it or recreate it under another name") {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, "delete it or recreate it under another name") {
 		t.Errorf("Events %q, want it to contain %q", eventText, "delete it or recreate it under another name")
 	}
 	if s.exists(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
@@ -157,12 +157,12 @@ func exposes(write string) bool {
 
 // [R3] The dashboard is not exposed before all objects of its sidecar exist; all other objects are applied.
 func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
-	for kind, made := range map[string]string{
+	for kind, applied := range map[string]string{
 		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
 	} {
 		s := newTestEnv(t)
-		s.refuse = func(_, description string) error {
-			if description == kind {
+		s.failWrite = func(_, failing string) error {
+			if failing == kind {
 				return errors.New("no " + kind)
 			}
 			return nil
@@ -172,12 +172,12 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no "+kind) {
 			t.Errorf("error %v", err)
 		}
-		if slices.ContainsFunc(writes, exposes) || !slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, made) }) {
+		if slices.ContainsFunc(writes, exposes) || !slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, applied) }) {
 			t.Errorf("unexpected writes without %s: %q", kind, writes)
 		}
-		s.refuse = func(string, string) error { return nil }
+		s.failWrite = func(string, string) error { return nil }
 		if writes := s.mustReconcile(u); !slices.ContainsFunc(writes, exposes) {
-			t.Errorf("unexpected writes with %s again: %q", kind, writes)
+			t.Errorf("the cluster was not exposed once %s could be written: writes %q", kind, writes)
 		}
 	}
 	s := newTestEnv(t)
@@ -192,27 +192,27 @@ func TestReconcileWaitsForKubeRayNamespaces(t *testing.T) {
 	s := newTestEnv(t)
 	s.kubeRayKnown = false
 	u := s.create(demoCluster(hashedVersion, plainHead))
-	writes, retry, err := s.reconcile(u)
-	if len(writes) > 0 || retry != reconciler.RequeueSoon || err != nil {
-		t.Errorf("writes %q, retry %s, error %v", writes, retry, err)
+	writes, requeueAfter, err := s.reconcile(u)
+	if len(writes) > 0 || requeueAfter != reconciler.RequeueSoon || err != nil {
+		t.Errorf("got writes %q, requeueAfter %s, error %v", writes, requeueAfter, err)
 	}
 }
 
-// Pausing needs the consent of an administrator, and does not affect NetworkPolicies, certificates and deletion.
+// An administrator must allow a pause, and a pause does not affect NetworkPolicies, certificates and deletion.
 func TestPaused(t *testing.T) {
-	const paused = "platform.opendatahub.io/paused"
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team1", Annotations: map[string]string{paused: "true"}}}
+	const annotation = "platform.opendatahub.io/paused"
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team1", Annotations: map[string]string{annotation: "true"}}}
 	for name, tc := range map[string]struct {
 		value     string
 		namespace *corev1.Namespace
 		allowed   bool
-		rests     bool
-		reported  string
+		paused    bool
+		event     string
 	}{
-		"by its user":             {"true", nil, false, false, ReasonPauseIgnored},
+		"set by the user only":    {"true", nil, false, false, ReasonPauseIgnored},
 		"the setting allows it":   {"true", nil, true, true, "Normal " + ReasonPaused},
 		"the namespace allows it": {"true", namespace, false, true, "Normal " + ReasonPaused},
-		"another value":           {"false", namespace, true, false, ""},
+		"false":                   {"false", namespace, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)
@@ -220,23 +220,23 @@ func TestPaused(t *testing.T) {
 				s = newTestEnv(t, tc.namespace.DeepCopy())
 			}
 			s.settings.AllowPause = tc.allowed
-			u := s.create(demoCluster(hashedVersion+", "+paused+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
+			u := s.create(demoCluster(hashedVersion+", "+annotation+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
 			n := raycluster.View(u.Object).Names()
 			writes := s.mustReconcile(u)
-			if rests := !slices.ContainsFunc(writes, exposes); rests != tc.rests {
-				t.Errorf("writes %q", writes)
+			if paused := !slices.ContainsFunc(writes, exposes); paused != tc.paused {
+				t.Errorf("paused: %t, want %t; writes %q", paused, tc.paused, writes)
 			}
 			if !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.certificates.modes) != 1 {
 				t.Error("the NetworkPolicy of the head or the certificates are missing")
 			}
-			if eventText := s.eventsSince(); !strings.Contains(eventText, tc.reported) || tc.reported == "" && eventText != "" {
+			if eventText := s.drainEvents(); !strings.Contains(eventText, tc.event) || tc.event == "" && eventText != "" {
 				t.Errorf("unexpected Events %q", eventText)
 			}
 			s.mustReconcile(u)
-			if eventText := s.eventsSince(); eventText != "" {
+			if eventText := s.drainEvents(); eventText != "" {
 				t.Errorf("Events were repeated: %q", eventText)
 			}
-			s.reread(u)
+			s.refresh(u)
 			if err := s.server.Delete(t.Context(), u); err != nil {
 				t.Fatal(err)
 			}
@@ -257,40 +257,40 @@ func TestReconcileFailsWithoutSettings(t *testing.T) {
 	}
 }
 
-// [R9] The cookie key is random and existing keys are kept, except for the predictable key of the CodeFlare operator.
+// [R9] Each cookie key is random. Existing keys are kept, except for the predictable key of the CodeFlare operator.
 func TestCookieKeyIsRandomAndKept(t *testing.T) {
 	s := newTestEnv(t)
-	one, other := s.create(demoCluster(hashedVersion, plainHead)), s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
-	n := raycluster.View(one.Object).Names()
-	s.mustReconcile(one)
-	s.mustReconcile(other)
+	first, second := s.create(demoCluster(hashedVersion, plainHead)), s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
+	n := raycluster.View(first.Object).Names()
+	s.mustReconcile(first)
+	s.mustReconcile(second)
 	a, b := &corev1.Secret{}, &corev1.Secret{}
 	if !s.exists(a, "team1", n.CookieSecret) || !s.exists(b, "team2", n.CookieSecret) || len(a.Data[raycluster.KeyCookie]) != 44 || string(a.Data[raycluster.KeyCookie]) == string(b.Data[raycluster.KeyCookie]) {
-		t.Errorf("%q and %q", a.Data, b.Data)
+		t.Errorf("got keys %q and %q, want two different keys of 44 bytes", a.Data, b.Data)
 	}
-	before := string(a.Data[raycluster.KeyCookie])
+	deleted := string(a.Data[raycluster.KeyCookie])
 	if err := s.server.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	s.mustReconcile(one)
-	if !s.exists(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == before || len(a.Data[raycluster.KeyCookie]) != 44 {
+	s.mustReconcile(first)
+	if !s.exists(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == deleted || len(a.Data[raycluster.KeyCookie]) != 44 {
 		t.Errorf("got key %q after the Secret was deleted, want a new one", a.Data)
 	}
 
-	for stored, stays := range map[string]bool{
+	for stored, kept := range map[string]bool{
 		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): false, base64.URLEncoding.EncodeToString([]byte("thirty-two bytes of another user")): true,
 	} {
 		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, raycluster.GVK)},
+			Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(first, raycluster.GVK)},
 		}, Data: map[string][]byte{raycluster.KeyCookie: []byte(stored)}}
 		s = newTestEnv(t, old)
 		third := s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
 		s.reconcileUntilIdle(third)
-		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
-			t.Errorf("%q: unexpected Data: %q", stored, a.Data)
+		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != kept || len(a.Data[raycluster.KeyCookie]) != 44 {
+			t.Errorf("key %q kept: %t, want %t; data %q", stored, !kept, kept, a.Data)
 		}
-		if eventText := s.eventsSince(); strings.Contains(eventText, "Warning "+ReasonCookieReplaced) == stays {
-			t.Errorf("%q: reported %q", stored, eventText)
+		if eventText := s.drainEvents(); strings.Contains(eventText, "Warning "+ReasonCookieReplaced) == kept {
+			t.Errorf("%q: unexpected Events %q", stored, eventText)
 		}
 	}
 }
@@ -299,21 +299,21 @@ func TestCookieKeyIsRandomAndKept(t *testing.T) {
 func TestDeletionRemovesBindings(t *testing.T) {
 	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // with the version annotation, and without it
 	for name, tc := range map[string]struct {
-		set        func(*testEnv)
+		change     func(*testEnv)
 		finalizers []string
-		left       []string // bindings
+		remaining  []string // bindings
 	}{
 		"finalizer of this operator only": {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
-		"OAuth is off":                    {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
+		"OAuth disabled":                  {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
 		"no OpenShift":                    {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
 		"foreign finalizer":               {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
 		"no settings":                     {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
-		"without finalizer":               {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
+		"no finalizer of this operator":   {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
 		"KubeRay unknown":                 {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
-			tc.set(s)
+			tc.change(s)
 			u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 			u.SetFinalizers(tc.finalizers)
 			if err := s.server.Create(t.Context(), u); err != nil {
@@ -324,20 +324,20 @@ func TestDeletionRemovesBindings(t *testing.T) {
 			}
 			s.mustReconcile(u)
 			for _, binding := range []string{hashed, legacy} {
-				if got := s.exists(&rbacv1.ClusterRoleBinding{}, "", binding); got != slices.Contains(tc.left, binding) {
-					t.Errorf("%s is there: %t", binding, got)
+				if got := s.exists(&rbacv1.ClusterRoleBinding{}, "", binding); got != slices.Contains(tc.remaining, binding) {
+					t.Errorf("ClusterRoleBinding %s exists: %t, want %t", binding, got, !got)
 				}
 			}
 			err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u)
-			if gone := err != nil; gone != (len(tc.finalizers) == 1 && tc.finalizers[0] == raycluster.Finalizer) {
-				t.Errorf("the cluster: %v", err)
+			if deleted := err != nil; deleted != (len(tc.finalizers) == 1 && tc.finalizers[0] == raycluster.Finalizer) {
+				t.Errorf("the cluster was deleted: %t, finalizers %q: %v", deleted, tc.finalizers, err)
 			}
 			if err == nil && controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 				t.Error("the finalizer of the operator was not removed")
 			}
 			for _, w := range s.writes {
 				if strings.HasPrefix(w, "apply") {
-					t.Errorf("%s for a cluster that ends", w)
+					t.Errorf("unexpected write for a terminating cluster: %s", w)
 				}
 			}
 		})
@@ -353,13 +353,13 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueBlocked {
-		t.Errorf("retry %s, error %v", retry, err)
+	if _, requeueAfter, err := s.reconcile(u); err != nil || requeueAfter != reconciler.RequeueBlocked {
+		t.Errorf("got requeueAfter %s, error %v", requeueAfter, err)
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonBindingTaken) {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonBindingTaken) {
 		t.Errorf("Events %q, want it to contain %q", eventText, ReasonBindingTaken)
 	}
-	if s.reread(u); len(u.GetFinalizers()) > 0 {
+	if s.refresh(u); len(u.GetFinalizers()) > 0 {
 		t.Error("the cluster has a finalizer, although it has no ClusterRoleBinding")
 	}
 	if err := s.server.Delete(t.Context(), u); err != nil {
@@ -390,9 +390,9 @@ func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 	p := resources.Build(c, inputsFor(u, true))
 	u.SetResourceVersion("7")
 	if err := s.ensureBinding(t.Context(), u, c, p.Binding); err != nil || s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
-		t.Errorf("writes %q, error %v", s.writes, err)
+		t.Errorf("the ClusterRoleBinding was created for a deleted cluster: writes %q, error %v", s.writes, err)
 	}
-	again := s.create(demoCluster(hashedVersion, plainHead))
+	recreated := s.create(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
 	for _, finalizers := range [][]string{nil, {raycluster.Finalizer}} {
 		u.SetFinalizers(finalizers)
@@ -401,7 +401,7 @@ func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 			t.Errorf("finalizers %q, writes %q, error %v for a cluster that was recreated", finalizers, s.writes, err)
 		}
 	}
-	if err := s.ensureBinding(t.Context(), again, c, p.Binding); err != nil || !s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+	if err := s.ensureBinding(t.Context(), recreated, c, p.Binding); err != nil || !s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }
@@ -426,10 +426,10 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 		{&corev1.ServiceAccount{}, "team1", n.ServiceAccount}, {&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding},
 	} {
 		if s.exists(o.Object, o.namespace, o.name) {
-			t.Errorf("%T %s is still there", o.Object, o.name)
+			t.Errorf("%T %s was not deleted", o.Object, o.name)
 		}
 	}
-	if s.reread(u); len(u.GetFinalizers()) > 0 {
+	if s.refresh(u); len(u.GetFinalizers()) > 0 {
 		t.Error("the finalizer was not removed")
 	}
 	if !s.exists(foreign, "team1", "theirs") {
@@ -438,9 +438,9 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
 	if s.exists(route, "team1", n.Dashboard) {
-		t.Error("the dashboard was published without its guards")
+		t.Error("the dashboard was published without authentication")
 	}
-	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotPublished) {
+	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonNotPublished) {
 		t.Errorf("Events %q, want it to contain %q", eventText, ReasonNotPublished)
 	}
 	s.settings.Publish = config.PublishOpen
@@ -449,6 +449,6 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 		t.Fatal("the dashboard is not published, although publication is enabled")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
-		t.Errorf("the Route leads to %s, want %s", to, "demo-head-svc")
+		t.Errorf("the Route has backend %s, want %s", to, "demo-head-svc")
 	}
 }

@@ -44,14 +44,14 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if inputs.Mode.ByKubeRay {
 		return []*unstructured.Unstructured{cluster}, append(notes, "no objects are created for RayCluster "+c.Name()+": the KubeRay of the platform secures it"), nil
 	}
-	p := resources.Build(c, inputs)
-	desired := slices.Concat(p.Policies, p.SidecarObjects)
-	if p.Binding != nil && !p.RetainsBinding {
-		desired = append(desired, *p.Binding)
+	plan := resources.Build(c, inputs)
+	desired := slices.Concat(plan.Policies, plan.SidecarObjects)
+	if plan.Binding != nil && !plan.RetainsBinding {
+		desired = append(desired, *plan.Binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), raycluster.Finalizer))
 	}
 	issued, secrets := certificates.Render(c, certificateInputs(inputs, c))
-	desired = append(append(desired, issued...), p.Exposure...)
+	desired = append(append(desired, issued...), plan.Exposure...)
 	children, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
 		return nil, nil, err

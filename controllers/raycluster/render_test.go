@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// rayCluster is a RayCluster of a user.
+// rayCluster returns a RayCluster as a user submits it.
 func rayCluster(t *testing.T, spec, metadata string) *unstructured.Unstructured {
 	t.Helper()
 	text := `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c, namespace: team` + metadata + `}, spec: {` + spec +
@@ -29,7 +29,8 @@ func rayCluster(t *testing.T, spec, metadata string) *unstructured.Unstructured 
 	return u
 }
 
-func titles(objects []*unstructured.Unstructured) []string {
+// shortNames returns "Kind name" of the objects, with the first word of the name.
+func shortNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {
 		name, _, _ := strings.Cut(strings.TrimPrefix(o.GetName(), "c-"), "-")
@@ -46,55 +47,55 @@ func TestRender(t *testing.T) {
 		served         capability.Set
 		domain         string
 		change         func(*config.RayCluster)
-		want, not      []string
+		want, unwanted []string
 		notes          string
 	}{
 		"plain": {served: plain, domain: "apps.example.org",
-			want: []string{"RayCluster c", "NetworkPolicy head", "NetworkPolicy workers", "ServiceAccount oauth", "Service oauth", "ConfigMap proxy", "ClusterRoleBinding team", "Ingress ray"},
-			not:  []string{"Route ray"}, notes: "generated"},
-		"openshift": {served: openshift, want: []string{"Route ray", "Secret oauth", "Secret ca", "Secret head"}, not: []string{"Ingress ray", "ConfigMap proxy"}, notes: "c-oauth-config"},
+			want:     []string{"RayCluster c", "NetworkPolicy head", "NetworkPolicy workers", "ServiceAccount oauth", "Service oauth", "ConfigMap proxy", "ClusterRoleBinding team", "Ingress ray"},
+			unwanted: []string{"Route ray"}, notes: "generated"},
+		"openshift": {served: openshift, want: []string{"Route ray", "Secret oauth", "Secret ca", "Secret head"}, unwanted: []string{"Ingress ray", "ConfigMap proxy"}, notes: "c-oauth-config"},
 		"OpenShift without OAuth": {served: capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress),
-			want: []string{"Route ray", "ConfigMap proxy", "ServiceAccount oauth", "Secret ca", "Secret head"}, not: []string{"Secret oauth", "Secret proxy"}},
-		"no domain": {served: plain, want: []string{"Service oauth"}, not: []string{"Ingress ray"}, notes: "set raycluster.ingressDomain"},
-		"suspended": {served: plain, spec: "suspend: true, ", want: []string{"NetworkPolicy head", "Secret ca"}, not: []string{"Service oauth", "ServiceAccount oauth", "ClusterRoleBinding team"}},
-		"no mTLS":   {served: openshift, change: func(s *config.RayCluster) { s.MTLS = false }, want: []string{"Route ray"}, not: []string{"Secret ca", "Secret head"}},
-		"no OAuth":  {served: openshift, change: func(s *config.RayCluster) { s.OAuth = false }, want: []string{"Secret ca"}, not: []string{"ServiceAccount oauth", "Secret oauth", "ClusterRoleBinding team"}},
+			want: []string{"Route ray", "ConfigMap proxy", "ServiceAccount oauth", "Secret ca", "Secret head"}, unwanted: []string{"Secret oauth", "Secret proxy"}},
+		"no domain": {served: plain, want: []string{"Service oauth"}, unwanted: []string{"Ingress ray"}, notes: "set raycluster.ingressDomain"},
+		"suspended": {served: plain, spec: "suspend: true, ", want: []string{"NetworkPolicy head", "Secret ca"}, unwanted: []string{"Service oauth", "ServiceAccount oauth", "ClusterRoleBinding team"}},
+		"no mTLS":   {served: openshift, change: func(s *config.RayCluster) { s.MTLS = false }, want: []string{"Route ray"}, unwanted: []string{"Secret ca", "Secret head"}},
+		"no OAuth":  {served: openshift, change: func(s *config.RayCluster) { s.OAuth = false }, want: []string{"Secret ca"}, unwanted: []string{"ServiceAccount oauth", "Secret oauth", "ClusterRoleBinding team"}},
 		"cert-manager": {served: capability.NewSet(capability.RayCluster, capability.Certificate), metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}",
-			want: []string{"Certificate head", "Secret proxy"}, not: []string{"Secret head"}},
-		"no cert-manager":       {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, not: []string{"Certificate head"}},
-		"managed by MultiKueue": {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, not: []string{"NetworkPolicy head"}, notes: "no objects are created for RayCluster c"},
+			want: []string{"Certificate head", "Secret proxy"}, unwanted: []string{"Secret head"}},
+		"no cert-manager":       {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, unwanted: []string{"Certificate head"}},
+		"managed by MultiKueue": {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, unwanted: []string{"NetworkPolicy head"}, notes: "no objects are created for RayCluster c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := config.DefaultRayCluster()
 			if tc.change != nil {
 				tc.change(&settings)
 			}
-			given := rayCluster(t, tc.spec, tc.metadata)
-			before := given.DeepCopy()
-			objects, notes, err := Render(RenderInputs{Settings: settings, Served: tc.served, Domain: tc.domain, Version: "v1"}, given)
+			submitted := rayCluster(t, tc.spec, tc.metadata)
+			original := submitted.DeepCopy()
+			objects, notes, err := Render(RenderInputs{Settings: settings, Served: tc.served, Domain: tc.domain, Version: "v1"}, submitted)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := titles(objects)
+			got := shortNames(objects)
 			for _, want := range tc.want {
 				if !slices.Contains(got, want) {
-					t.Errorf("%s is missing among %q", want, got)
+					t.Errorf("missing %s, got %q", want, got)
 				}
 			}
-			for _, not := range tc.not {
-				if slices.Contains(got, not) {
-					t.Errorf("%s is made", not)
+			for _, unwanted := range tc.unwanted {
+				if slices.Contains(got, unwanted) {
+					t.Errorf("unexpected %s", unwanted)
 				}
 			}
 			if !strings.Contains(strings.Join(notes, "\n"), tc.notes) {
-				t.Errorf("notes %q do not say %q", notes, tc.notes)
+				t.Errorf("got notes %q, want them to contain %q", notes, tc.notes)
 			}
 			for _, o := range objects {
-				if data, has := o.Object["data"]; has && o.GetKind() == "Secret" {
-					t.Errorf("Secret %s shows %v", o.GetName(), data)
+				if data, found := o.Object["data"]; found && o.GetKind() == "Secret" {
+					t.Errorf("Secret %s has data %v, want none", o.GetName(), data)
 				}
 			}
-			if len(given.Object) != len(before.Object) || given.GetAnnotations()["ray.openshift.ai/version"] != "" {
+			if len(submitted.Object) != len(original.Object) || submitted.GetAnnotations()["ray.openshift.ai/version"] != "" {
 				t.Error("the object of the user was changed")
 			}
 		})
@@ -106,9 +107,9 @@ func TestRenderUsesKubeRayNamespaces(t *testing.T) {
 		in   RenderInputs
 		want []string
 	}{
-		"no domain known": {RenderInputs{}, nil},
-		"found":           {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
-		"set":             {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
+		"none":       {RenderInputs{}, nil},
+		"discovered": {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
+		"set":        {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
 	} {
 		if got := tc.in.inputs(raycluster.View(nil)).KubeRay; !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)

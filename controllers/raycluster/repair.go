@@ -19,8 +19,8 @@ import (
 )
 
 // deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
-// ServiceAccount; KubeRay recreates them. Each pod is deleted at most once, and never a running one. Pods whose user sets
-// imagePullSecrets are not deleted.
+// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, no running pod, and no pod whose user sets
+// imagePullSecrets.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.HasPullSecrets() || !in.HasPods(c) {
 		return nil
@@ -81,9 +81,9 @@ func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 	return injected.Sidecar() && in.Mode.Auth.Sidecar() && injected != in.Mode.Auth
 }
 
-// triggerAdmission sends an empty patch, so that the webhook updates the pod templates of a suspended cluster, which has no pods that could
-// differ from them, or of a cluster whose heads would not start. It sends one patch for each generation, because the webhook may not be
-// installed, and repeats it for a mismatched sidecar, because the webhook of another replica may detect the OAuth server minutes later.
+// triggerAdmission sends an empty patch, which makes the webhook update the pod templates of a suspended cluster or of a cluster whose head
+// would not start. It sends one patch for each generation, because the webhook may not be installed. For a mismatched sidecar it repeats
+// the patch, because the webhook of another replica may detect the OAuth server minutes later.
 func (r *clusterReconciler) triggerAdmission(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	state := r.stateOf(cluster)
 	wait := r.sidecarReplacementWait(state, hasMismatchedSidecar(c, in))

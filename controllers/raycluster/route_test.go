@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// The rejection of the dashboard's Route by a router is reported in one Event, and its end in another.
-func TestRouterRefuses(t *testing.T) {
+// One Event reports that a router rejects the dashboard's Route, and another that the router admits it.
+func TestRouteAdmissionIsReported(t *testing.T) {
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	s.mustReconcile(u)
-	s.eventsSince()
+	s.drainEvents()
 	name := raycluster.View(u.Object).Names().Dashboard
-	responds := func(status string) {
+	setAdmitted := func(status string) {
 		t.Helper()
 		route := framework.Unstructured(capability.Route, "", "")
 		if !s.exists(route, u.GetNamespace(), name) {
@@ -33,20 +33,20 @@ func TestRouterRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	responds("False")
+	setAdmitted("False")
 	s.mustReconcile(u)
-	if eventText := s.eventsSince(); strings.Count(eventText, "\n") > 0 || !strings.Contains(eventText, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
+	if eventText := s.drainEvents(); strings.Count(eventText, "\n") > 0 || !strings.Contains(eventText, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
 		!strings.Contains(eventText, "(HostAlreadyClaimed): taken by another") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
 	s.expectIdle(u)
-	if eventText := s.eventsSince(); eventText != "" {
+	if eventText := s.drainEvents(); eventText != "" {
 		t.Errorf("Events were repeated: %q", eventText)
 	}
-	responds("True")
+	setAdmitted("True")
 	s.mustReconcile(u)
-	if eventText := s.eventsSince(); !strings.Contains(eventText, "Normal "+ReasonPublished) {
-		t.Errorf("reported %q after the repair", eventText)
+	if eventText := s.drainEvents(); !strings.Contains(eventText, "Normal "+ReasonPublished) {
+		t.Errorf("unexpected Events %q after the Route was admitted", eventText)
 	}
 	s.expectIdle(u)
 }

@@ -38,7 +38,7 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = raycluster.ComponentName
 
-// FieldOwner is that of the CodeFlare operator, so that apply removes fields which that operator set and this one does not.
+// FieldOwner is the field manager of the CodeFlare operator: apply then removes fields that only the CodeFlare operator set.
 const FieldOwner = raycluster.FieldOwner
 
 // Objects are created in the namespaces of users, so the permissions cannot be limited to some namespaces. Read-only permissions use
@@ -79,8 +79,7 @@ func prunedKinds(served capability.Set) []schema.GroupVersionKind {
 	})
 }
 
-// Caches returns the informers of the component: whole RayClusters, and metadata of all other kinds. Package pods has a separate
-// cache.
+// Caches returns the informers of the component: whole RayClusters, and metadata of all other kinds. Package pods has its own cache.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
 	for _, kind := range slices.Concat(ownKinds, optionalKinds) {
@@ -158,7 +157,7 @@ func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, served
 	return b.Complete(reconciler.ClassifyErrors(r))
 }
 
-// clusterChanged filters Events of RayClusters. KubeRay updates the status often.
+// clusterChanged ignores updates of the status, which KubeRay sends often.
 func clusterChanged() predicate.Predicate {
 	return predicate.Or(reconciler.Changed(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||

@@ -43,13 +43,14 @@ type testEnv struct {
 	served       capability.Set
 	kubeRayKnown bool // the namespaces of KubeRay
 	certificates *fakeCertificates
-	// writes are "verb Kind name" of the requests; reads counts live reads.
+	// writes are the write requests as "verb Kind name"; reads counts live reads.
 	writes []string
 	reads  int
-	refuse func(verb, kind string) error
+	// failWrite returns the error of a write request.
+	failWrite func(verb, kind string) error
 }
 
-// fakeCertificates is a certificateReconciler that stores the modes and returns err.
+// fakeCertificates is a certificateReconciler that records the modes and returns err.
 type fakeCertificates struct {
 	modes []raycluster.Mode
 	err   error
@@ -74,7 +75,7 @@ func nameOf(o client.Object) []string { return []string{o.GetName()} }
 func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 	t.Helper()
 	s := &testEnv{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, kubeRayKnown: true,
-		refuse: func(string, string) error { return nil }}
+		failWrite: func(string, string) error { return nil }}
 	s.settings.GatewayNamespace = "openshift-ingress"
 	s.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
@@ -128,7 +129,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 
 func (s *testEnv) recordRequest(verb, kind, name string) error {
 	s.writes = append(s.writes, verb+" "+kind+" "+name)
-	return s.refuse(verb, kind)
+	return s.failWrite(verb, kind)
 }
 
 // create stores a cluster.
@@ -165,7 +166,7 @@ func (s *testEnv) expectIdle(u *unstructured.Unstructured) {
 	s.t.Helper()
 	before := s.reads
 	if writes := s.mustReconcile(u); len(writes) > 0 || s.reads != before {
-		s.t.Errorf("at rest %q and %d reads", writes, s.reads-before)
+		s.t.Errorf("got writes %q and %d live reads in the steady state, want none", writes, s.reads-before)
 	}
 }
 
@@ -178,15 +179,15 @@ func (s *testEnv) exists(o client.Object, namespace, name string) bool {
 	return err == nil
 }
 
-func (s *testEnv) reread(u *unstructured.Unstructured) {
+func (s *testEnv) refresh(u *unstructured.Unstructured) {
 	s.t.Helper()
 	if err := s.server.Get(s.t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// eventsSince returns the Events since the last call.
-func (s *testEnv) eventsSince() string {
+// drainEvents returns the Events since the previous call.
+func (s *testEnv) drainEvents() string {
 	var out []string
 	for {
 		select {
@@ -208,12 +209,12 @@ func bindingOf(name, cluster, namespace string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// brokenSettings fails.
+// brokenSettings returns the error of invalid settings.
 func brokenSettings(context.Context) (config.RayCluster, error) {
 	return config.RayCluster{}, errors.New("kuberay.mTLSEnabled 1: must be true or false")
 }
 
-// mapper maps the kinds of these tests.
+// mapper returns a RESTMapper for the kinds of these tests.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range append(append([]schema.GroupVersionKind{raycluster.GVK}, ownKinds...), optionalKinds...) {

@@ -19,8 +19,8 @@ type Cluster struct {
 	spec   spec
 }
 
-// spec holds the fields that are decoded into KubeRay's types. Pod templates stay raw: all their fields count, and quantities of users must
-// not be parsed.
+// spec holds the fields that are decoded into KubeRay's types. Pod templates are not decoded: all their fields matter, and quantities of
+// users must not be parsed.
 type spec struct {
 	rayv1.RayClusterSpec
 	// TLSOptions and NetworkPolicy exist since KubeRay 1.7.
@@ -80,7 +80,7 @@ func (c Cluster) HasAutoscaler() bool { return ptr.Deref(c.spec.EnableInTreeAuto
 // ManagedBy returns the manager of the cluster; "" for KubeRay.
 func (c Cluster) ManagedBy() string { return ptr.Deref(c.spec.ManagedBy, "") }
 
-// ManagedElsewhere reports whether another manager than the KubeRay of this Kubernetes cluster runs the pods.
+// ManagedElsewhere reports whether a manager other than the KubeRay of this Kubernetes cluster runs the pods.
 func (c Cluster) ManagedElsewhere() bool {
 	by := c.ManagedBy()
 	return by != "" && by != ManagerKubeRay
@@ -102,7 +102,7 @@ func (c Cluster) HeadServiceAccount() string { return nested.String(c.headPod(),
 // HasPullSecrets reports whether the head template lists imagePullSecrets.
 func (c Cluster) HasPullSecrets() bool { return len(nested.List(c.headPod(), "imagePullSecrets")) > 0 }
 
-// Port returns the number of a port of Ray.
+// Port returns the number of a port of Ray: that of the head template, or else the default.
 func (c Cluster) Port(name Port) int32 {
 	ports := nested.List(nested.At(c.headPod(), "containers", "0"), "ports")
 	port := nested.Decode[corev1.ContainerPort](nested.Pick(nested.ByName(ports, string(name)), "containerPort"))

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestClusterAccessorsIgnoreFieldsOfWrongTypes(t *testing.T) {
+func TestClusterIgnoresFieldsOfWrongTypes(t *testing.T) {
 	c := clusterOf(t, `
 metadata:
   name: c
@@ -22,7 +22,7 @@ spec:
 `)
 	if !c.Terminating() || !c.Suspended() || !c.HasAutoscaler() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.HasHashedNames() ||
 		c.HeadServiceAccount() != "mine" || !c.HasPullSecrets() || c.Workers() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
-		t.Errorf("accessors return other values than the fields of %+v", c)
+		t.Errorf("unexpected values of the fields of %+v", c)
 	}
 	for name, malformed := range map[string]Cluster{
 		"no object":             {},
@@ -57,7 +57,7 @@ func TestUserSecurity(t *testing.T) {
 		"{networkPolicy: null}":                                     {},
 	} {
 		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).UserSecurity()); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", spec, diff)
+			t.Errorf("%s (-want +got):\n%s", spec, diff)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The command equals the source of the CodeFlare operator, [raycluster-24]
+// [raycluster-24] The command equals that of the CodeFlare operator.
 func TestSignCommand(t *testing.T) {
 	const want = `cd /home/ray/workspace/tls && openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head' && ` +
 		`printf "authorityKeyIdentifier=keyid,issuer\nbasicConstraints=CA:FALSE\nsubjectAltName = @alt_names\n[alt_names]\n` +
@@ -34,61 +34,61 @@ func TestSignCommand(t *testing.T) {
 	}
 	worker := SignCommand()[2]
 	if bytes.Contains([]byte(worker), []byte("DNS.5")) || !bytes.Contains([]byte(worker), []byte(`/etc/hosts)">./domain.ext`)) {
-		t.Error(worker)
+		t.Errorf("unexpected command of a worker: %s", worker)
 	}
 }
 
-// [R12] [R13] The command waits for a certificate of the right CA for this address, and then ends.
+// [R12] [R13] The command succeeds once the certificate is valid, signed by the mounted CA, and contains the address of the pod.
 func TestWaitCommand(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("no openssl: the command runs in a container that has one")
+		t.Skip("openssl is not installed; the image of the init container contains it")
 	}
 	authority, foreign := newAuthority(t), newAuthority(t)
-	soon := time.Now().Add(time.Hour)
+	valid := time.Now().Add(time.Hour)
 	for name, test := range map[string]struct {
 		trusted, issuer *testAuthority
 		addresses       []net.IP
-		until           time.Time
-		pod, node       string
-		ends            bool
+		expiry          time.Time
+		pod, nodeType   string
+		succeeds        bool
 	}{
-		"this address":         {authority, authority, []net.IP{{10, 0, 0, 1}, {10, 0, 0, 2}}, soon, "10.0.0.2", "head", true},
-		"this address, IPv6":   {authority, authority, []net.IP{net.ParseIP("fd00::7")}, soon, "fd00::7", "worker", true},
-		"another address":      {authority, authority, []net.IP{{10, 0, 0, 1}}, soon, "10.0.0.2", "head", false},
-		"no address":           {authority, authority, nil, soon, "10.0.0.2", "head", false},
-		"of another authority": {authority, foreign, []net.IP{{10, 0, 0, 2}}, soon, "10.0.0.2", "head", false},
-		"expired":              {authority, authority, []net.IP{{10, 0, 0, 2}}, time.Now().Add(-time.Minute), "10.0.0.2", "head", false},
-		"cleaning up a Redis":  {authority, authority, nil, soon, "10.0.0.2", "redis-cleanup", true},
+		"address of the pod": {authority, authority, []net.IP{{10, 0, 0, 1}, {10, 0, 0, 2}}, valid, "10.0.0.2", "head", true},
+		"IPv6 address":       {authority, authority, []net.IP{net.ParseIP("fd00::7")}, valid, "fd00::7", "worker", true},
+		"other address":      {authority, authority, []net.IP{{10, 0, 0, 1}}, valid, "10.0.0.2", "head", false},
+		"no address":         {authority, authority, nil, valid, "10.0.0.2", "head", false},
+		"other CA":           {authority, foreign, []net.IP{{10, 0, 0, 2}}, valid, "10.0.0.2", "head", false},
+		"expired":            {authority, authority, []net.IP{{10, 0, 0, 2}}, time.Now().Add(-time.Minute), "10.0.0.2", "head", false},
+		"cleanup of Redis":   {authority, authority, nil, valid, "10.0.0.2", "redis-cleanup", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "ca.crt"), test.trusted.der)
-			write(t, filepath.Join(dir, "server.crt"), test.issuer.issue(t, test.addresses, test.until))
-			// The test waits for the output of the script.
+			writePEM(t, filepath.Join(dir, "ca.crt"), test.trusted.der)
+			writePEM(t, filepath.Join(dir, "server.crt"), test.issuer.issue(t, test.addresses, test.expiry))
+			// The first output of the script stops it.
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			command := WaitCommand()
 			run := exec.CommandContext(ctx, command[0], command[1:]...)
-			run.Env = append(os.Environ(), "MY_POD_IP="+test.pod, "RAY_NODE_TYPE="+test.node, "RAY_TLS_SERVER_CERT="+filepath.Join(dir, "server.crt"), "RAY_TLS_CA_CERT="+filepath.Join(dir, "ca.crt"))
-			said := &untilSaid{stop: stop}
-			run.Stdout = said
+			run.Env = append(os.Environ(), "MY_POD_IP="+test.pod, "RAY_NODE_TYPE="+test.nodeType, "RAY_TLS_SERVER_CERT="+filepath.Join(dir, "server.crt"), "RAY_TLS_CA_CERT="+filepath.Join(dir, "ca.crt"))
+			output := &stopOnOutput{stop: stop}
+			run.Stdout = output
 			err := run.Run()
-			if ended := err == nil; ended != test.ends || said.anything == test.ends {
-				t.Errorf("ended %t, want %t: %v", ended, test.ends, err)
+			if succeeded := err == nil; succeeded != test.succeeds || output.written == test.succeeds {
+				t.Errorf("succeeded: %t, want %t: %v", succeeded, test.succeeds, err)
 			}
 		})
 	}
 }
 
-// untilSaid stops a command at its first output.
-type untilSaid struct {
-	stop     context.CancelFunc
-	anything bool
+// stopOnOutput stops a command at its first output.
+type stopOnOutput struct {
+	stop    context.CancelFunc
+	written bool
 }
 
-func (u *untilSaid) Write(p []byte) (int, error) {
-	u.anything = true
-	u.stop()
+func (o *stopOnOutput) Write(p []byte) (int, error) {
+	o.written = true
+	o.stop()
 	return len(p), nil
 }
 
@@ -115,10 +115,10 @@ func newAuthority(t *testing.T) *testAuthority {
 	return &testAuthority{key, template, der}
 }
 
-func (a *testAuthority) issue(t *testing.T, addresses []net.IP, until time.Time) []byte {
+func (a *testAuthority) issue(t *testing.T, addresses []net.IP, expiry time.Time) []byte {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "ray-head"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "ray-head"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: expiry,
 		DNSNames: []string{"localhost"}, IPAddresses: addresses,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, a.key.Public(), a.key)
@@ -128,7 +128,7 @@ func (a *testAuthority) issue(t *testing.T, addresses []net.IP, until time.Time)
 	return der
 }
 
-func write(t *testing.T, path string, der []byte) {
+func writePEM(t *testing.T, path string, der []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ type Injected struct {
 	MTLS, PodIssued bool
 	// Encrypted reports whether Ray uses the certificates: without RAY_USE_TLS it serves plain text.
 	Encrypted bool
-	// RayToken reports whether Ray is configured to require a token, also at its dashboard. Old versions of Ray do not support it.
+	// RayToken reports whether Ray is configured to require a token, including at its dashboard. Old versions of Ray ignore that configuration.
 	RayToken bool
 }
 
@@ -34,7 +34,7 @@ var (
 // Injected returns the injections of the head template.
 func (c Cluster) Injected() Injected { return c.InjectedInto(c.headPod()) }
 
-// InjectedInto returns the injections of a pod spec. Elements count by their content and not only by their name: users may have a container
+// InjectedInto returns the injections of a pod spec. It compares the content of elements and not only their names: users may have a container
 // or volume of the same name.
 func (c Cluster) InjectedInto(pod any) Injected {
 	managed := c.Managed()
@@ -75,7 +75,7 @@ func variable(container any, name string) string {
 // or the CodeFlare operator.
 type Managed struct{ legacy, hashed Names }
 
-// Managed returns the Managed of the cluster.
+// Managed returns a Managed for the names of the cluster.
 func (c Cluster) Managed() Managed { return Managed{c.LegacyNames(), c.HashedNames()} }
 
 func (m Managed) matchesName(value any, name func(Names) string) bool {

@@ -30,10 +30,10 @@ func (a Auth) Sidecar() bool { return a == AuthOAuth || a == AuthProxy }
 // Issuer is the issuer of the certificates of Ray's pods.
 type Issuer string
 
-// Issuers of certificates. All but IssuerPod write them into Secrets, which the pods mount.
+// Issuers of certificates. All but IssuerPod write the certificates into Secrets, which the pods mount.
 const (
 	IssuerOperator Issuer = "operator"
-	// IssuerCertManager is cert-manager; the operator creates the Certificates.
+	// IssuerCertManager lets cert-manager issue the certificates; the operator creates the Certificates.
 	IssuerCertManager Issuer = "cert-manager"
 	// IssuerPod lets each pod sign its own certificate with the key of the CA, as in clusters of the CodeFlare operator.
 	IssuerPod Issuer = "pod"
@@ -44,7 +44,7 @@ func (i Issuer) Valid() bool { return i == IssuerOperator || i == IssuerCertMana
 
 // Mode is the desired security of one cluster.
 type Mode struct {
-	// Skip is the reason why the cluster is not reconciled; "" if it is.
+	// Skip is the reason why the cluster is not reconciled; "" if it is reconciled.
 	Skip string
 	// Auth is the authentication of the dashboard.
 	Auth Auth
@@ -67,7 +67,7 @@ func (m Mode) Active() bool { return m.Skip == "" }
 type Platform struct {
 	// OpenShift reports whether OpenShift serves Routes and issues certificates, OAuthServer whether its OAuth server runs as well.
 	OpenShift, OAuthServer bool
-	// KubeRaySecures reports whether KubeRay secures all clusters by itself, as that of the platform does.
+	// KubeRaySecures reports whether KubeRay itself secures all clusters, as the KubeRay of the platform does.
 	KubeRaySecures bool
 }
 
@@ -77,8 +77,8 @@ func PlatformOf(served capability.Set) Platform {
 }
 
 // Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. A cluster with certificates keeps
-// their issuer, because its pods trust it. A controller passes the cluster it reads for both.
-func Decide(s config.RayCluster, platform Platform, cluster, previous Cluster) Mode {
+// their issuer, because its pods trust it. A controller passes the same cluster for both.
+func Decide(settings config.RayCluster, platform Platform, cluster, previous Cluster) Mode {
 	switch {
 	case previous.Terminating():
 		return Mode{Skip: "it is being deleted"}
@@ -88,22 +88,22 @@ func Decide(s config.RayCluster, platform Platform, cluster, previous Cluster) M
 		return Mode{ByKubeRay: true}
 	}
 	user := cluster.UserSecurity()
-	trusted := s.KubeRaySecurity == config.KubeRaySecurityTrust
-	m := Mode{Policies: !user.NetworkPolicy || !trusted}
+	trusted := settings.KubeRaySecurity == config.KubeRaySecurityTrust
+	mode := Mode{Policies: !user.NetworkPolicy || !trusted}
 	switch {
-	case !s.OAuth:
+	case !settings.OAuth:
 	case user.Token && trusted:
-		m.Auth = AuthRay
+		mode.Auth = AuthRay
 	case platform.OAuthServer:
-		m.Auth = AuthOAuth
+		mode.Auth = AuthOAuth
 	default:
-		m.Auth = AuthProxy
+		mode.Auth = AuthProxy
 	}
-	m.KeepsServiceAccount = m.Auth.Sidecar() && cluster.keepsServiceAccount()
-	if s.MTLS && !user.MTLS {
-		m.MTLS, m.Issuer = true, issuerFor(Issuer(s.Certificates), cluster, previous)
+	mode.KeepsServiceAccount = mode.Auth.Sidecar() && cluster.keepsServiceAccount()
+	if settings.MTLS && !user.MTLS {
+		mode.MTLS, mode.Issuer = true, issuerFor(Issuer(settings.Certificates), cluster, previous)
 	}
-	return m
+	return mode
 }
 
 // KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template stay, and
@@ -180,9 +180,9 @@ const (
 //
 // A set field implies that the installed KubeRay supports it: the API server drops unknown fields.
 type UserSecurity struct {
-	// Token reports whether Ray requires a token, also at the dashboard (spec.authOptions, KubeRay 1.5.1).
+	// Token reports whether Ray requires a token, including at the dashboard (spec.authOptions, KubeRay 1.5.1).
 	Token bool
-	// KubernetesToken reports whether that is a Kubernetes token, which Ray reviews with the ServiceAccount of its pods
+	// KubernetesToken reports whether the token is a Kubernetes token, which Ray reviews with the ServiceAccount of its pods
 	// (spec.authOptions.enableK8sTokenAuth, KubeRay 1.6).
 	KubernetesToken bool
 	// MTLS reports whether KubeRay requests certificates (spec.tlsOptions, KubeRay 1.7).

@@ -14,7 +14,7 @@ import (
 
 // Names are the names of the objects of one RayCluster.
 type Names struct {
-	// ServiceAccount of the sidecar. The head runs under it too, unless it keeps that of its user.
+	// ServiceAccount is that of the sidecar, and of the head unless the head keeps the ServiceAccount of its user.
 	ServiceAccount string
 	// TokenSecret holds a token of ServiceAccount if the head keeps the ServiceAccount of its user.
 	TokenSecret string
@@ -111,8 +111,8 @@ func (c Cluster) HeadDNSName() string { return c.Names().HeadService + "." + c.N
 // hashDigits is the number of hexadecimal digits in a name.
 const hashDigits = 8
 
-// hashedName returns <base>-<hash>, where the hash covers FieldOwner and the whole base. To respect the limit it truncates base but not the
-// hash, so names stay unique and short ones never change.
+// hashedName returns <base>-<hash>, where the hash covers FieldOwner and the whole base. To stay within the limit, it truncates base but
+// not the hash: names stay unique, and short names never change.
 func hashedName(base string, limit int) string {
 	sum := sha256.Sum256([]byte(FieldOwner + base))
 	prefix := base[:min(len(base), limit-hashDigits-1)]
@@ -125,8 +125,8 @@ const (
 	LabelClusterName = "ray.openshift.ai/cluster-name"
 	// LabelClusterNamespace is set on the ClusterRoleBinding of a RayCluster; its value is the namespace of the cluster.
 	LabelClusterNamespace = "ray.openshift.ai/cluster-namespace"
-	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find it.
-	// These clients find Routes and Ingresses by name.
+	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find the
+	// HTTPRoute. They find Routes and Ingresses by name.
 	LabelDashboard          = "ray.io/cluster-name"
 	LabelDashboardNamespace = "ray.io/cluster-namespace"
 	// AnnotationVersion on a RayCluster selects hashed names, regardless of its value.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// clusterOf parses YAML.
+// clusterOf parses a cluster from YAML.
 func clusterOf(t testing.TB, content string) Cluster {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(content))
@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 		cluster string
 		want    Names
 	}{
-		"hashed for every version": {
+		"hashed for any version": {
 			"metadata: {name: test-raycluster, namespace: test-namespace, annotations: {ray.openshift.ai/version: ''}}",
 			Names{
 				ServiceAccount: "test-raycluster-oauth-proxy-ecaffa62", TokenSecret: "test-raycluster-oauth-token-a0d16efd",
@@ -68,11 +68,11 @@ func TestHeadService(t *testing.T) {
 		t.Errorf("got head Service %s and host %s, want mine and mine.ns.svc", c.Names().HeadService, c.HeadDNSName())
 	}
 	if c := clusterOf(t, "metadata: {name: c, namespace: ns}\nspec: {headGroupSpec: {headService: {metadata: {labels: {}}}}}"); c.HeadDNSName() != "c-head-svc.ns.svc" {
-		t.Error(c.HeadDNSName())
+		t.Errorf("got host %s, want that of the default head Service", c.HeadDNSName())
 	}
 }
 
-// [R19] Names that must be labels are valid labels, and clients find the CA Secret by its name.
+// [R19] Names that must be DNS labels are valid, and clients find the CA Secret by its prefix.
 func TestNamesAreShortEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z]([-a-z0-9]{0,61}[a-z0-9])?`)
@@ -91,7 +91,7 @@ func TestNamesAreShortEnough(t *testing.T) {
 			}
 		}
 		if !strings.HasPrefix(one.Names().CASecret, one.Name()+"-ca-secret-") {
-			t.Fatal(one.Names().CASecret)
+			t.Fatalf("CA Secret %s does not begin with the name of the cluster", one.Names().CASecret)
 		}
 		if one.Name() != other.Name() && one.Names().ProxyService == other.Names().ProxyService {
 			t.Fatalf("%s and %s share %s", one.Name(), other.Name(), one.Names().ProxyService)
@@ -99,17 +99,17 @@ func TestNamesAreShortEnough(t *testing.T) {
 	})
 	long := View(map[string]any{"metadata": map[string]any{"name": strings.Repeat("a", 49), "namespace": "n", "annotations": map[string]any{AnnotationVersion: "1"}}})
 	if service := long.Names().ProxyService; len(service) != 63 || !strings.HasPrefix(service, strings.Repeat("a", 49)+"-oaut-") {
-		t.Error(service)
+		t.Errorf("got Service %s, want a truncated name of 63 characters", service)
 	}
 }
 
 func TestHostNames(t *testing.T) {
 	c := clusterOf(t, "metadata: {name: demo, namespace: team1}")
 	if c.DashboardHost() != "ray-dashboard-demo-team1" || c.ClientHost() != "rayclient-demo-team1" {
-		t.Error(c.DashboardHost(), c.ClientHost())
+		t.Errorf("got hosts %s and %s", c.DashboardHost(), c.ClientHost())
 	}
 	// [raycluster-24]
 	if c.ClientDNSName("") != "rayclient-demo-team1." || c.ClientDNSName("example.org") != "rayclient-demo-team1.example.org" {
-		t.Error(c.ClientDNSName(""), c.ClientDNSName("example.org"))
+		t.Errorf("got DNS names %s and %s", c.ClientDNSName(""), c.ClientDNSName("example.org"))
 	}
 }

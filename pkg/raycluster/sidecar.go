@@ -30,7 +30,7 @@ type Sidecar struct {
 	// DashboardPort is the port of the dashboard; 0 for the default.
 	DashboardPort int32
 	Image         string
-	// Resources are the defaults; users may set others.
+	// Resources are the default resources; users may set others.
 	Resources corev1.ResourceRequirements
 	// TLS is the profile of kube-rbac-proxy; the OAuth proxy has no such option.
 	TLS tlsprofile.Profile
@@ -40,12 +40,12 @@ type Sidecar struct {
 	CookieInArgs bool
 }
 
-// RequiredAccess returns the access that kube-rbac-proxy requires of callers of the dashboard; that of the OAuth proxy is the same.
+// RequiredAccess returns the access that kube-rbac-proxy requires of callers of the dashboard. The OAuth proxy requires the same.
 func RequiredAccess(namespace string) rbacproxy.Attributes {
 	return rbacproxy.Attributes{APIVersion: "v1", Resource: "pods", Verb: "get", Namespace: namespace}
 }
 
-// Container returns the sidecar.
+// Container returns the container of the sidecar.
 func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	if s.Auth == AuthProxy {
 		return s.rbacProxy()

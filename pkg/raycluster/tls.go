@@ -21,7 +21,7 @@ type TLS struct {
 	SignedNames []string
 	// Image of the init container; it contains sh and openssl.
 	Image string
-	// Resources are the defaults of the init container; users may set others.
+	// Resources are the default resources of the init container; users may set others.
 	Resources corev1.ResourceRequirements
 	// Pod is the pod spec of the group: the init container runs as the Ray container does.
 	Pod map[string]any
@@ -128,7 +128,7 @@ func RunAsUser(pod map[string]any) int64 {
 // rayUser is the user id of Ray's images.
 const rayUser = 1000
 
-// Directories in the containers of Ray. Clients and images know them.
+// Directories in the containers of Ray. Clients and images depend on them.
 const (
 	workspace = "/home/ray/workspace"
 	caDir     = workspace + "/ca"
@@ -136,7 +136,7 @@ const (
 )
 
 // SignCommand returns the init container's command for IssuerPod: the pod creates a key and signs a certificate with the key of the CA.
-// Heads pass additional names, workers none. The text equals that of the CodeFlare operator, so that its clusters are recognized.
+// Heads pass additional names, workers none. The command equals that of the CodeFlare operator, by which its clusters are recognized.
 func SignCommand(moreNames ...string) []string {
 	names := []string{"127.0.0.1", "localhost", "${FQ_RAY_IP}", "$(awk 'END{print $1}' /etc/hosts)"}
 	lines := []string{"authorityKeyIdentifier=keyid,issuer", "basicConstraints=CA:FALSE", "subjectAltName = @alt_names", "[alt_names]"}
@@ -152,10 +152,10 @@ func SignCommand(moreNames ...string) []string {
 	}, " && "))
 }
 
-// WaitCommand returns the init container's command for certificates in a Secret: it ends when the mounted certificate is valid, signed by
-// the mounted CA, and contains the address of the pod. It reads RAY_TLS_SERVER_CERT, RAY_TLS_CA_CERT and MY_POD_IP. openssl reports the
-// match of an address only in its output. For the cleanup of Redis, KubeRay runs the head template with RAY_NODE_TYPE=redis-cleanup; no
-// certificates are issued then.
+// WaitCommand returns the init container's command for certificates in a Secret. The command waits until the mounted certificate is valid,
+// signed by the mounted CA, and contains the address of the pod. It reads RAY_TLS_SERVER_CERT, RAY_TLS_CA_CERT and MY_POD_IP. openssl
+// reports the match of an address only in its output. To clean up Redis, KubeRay runs the head template with RAY_NODE_TYPE=redis-cleanup,
+// for which no certificate is issued.
 func WaitCommand() []string {
 	return shellCommand(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
 		` && openssl verify -CAfile "$RAY_TLS_CA_CERT" "$RAY_TLS_SERVER_CERT" >/dev/null 2>&1` +

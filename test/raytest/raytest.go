@@ -1,4 +1,4 @@
-// Package raytest has the pods for the tests of several packages.
+// Package raytest provides pods of Ray for the tests of several packages.
 package raytest
 
 import (
@@ -27,7 +27,7 @@ func Pod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
 	return pod
 }
 
-// Waiting returns the statuses of a container that waits for a reason, and of a running one.
+// Waiting returns the statuses of a container that waits with the given reason, and of a running container.
 func Waiting(reason string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "a long text"},

@@ -12,9 +12,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// overlaid merges a manifest into a stored object like server-side apply: injected fields stay, because no applied manifest contained them.
-// Lists of named elements are merged by name or replaced, which differs between versions of KubeRay's CRDs.
-func overlaid(stored, manifest any, keyed bool) any {
+// mergeApply merges a manifest into a stored object as server-side apply does: injected fields stay, because no applied manifest contains
+// them. Lists of named elements are merged by name if keyed is set, and otherwise replaced; versions of KubeRay's CRDs differ in this.
+func mergeApply(stored, manifest any, keyed bool) any {
 	switch m := manifest.(type) {
 	case map[string]any:
 		s, _ := stored.(map[string]any)
@@ -23,12 +23,12 @@ func overlaid(stored, manifest any, keyed bool) any {
 			out = map[string]any{}
 		}
 		for name, value := range m {
-			out[name] = overlaid(out[name], value, keyed)
+			out[name] = mergeApply(out[name], value, keyed)
 		}
 		return out
 	case []any:
 		if s, _ := stored.([]any); keyed && len(m) > 0 && hasName(m[0]) {
-			return mergedByName(s, m)
+			return mergeByName(s, m)
 		}
 	}
 	return manifest
@@ -39,12 +39,12 @@ func hasName(entry any) bool {
 	return fields["name"] != nil
 }
 
-func mergedByName(stored, manifest []any) []any {
+func mergeByName(stored, manifest []any) []any {
 	out := slices.Clone(stored)
 	for _, entry := range manifest {
 		name := entry.(map[string]any)["name"]
 		if found := nested.Indexes(out, name); len(found) > 0 {
-			out[found[0]] = overlaid(out[found[0]], entry, true)
+			out[found[0]] = mergeApply(out[found[0]], entry, true)
 			continue
 		}
 		out = append(out, entry)
@@ -52,22 +52,22 @@ func mergedByName(stored, manifest []any) []any {
 	return out
 }
 
-// applies submits a manifest as the SDK does, for an update or a creation.
-func applies(t *testing.T, s Settings, stored, manifest map[string]any, keyed bool) map[string]any {
+// applyManifest creates a cluster from a manifest, or updates the stored one, as the SDK does.
+func applyManifest(t *testing.T, s Settings, stored, manifest map[string]any, keyed bool) map[string]any {
 	t.Helper()
 	if stored == nil {
 		got := applyDefaults(t, s, manifest, nil)
 		expectAllowed(t, s, got, nil)
 		return got
 	}
-	submitted := overlaid(stored, manifest, keyed).(map[string]any)
+	submitted := mergeApply(stored, manifest, keyed).(map[string]any)
 	got := applyDefaults(t, s, submitted, stored)
 	expectAllowed(t, s, got, stored)
 	return got
 }
 
-// changedPlaces lists the differences of two objects.
-func changedPlaces(a, b any, at string) []string {
+// changedPaths returns the paths of the differences between two objects.
+func changedPaths(a, b any, at string) []string {
 	if cmp.Equal(a, b) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func changedPlaces(a, b any, at string) []string {
 		all := maps.Clone(am)
 		maps.Copy(all, bm)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			out = append(out, changedPlaces(am[name], bm[name], at+"."+name)...)
+			out = append(out, changedPaths(am[name], bm[name], at+"."+name)...)
 		}
 		return out
 	}
@@ -86,19 +86,19 @@ func changedPlaces(a, b any, at string) []string {
 	bl, bok := b.([]any)
 	if aok && bok && len(al) == len(bl) {
 		for i := range al {
-			out = append(out, changedPlaces(al[i], bl[i], at+"."+strconv.Itoa(i))...)
+			out = append(out, changedPaths(al[i], bl[i], at+"."+strconv.Itoa(i))...)
 		}
 		return out
 	}
 	return []string{at}
 }
 
-// merges are the list types of the CRD.
+// merges are the list types of the CRD: whether lists are merged by name.
 var merges = map[string]bool{"lists by name": true, "whole lists": false}
 
-// apply() of the SDK on an existing cluster changes only what its manifest changes: also for the same manifest, a newer version of the
-// operator, and changed settings.
-func TestApplyOfTheSDK(t *testing.T) {
+// An apply of the SDK on an existing cluster changes only fields that the manifest changes, even with a newer version of the operator and
+// changed settings.
+func TestSDKApplyKeepsInjections(t *testing.T) {
 	const head, group = ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"
 	for variant, s := range variants {
 		later := s.with(newRelease)
@@ -113,30 +113,30 @@ func TestApplyOfTheSDK(t *testing.T) {
 			change   func(map[string]any)
 			want     []string
 		}{
-			"no change, same settings":     {s, func(map[string]any) {}, nil},
-			"no change, later settings":    {later, func(map[string]any) {}, nil},
-			"the label of a queue":         {later, put("team-queue", "metadata", "labels", "kueue.x-k8s.io/queue-name"), []string{".metadata.labels"}},
-			"more workers":                 {later, put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"), []string{".spec.workerGroupSpecs.0.replicas"}},
-			"suspended":                    {later, put(true, "spec", "suspend"), []string{".spec.suspend"}},
-			"another version of Ray":       {s, put("2.47.1", "spec", "rayVersion"), []string{".spec.rayVersion"}},
-			"another image of the workers": {s, put("example.com/ray:2", in(worker0, "containers", "0", "image")...), []string{group + ".containers.0.image"}},
-			"another image, and a newer program": {later, put("example.com/ray:2", in(worker0, "containers", "0", "image")...), slices.Concat(
+			"no change, same settings":   {s, func(map[string]any) {}, nil},
+			"no change, later settings":  {later, func(map[string]any) {}, nil},
+			"queue label":                {later, put("team-queue", "metadata", "labels", "kueue.x-k8s.io/queue-name"), []string{".metadata.labels"}},
+			"more workers":               {later, put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"), []string{".spec.workerGroupSpecs.0.replicas"}},
+			"suspended":                  {later, put(true, "spec", "suspend"), []string{".spec.suspend"}},
+			"other rayVersion":           {s, put("2.47.1", "spec", "rayVersion"), []string{".spec.rayVersion"}},
+			"other image of the workers": {s, put("example.com/ray:2", in(worker0, "containers", "0", "image")...), []string{group + ".containers.0.image"}},
+			"other image, newer operator": {later, put("example.com/ray:2", in(worker0, "containers", "0", "image")...), slices.Concat(
 				[]string{".metadata.annotations.ray.openshift.ai/version", group + ".containers.0.image"}, certificate(group))},
 			"resources of the head": {s, put(map[string]any{"limits": map[string]any{"cpu": "2"}}, in(headPod, "containers", "0", "resources")...), []string{head + ".containers.0.resources"}},
-			"a variable": {s, func(o map[string]any) {
-				e := find(listAt(o, in(headPod, "containers", "0", "env")...), "OWN")
-				e["value"] = "2"
+			"other value of a variable": {s, func(o map[string]any) {
+				variable := find(listAt(o, in(headPod, "containers", "0", "env")...), "OWN")
+				variable["value"] = "2"
 			}, []string{head + ".containers.0.env.0.value"}},
 		} {
 			for merge, keyed := range merges {
 				t.Run(variant+", "+name+", "+merge, func(t *testing.T) {
-					stored := applies(t, s, nil, parse(t, full), keyed)
-					got := applies(t, tc.settings, stored, parse(t, full, tc.change), keyed)
-					if diff := cmp.Diff(tc.want, changedPlaces(stored, got, "")); diff != "" {
-						t.Errorf("changed places (-want +got):\n%s", diff)
+					stored := applyManifest(t, s, nil, parse(t, full), keyed)
+					got := applyManifest(t, tc.settings, stored, parse(t, full, tc.change), keyed)
+					if diff := cmp.Diff(tc.want, changedPaths(stored, got, "")); diff != "" {
+						t.Errorf("changed paths (-want +got):\n%s", diff)
 					}
-					if again := applies(t, tc.settings, got, parse(t, full, tc.change), keyed); !cmp.Equal(got, again) {
-						t.Errorf("applied once more:\n%s", cmp.Diff(got, again))
+					if again := applyManifest(t, tc.settings, got, parse(t, full, tc.change), keyed); !cmp.Equal(got, again) {
+						t.Errorf("a second apply changed the object (-first +second):\n%s", cmp.Diff(got, again))
 					}
 				})
 			}
@@ -144,31 +144,31 @@ func TestApplyOfTheSDK(t *testing.T) {
 	}
 }
 
-// The SDK also applies objects that it has read, including their injections: from this or from a previous cluster.
+// The SDK also applies objects that it has read, including the injections of this or of another cluster.
 func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 	for variant, s := range variants {
-		for naming, stored := range completed(t, s) {
+		for naming, stored := range storedClusters(t, s) {
 			for merge, keyed := range merges {
-				if got := applies(t, s.with(newRelease), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
+				if got := applyManifest(t, s.with(newRelease), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
 					t.Errorf("%s, %s, %s: an apply changed the stored object (-stored +got):\n%s", variant, naming, merge, cmp.Diff(stored, got))
 				}
 			}
 		}
-		// An object of another cluster: its names and injections are replaced.
+		// Names and injections of another cluster are replaced.
 		read := copyOf(applyDefaults(t, s, clusterWithWorkerGroups(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
-		fresh := applyDefaults(t, s, copyOf(clusterWithWorkerGroups(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
+		created := applyDefaults(t, s, copyOf(clusterWithWorkerGroups(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
 		copied := applyDefaults(t, s, read, nil)
 		expectAllowed(t, s, copied, nil)
-		wantNames, gotNames := raycluster.View(fresh).Injected(), raycluster.View(copied).Injected()
-		if diff := cmp.Diff(wantNames, gotNames); diff != "" {
-			t.Errorf("%s: a copy of a manifest: %s", variant, diff)
+		want, got := raycluster.View(created).Injected(), raycluster.View(copied).Injected()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: injections of a copy (-want +got):\n%s", variant, diff)
 		}
 		for _, pod := range [][]string{headPod, worker0, worker1} {
 			for _, list := range []string{"volumes", "initContainers"} {
-				for _, name := range namesAt(fresh, in(pod, list)...) {
-					want, got := find(listAt(fresh, in(pod, list)...), name), find(listAt(copied, in(pod, list)...), name)
+				for _, name := range namesAt(created, in(pod, list)...) {
+					want, got := find(listAt(created, in(pod, list)...), name), find(listAt(copied, in(pod, list)...), name)
 					if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
-						t.Errorf("%s: %s of %v in a copy:\n%s", variant, name, pod, diff)
+						t.Errorf("%s: %s of %v in a copy (-want +got):\n%s", variant, name, pod, diff)
 					}
 				}
 			}
@@ -176,45 +176,45 @@ func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 	}
 }
 
-// Adding, deleting or moving a group does not change the others.
-func TestGroupsAreAddedAndRemoved(t *testing.T) {
+// Adding, deleting or moving a worker group does not change the other groups.
+func TestWorkerGroupsAreIndependent(t *testing.T) {
 	s := onOpenShift()
 	at := []string{"spec", "workerGroupSpecs"}
-	for variant, s := range map[string]Settings{"operator": s, "pod": s.with(original)} {
-		stored := applyDefaults(t, s, clusterWithWorkerGroups(t), nil)
-		groups := listAt(stored, at...)
-		fresh := parse(t, `{groupName: fresh, template: {spec: {containers: [{name: w, image: "example.com/ray:1"}]}}}`)
+	for variant, s := range map[string]Settings{"operator": s, "pod": s.with(issuedByPod)} {
+		original := applyDefaults(t, s, clusterWithWorkerGroups(t), nil)
+		groups := listAt(original, at...)
+		added := parse(t, `{groupName: added, template: {spec: {containers: [{name: w, image: "example.com/ray:1"}]}}}`)
 		for name, tc := range map[string]struct {
-			groups  []any
-			renewed string // the group whose pods are new
+			groups []any
+			added  string // the name of the added group
 		}{
-			"one removed":   {[]any{groups[0], groups[2]}, ""},
-			"all removed":   {[]any{}, ""},
+			"one deleted":   {[]any{groups[0], groups[2]}, ""},
+			"all deleted":   {[]any{}, ""},
 			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
-			"one added":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
+			"one added":     {[]any{groups[0], added, groups[1], groups[2]}, "added"},
 		} {
-			got := applyDefaults(t, s.with(newRelease), copyOf(stored, put(tc.groups, at...)), stored)
-			expectAllowed(t, s.with(newRelease), got, stored)
+			got := applyDefaults(t, s.with(newRelease), copyOf(original, put(tc.groups, at...)), original)
+			expectAllowed(t, s.with(newRelease), got, original)
 			for _, g := range listAt(got, at...) {
 				fields := g.(map[string]any)
-				was := groups[max(0, slices.IndexFunc(groups, func(w any) bool { return w.(map[string]any)["groupName"] == fields["groupName"] }))]
-				if fields["groupName"] != tc.renewed {
-					if diff := cmp.Diff(was, g); diff != "" {
+				stored := groups[max(0, slices.IndexFunc(groups, func(w any) bool { return w.(map[string]any)["groupName"] == fields["groupName"] }))]
+				if fields["groupName"] != tc.added {
+					if diff := cmp.Diff(stored, g); diff != "" {
 						t.Errorf("%s, %s: group %v differs (-want +got):\n%s", variant, name, fields["groupName"], diff)
 					}
 					continue
 				}
 				certificate := find(listAt(fields, "template", "spec", "initContainers"), raycluster.InitCertificate)
 				if certificate["image"] != "example.com/ubi:9" || len(listAt(fields, "template", "spec", "containers", "0", "env")) != len(tlsNames) {
-					t.Errorf("%s, %s: the certificate container has unexpected fields: %v", variant, name, fields)
+					t.Errorf("%s, %s: the added group lacks certificates: %v", variant, name, fields)
 				}
 			}
-			if diff := cmp.Diff(at0(stored), at0(got)); diff != "" {
-				t.Errorf("%s, %s: the head:\n%s", variant, name, diff)
+			if diff := cmp.Diff(headGroup(original), headGroup(got)); diff != "" {
+				t.Errorf("%s, %s: the head group differs (-want +got):\n%s", variant, name, diff)
 			}
 		}
 	}
 }
 
-// at0 returns the head of a cluster.
-func at0(object map[string]any) any { return at(object, "spec", "headGroupSpec") }
+// headGroup returns the head group of a cluster.
+func headGroup(object map[string]any) any { return at(object, "spec", "headGroupSpec") }

@@ -1,7 +1,7 @@
-// Package raycluster injects the security of RayClusters into their pod templates at admission, and rejects changes of it: a sidecar that
-// authenticates callers of the dashboard, and the certificates of the pods.
+// Package raycluster admits RayClusters. It injects into their pod templates a sidecar that authenticates callers of the dashboard, and the
+// certificates of the pods, and it rejects changes of these elements.
 //
-// A plan is built by pure functions from the settings, the platform, the submitted and the stored object. Both webhooks use it: the mutating
-// one applies it, the validating one compares. The patch consists of single operations on the raw object, so that fields unknown to this
-// program survive. Injected elements of lists are recognized by name and content.
+// Pure functions build a plan from the settings, the platform, the submitted and the stored object. The mutating webhook applies the plan,
+// and the validating webhook compares the object with it. The patch changes single fields of the raw object, which keeps fields that this
+// operator does not know. Injected elements of lists are recognized by name and content.
 package raycluster

@@ -35,7 +35,7 @@ var userFields = []string{"resources", "imagePullPolicy"}
 // equalElements reports whether two elements are equal, where an absent field equals its default.
 func equalElements(a, b any) bool { return reflect.DeepEqual(normalize(a), normalize(b)) }
 
-// equalContainers is equalElements for injected containers, without userFields and the given fields.
+// equalContainers is equalElements for injected containers, ignoring userFields and the given fields.
 func equalContainers(a, b element, without ...string) bool {
 	return equalElements(comparedFields(a, without...), comparedFields(b, without...))
 }
@@ -51,19 +51,19 @@ func comparedFields(container element, without ...string) element {
 	return compared
 }
 
-// defaults are the values of fields that equal an absent field.
-var defaults = map[string]any{
+// fieldDefaults are the values of fields that equal an absent field.
+var fieldDefaults = map[string]any{
 	"protocol": "TCP", "readOnly": false, "optional": false, "defaultMode": int64(0o644), "apiVersion": "v1",
 	"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "recursiveReadOnly": "Disabled",
 }
 
-// normalize drops nulls, empty values and defaults of fields. Elements of lists stay.
+// normalize drops null, empty and default values of fields. It keeps all elements of lists.
 func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		fields := map[string]any{}
 		for name, field := range value {
-			if field = normalize(field); !empty(field) && field != defaults[name] {
+			if field = normalize(field); !isEmpty(field) && field != fieldDefaults[name] {
 				fields[name] = field
 			}
 		}
@@ -79,7 +79,7 @@ func normalize(value any) any {
 	}
 }
 
-func empty(value any) bool {
+func isEmpty(value any) bool {
 	switch v := reflect.ValueOf(value); v.Kind() {
 	case reflect.Invalid:
 		return true
@@ -90,7 +90,7 @@ func empty(value any) bool {
 	}
 }
 
-// upsert replaces the first element of the same name in a list and deletes further ones, or appends the element.
+// upsert replaces the first element of the same name in a list and deletes duplicates, or appends the element.
 func upsert(fields map[string]any, list string, desired element) {
 	upsertWith(fields, list, desired, func(existing element) element {
 		if equalElements(existing, desired) {
@@ -103,12 +103,12 @@ func upsert(fields map[string]any, list string, desired element) {
 // upsertContainer is upsert for containers. It keeps userFields of an existing container.
 func upsertContainer(fields map[string]any, list string, desired element) {
 	upsertWith(fields, list, desired, func(existing element) element {
-		if equalContainers(existing, desired) && (!empty(existing["resources"]) || empty(desired["resources"])) {
+		if equalContainers(existing, desired) && (!isEmpty(existing["resources"]) || isEmpty(desired["resources"])) {
 			return existing
 		}
 		merged := maps.Clone(desired)
 		for _, field := range userFields {
-			if !empty(existing[field]) {
+			if !isEmpty(existing[field]) {
 				merged[field] = existing[field]
 			}
 		}
@@ -116,7 +116,7 @@ func upsertContainer(fields map[string]any, list string, desired element) {
 	})
 }
 
-// upsertWith replaces the first element of the name of desired by the result of replace, and deletes further ones, or appends desired.
+// upsertWith replaces the first element with the name of desired by the result of replace and deletes duplicates, or appends desired.
 func upsertWith(fields map[string]any, list string, desired element, replace func(existing element) element) {
 	elements := slices.Clone(nested.List(fields, list))
 	found := nested.Indexes(elements, desired["name"])
@@ -131,7 +131,7 @@ func upsertWith(fields map[string]any, list string, desired element, replace fun
 	fields[list] = elements
 }
 
-// dropElements deletes the elements that match from a list. It deletes the list if no element remains.
+// dropElements deletes matching elements from a list. It deletes the list if no element remains.
 func dropElements(fields map[string]any, list string, matches func(element) bool) {
 	elements := nested.List(fields, list)
 	remaining := slices.DeleteFunc(slices.Clone(elements), func(e any) bool {
@@ -147,8 +147,8 @@ func dropElements(fields map[string]any, list string, matches func(element) bool
 	}
 }
 
-// child returns the object in a field, and creates it if absent.
-func child(fields map[string]any, name string) map[string]any {
+// ensureObject returns the object in a field, and creates it if absent.
+func ensureObject(fields map[string]any, name string) map[string]any {
 	if fields[name] == nil {
 		fields[name] = map[string]any{}
 	}

@@ -12,31 +12,31 @@ func TestEqualElements(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"empty objects":                   {"{}", "{}", true},
-		"null and absent":                 {"{a: null}", "{}", true},
-		"empty and absent":                {"{a: {}, b: [], c: ''}", "{}", true},
-		"empty below":                     {"{a: {b: {c: []}}}", "{}", true},
-		"false is something":              {"{allowPrivilegeEscalation: false}", "{}", false},
-		"zero is something":               {"{runAsUser: 0}", "{}", false},
-		"false where that is the default": {"{readOnly: false, optional: false}", "{}", true},
-		"true where false is the default": {"{readOnly: true}", "{}", false},
-		"the protocol":                    {"{ports: [{containerPort: 1, protocol: TCP}]}", "{ports: [{containerPort: 1}]}", true},
-		"another protocol":                {"{ports: [{containerPort: 1, protocol: UDP}]}", "{ports: [{containerPort: 1}]}", false},
-		"the mode":                        {"{secret: {secretName: s, defaultMode: 420}}", "{secret: {secretName: s}}", true},
-		"another mode":                    {"{secret: {secretName: s, defaultMode: 511}}", "{secret: {secretName: s}}", false},
-		"the version of a reference":      {"{fieldRef: {apiVersion: v1, fieldPath: p}}", "{fieldRef: {fieldPath: p}}", true},
-		"what the API server adds":        {"{terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}", "{}", true},
-		"another path":                    {"{terminationMessagePath: /etc/passwd}", "{}", false},
-		"more elements":                   {"{args: [a, b]}", "{args: [a]}", false},
-		"empty elements count":            {"{args: [a, '']}", "{args: [a]}", false},
-		"another order":                   {"{args: [a, b]}", "{args: [b, a]}", false},
+		"empty objects":              {"{}", "{}", true},
+		"null and absent":            {"{a: null}", "{}", true},
+		"empty and absent":           {"{a: {}, b: [], c: ''}", "{}", true},
+		"nested empty values":        {"{a: {b: {c: []}}}", "{}", true},
+		"false and absent":           {"{allowPrivilegeEscalation: false}", "{}", false},
+		"zero and absent":            {"{runAsUser: 0}", "{}", false},
+		"false as default":           {"{readOnly: false, optional: false}", "{}", true},
+		"true instead of default":    {"{readOnly: true}", "{}", false},
+		"default protocol":           {"{ports: [{containerPort: 1, protocol: TCP}]}", "{ports: [{containerPort: 1}]}", true},
+		"other protocol":             {"{ports: [{containerPort: 1, protocol: UDP}]}", "{ports: [{containerPort: 1}]}", false},
+		"default mode":               {"{secret: {secretName: s, defaultMode: 420}}", "{secret: {secretName: s}}", true},
+		"other mode":                 {"{secret: {secretName: s, defaultMode: 511}}", "{secret: {secretName: s}}", false},
+		"default apiVersion":         {"{fieldRef: {apiVersion: v1, fieldPath: p}}", "{fieldRef: {fieldPath: p}}", true},
+		"defaults of the API server": {"{terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}", "{}", true},
+		"other path":                 {"{terminationMessagePath: /etc/passwd}", "{}", false},
+		"more elements":              {"{args: [a, b]}", "{args: [a]}", false},
+		"empty list element":         {"{args: [a, '']}", "{args: [a]}", false},
+		"other order":                {"{args: [a, b]}", "{args: [b, a]}", false},
 		"value of another type for a field with a default": {"{protocol: {a: b}}", "{}", false},
 	} {
 		if got := equalElements(parse(t, test.a), parse(t, test.b)); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 		if got := equalElements(parse(t, test.b), parse(t, test.a)); got != test.want {
-			t.Errorf("%s, the other way: %t, want %t", name, got, test.want)
+			t.Errorf("%s, arguments swapped: got %t, want %t", name, got, test.want)
 		}
 	}
 }
@@ -63,12 +63,13 @@ func TestEqualContainers(t *testing.T) {
 	}
 }
 
-func TestEncode(t *testing.T) {
-	type given struct {
+// Large integers keep their precision.
+func TestElementOf(t *testing.T) {
+	type configuration struct {
 		Number int64  `json:"number"`
 		Text   string `json:"text,omitempty"`
 	}
-	if diff := cmp.Diff(element{"number": int64(math.MaxInt64)}, elementOf(&given{Number: math.MaxInt64})); diff != "" {
+	if diff := cmp.Diff(element{"number": int64(math.MaxInt64)}, elementOf(&configuration{Number: math.MaxInt64})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -37,7 +37,7 @@ spec:
     rayStartParams: {}
     template: {spec: {containers: [{name: ray-worker, image: "example.com/ray:1"}]}}
 `
-	headless = `
+	noHeadContainer = `
 metadata: {name: test-raycluster, namespace: test-namespace}
 spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 `
@@ -58,11 +58,11 @@ func (s Settings) with(change func(*Settings)) Settings {
 	return s
 }
 
-func original(s *Settings) { s.Certificates = config.CertificatesByPod }
-func noOAuth(s *Settings)  { s.OAuth = false }
-func noMTLS(s *Settings)   { s.MTLS = false }
-func plain(s *Settings)    { s.OpenShift, s.OAuthServer = false, false }
-func trusting(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityTrust }
+func issuedByPod(s *Settings)  { s.Certificates = config.CertificatesByPod }
+func withoutOAuth(s *Settings) { s.OAuth = false }
+func withoutMTLS(s *Settings)  { s.MTLS = false }
+func plain(s *Settings)        { s.OpenShift, s.OAuthServer = false, false }
+func trustKubeRay(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityTrust }
 func newRelease(s *Settings) {
 	s.Version, s.OAuthProxyImage, s.AuthProxyImage, s.CertGeneratorImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"
 }
@@ -90,27 +90,27 @@ func copyOf(object map[string]any, changes ...func(map[string]any)) map[string]a
 	return object
 }
 
-// put returns a change that sets the value at a path, or deletes it for nil.
+// put returns a change that sets the value at a path, or deletes the field if value is nil.
 func put(value any, at ...string) func(map[string]any) {
 	return func(object map[string]any) {
-		var holder any = object
+		var parent any = object
 		for _, name := range at[:len(at)-1] {
-			if fields, ok := holder.(map[string]any); ok && fields[name] == nil && value != nil {
+			if fields, ok := parent.(map[string]any); ok && fields[name] == nil && value != nil {
 				fields[name] = map[string]any{}
 			}
-			holder = nested.At(holder, name)
+			parent = nested.At(parent, name)
 		}
 		last := at[len(at)-1]
-		switch holder := holder.(type) {
+		switch parent := parent.(type) {
 		case []any:
-			for i := range holder {
+			for i := range parent {
 				if strconv.Itoa(i) == last {
-					holder[i] = value
+					parent[i] = value
 				}
 			}
 		case map[string]any:
-			if holder[last] = value; value == nil {
-				delete(holder, last)
+			if parent[last] = value; value == nil {
+				delete(parent, last)
 			}
 		}
 	}
@@ -131,14 +131,14 @@ func requestOf(t testing.TB, object, old map[string]any) admission.Request {
 	request := admission.Request{}
 	request.Operation, request.UID = admissionv1.Create, "request"
 	request.Namespace, _ = at(object, "metadata", "namespace").(string)
-	request.Object = runtime.RawExtension{Raw: encoded(t, object)}
+	request.Object = runtime.RawExtension{Raw: mustMarshal(t, object)}
 	if old != nil {
-		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: encoded(t, old)}
+		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: mustMarshal(t, old)}
 	}
 	return request
 }
 
-func encoded(t testing.TB, object any) []byte {
+func mustMarshal(t testing.TB, object any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -147,17 +147,17 @@ func encoded(t testing.TB, object any) []byte {
 	return raw
 }
 
-// applyDefaults returns the object after the mutating webhook.
+// applyDefaults returns the object as patched by the mutating webhook.
 func applyDefaults(t testing.TB, s Settings, object, old map[string]any) map[string]any {
 	t.Helper()
 	request := requestOf(t, object, old)
 	response := (&defaulter{s.source}).Handle(t.Context(), request)
 	if !response.Allowed {
-		t.Fatalf("unexpected response.Result: %+v", response.Result)
+		t.Fatalf("the mutating webhook rejected the object: %+v", response.Result)
 	}
 	raw := request.Object.Raw
 	if len(response.Patches) > 0 {
-		patch, err := jsonpatch.DecodePatch(encoded(t, response.Patches))
+		patch, err := jsonpatch.DecodePatch(mustMarshal(t, response.Patches))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,17 +178,17 @@ func validateObject(t testing.TB, s Settings, object, old map[string]any) admiss
 	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))
 }
 
-// expectAllowed expects that validation allows an object without warnings, except for that about the ServiceAccount.
+// expectAllowed expects that validation allows an object without warnings other than that about the ServiceAccount.
 func expectAllowed(t testing.TB, s Settings, object, old map[string]any) {
 	t.Helper()
 	response := validateObject(t, s, object, old)
 	others := slices.DeleteFunc(slices.Clone(response.Warnings), func(w string) bool { return strings.HasPrefix(w, headTemplate+"serviceAccountName: ") })
 	if !response.Allowed || len(others) > 0 {
-		t.Errorf("the object was rejected or has warnings: %+v, %q", response.Result, response.Warnings)
+		t.Errorf("the object was rejected or caused warnings: %+v, %q", response.Result, response.Warnings)
 	}
 }
 
-// changedHead changes the head template, so that its pods are recreated.
+// changedHead changes the head template, which recreates the head pods.
 func changedHead(object map[string]any) {
 	put("example.com/ray:changed", in(headPod, "containers", "0", "image")...)(object)
 }
@@ -213,5 +213,5 @@ var (
 
 var autoscalerEnv, autoscalerMounts = autoscalerOptions.child("env"), autoscalerOptions.child("volumeMounts")
 
-// in returns a path in a pod spec.
+// in returns the path of a field in a pod spec.
 func in(pod []string, names ...string) []string { return fieldPath(pod).child(names...) }

@@ -17,12 +17,12 @@ import (
 // FuzzAdmission sends any JSON through the webhooks, as a creation and as an update. Nothing panics, patches change only injected elements
 // and are idempotent, and defaulted objects are accepted, except for errors that only the user can correct.
 func FuzzAdmission(f *testing.F) {
-	for i, text := range []string{minimal, headless, full, "metadata: {name: a}", "spec: {workerGroupSpecs: [{}, {template: {spec: {containers: [{}]}}}]}"} {
-		raw := encoded(f, parse(f, text))
+	for i, text := range []string{minimal, noHeadContainer, full, "metadata: {name: a}", "spec: {workerGroupSpecs: [{}, {template: {spec: {containers: [{}]}}}]}"} {
+		raw := mustMarshal(f, parse(f, text))
 		for bits := range uint8(16) {
 			f.Add(raw, raw, bits)
 		}
-		done := encoded(f, applyDefaults(f, onOpenShift(), parse(f, text), nil))
+		done := mustMarshal(f, applyDefaults(f, onOpenShift(), parse(f, text), nil))
 		f.Add(raw, done, uint8(i))
 		f.Add(done, raw, uint8(i+4))
 	}
@@ -30,7 +30,7 @@ func FuzzAdmission(f *testing.F) {
 	f.Add([]byte(`{"mEtadata":{},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{}]}}}}}`), []byte(`{}`), uint8(0))
 	f.Fuzz(func(t *testing.T, object, old []byte, bits uint8) {
 		s := onOpenShift()
-		for i, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newRelease} {
+		for i, change := range []func(*Settings){withoutOAuth, withoutMTLS, plain, issuedByPod, newRelease} {
 			if bits&(1<<i) != 0 {
 				change(&s)
 			}
@@ -50,7 +50,7 @@ func request(object, old []byte) admission.Request {
 	return r
 }
 
-// checkInvariants checks the invariants of a request.
+// checkInvariants checks the invariants of FuzzAdmission for one request.
 func checkInvariants(t testing.TB, s Settings, object, old []byte) {
 	t.Helper()
 	d, v := &defaulter{s.source}, &validator{s.source}
@@ -59,30 +59,30 @@ func checkInvariants(t testing.TB, s Settings, object, old []byte) {
 	if !response.Allowed || len(response.Patches) == 0 {
 		return
 	}
-	done := applied(t, object, encoded(t, response.Patches))
-	if again := d.Handle(t.Context(), request(done, old)); len(again.Patches) > 0 {
-		t.Errorf("a second patch %s\nafter %s\nof %s\nold %s", again.Patches, response.Patches, object, old)
+	defaulted := applyPatch(t, object, mustMarshal(t, response.Patches))
+	if again := d.Handle(t.Context(), request(defaulted, old)); len(again.Patches) > 0 {
+		t.Errorf("second patch %s\nafter the patch %s\nof object %s\nold object %s", again.Patches, response.Patches, object, old)
 	}
-	before, after := foreign(t, object), foreign(t, done)
+	before, after := userFieldsOf(t, object), userFieldsOf(t, defaulted)
 	if !reflect.DeepEqual(before, after) {
-		t.Errorf("touched what is not ours: %s\nof %s\nold %s", response.Patches, object, old)
+		t.Errorf("the patch changes fields of the user: %s\nobject %s\nold object %s", response.Patches, object, old)
 	}
-	verdict := v.Handle(t.Context(), request(done, old))
-	if verdict.Allowed {
+	validation := v.Handle(t.Context(), request(defaulted, old))
+	if validation.Allowed {
 		return
 	}
-	if verdict.Result.Details == nil {
-		t.Fatalf("unexpected verdict.Result: %+v", verdict.Result)
+	if validation.Result.Details == nil {
+		t.Fatalf("the rejection has no details: %+v", validation.Result)
 	}
-	for _, cause := range verdict.Result.Details.Causes {
-		mends := slices.ContainsFunc([]string{"metadata.name", "enableIngress", raycluster.AnnotationCertificates}, func(text string) bool { return strings.Contains(cause.Field, text) })
-		if !mends && !strings.Contains(cause.Message, noContainer) && !strings.Contains(cause.Message, sidecarFirst) {
-			t.Errorf("defaulted, and refused: %s: %s\n%s\nof %s\nold %s", cause.Field, cause.Message, done, object, old)
+	for _, cause := range validation.Result.Details.Causes {
+		onlyByUser := slices.ContainsFunc([]string{"metadata.name", "enableIngress", raycluster.AnnotationCertificates}, func(text string) bool { return strings.Contains(cause.Field, text) })
+		if !onlyByUser && !strings.Contains(cause.Message, noContainer) && !strings.Contains(cause.Message, sidecarFirst) {
+			t.Errorf("the defaulted object is rejected: %s: %s\ndefaulted %s\nobject %s\nold object %s", cause.Field, cause.Message, defaulted, object, old)
 		}
 	}
 }
 
-func applied(t testing.TB, object, patch []byte) []byte {
+func applyPatch(t testing.TB, object, patch []byte) []byte {
 	t.Helper()
 	decoded, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -96,8 +96,8 @@ func applied(t testing.TB, object, patch []byte) []byte {
 	return done
 }
 
-// foreign returns an object without elements that have injected names.
-func foreign(t testing.TB, raw []byte) any {
+// userFieldsOf returns an object without the elements that have names of injected ones.
+func userFieldsOf(t testing.TB, raw []byte) any {
 	t.Helper()
 	c, err := raycluster.Parse(raw)
 	if err != nil {
@@ -105,7 +105,7 @@ func foreign(t testing.TB, raw []byte) any {
 	}
 	object := c.Object()
 	if metadata, _ := object["metadata"].(map[string]any); metadata != nil {
-		if empty(metadata["name"]) || metadata["generateName"] != nil {
+		if isEmpty(metadata["name"]) || metadata["generateName"] != nil {
 			delete(metadata, "name")
 		}
 		if keys, _ := metadata["annotations"].(map[string]any); keys != nil {
@@ -138,23 +138,23 @@ func foreign(t testing.TB, raw []byte) any {
 	return normalize(object)
 }
 
-// The patch of any change results in the changed object.
+// The patch of any change produces the changed object.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"name":"x"},{"name":"x"}],"c~/d":null}`), "a", "x", uint8(0))
 	f.Add([]byte(`{}`), "a/b~c", "y", uint8(1))
 	f.Add([]byte(`{"a":[{"name":"x"}]}`), "a", "x", uint8(2))
 	f.Add([]byte(`{"a":"text"}`), "a", "x", uint8(3))
-	f.Fuzz(func(t *testing.T, raw []byte, where, name string, description uint8) {
+	f.Fuzz(func(t *testing.T, raw []byte, where, name string, operation uint8) {
 		c, err := raycluster.Parse(raw)
 		if err != nil || c.Object() == nil || where == "" || !utf8.ValidString(where+name) {
 			t.Skip()
 		}
 		object := runtime.DeepCopyJSON(c.Object())
-		switch description % 4 {
+		switch operation % 4 {
 		case 0:
 			upsert(object, where, element{"name": name, "value": "v"})
 		case 1:
-			if fields := child(object, where); fields != nil {
+			if fields := ensureObject(object, where); fields != nil {
 				fields[name] = "v"
 			}
 		case 2:
@@ -165,14 +165,14 @@ func FuzzEdit(f *testing.F) {
 		}
 		done, patches := raw, patchResponse(c.Object(), object).Patches
 		if len(patches) > 0 {
-			done = applied(t, raw, encoded(t, patches))
+			done = applyPatch(t, raw, mustMarshal(t, patches))
 		}
 		got, err := raycluster.Parse(done)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got.Object(), object) {
-			t.Errorf("%s\nmakes %v\nand not %v", patches, got.Object(), object)
+			t.Errorf("patch %s\nproduces %v\nwant %v", patches, got.Object(), object)
 		}
 	})
 }

@@ -26,9 +26,9 @@ type settingsFunc func(context.Context) (Settings, error)
 // reviewRequest is the admission request of a RayCluster.
 type reviewRequest struct {
 	cluster, old raycluster.Cluster
-	// shapeErrors are the errors because of which the object cannot be validated further.
+	// shapeErrors are type errors of the object, which prevent further validation.
 	shapeErrors field.ErrorList
-	// storedInvalid reports whether the stored cluster has the same errors: they must not block changes of finalizers.
+	// storedInvalid reports whether the stored cluster has the same errors, which must not block changes of finalizers.
 	storedInvalid bool
 }
 
@@ -37,22 +37,22 @@ func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
 	if !pkgadmission.IsWrite(request) {
 		return nil, false, nil
 	}
-	a := &reviewRequest{}
+	review := &reviewRequest{}
 	var err error
-	if a.cluster, err = parseCluster(request.Object.Raw, request.Namespace); err != nil {
+	if review.cluster, err = parseCluster(request.Object.Raw, request.Namespace); err != nil {
 		return nil, false, err
 	}
-	a.shapeErrors = shapeErrors(a.cluster)
+	review.shapeErrors = shapeErrors(review.cluster)
 	if request.Operation == admissionv1.Update {
-		if a.old, err = parseCluster(request.OldObject.Raw, request.Namespace); err != nil {
+		if review.old, err = parseCluster(request.OldObject.Raw, request.Namespace); err != nil {
 			return nil, false, err
 		}
-		if stored := shapeErrors(a.old); len(stored) > 0 { // the stored object exists, but its injections are unusable
-			a.storedInvalid = len(a.shapeErrors) > 0 && a.shapeErrors[0].Error() == stored[0].Error()
-			a.old = raycluster.View(map[string]any{"metadata": a.old.Object()["metadata"]})
+		if stored := shapeErrors(review.old); len(stored) > 0 { // the stored object exists, but its injections are unusable
+			review.storedInvalid = len(review.shapeErrors) > 0 && review.shapeErrors[0].Error() == stored[0].Error()
+			review.old = raycluster.View(map[string]any{"metadata": review.old.Object()["metadata"]})
 		}
 	}
-	return a, true, nil
+	return review, true, nil
 }
 
 var errNoObject = errors.New("reading the RayCluster: it is not a JSON object")
@@ -74,20 +74,20 @@ func parseCluster(raw []byte, namespace string) (raycluster.Cluster, error) {
 // handle parses a request, reads the settings and calls review. onInvalid handles a request with shapeErrors.
 func (settings settingsFunc) handle(ctx context.Context, request admission.Request, onInvalid func(*reviewRequest) admission.Response,
 	review func(*reviewRequest, Settings) admission.Response) admission.Response {
-	a, relevant, err := parseRequest(request)
+	parsed, relevant, err := parseRequest(request)
 	switch {
 	case err != nil:
 		return admission.Errored(http.StatusBadRequest, err)
-	case !relevant || a.old.Terminating(): // deletion must not depend on the webhook
+	case !relevant || parsed.old.Terminating(): // deletion must not depend on the webhook
 		return admission.Allowed("")
-	case len(a.shapeErrors) > 0:
-		return onInvalid(a)
+	case len(parsed.shapeErrors) > 0:
+		return onInvalid(parsed)
 	}
 	s, err := settings(ctx)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return review(a, s)
+	return review(parsed, s)
 }
 
 // defaulter is the mutating webhook.
@@ -96,9 +96,9 @@ type defaulter struct{ settings settingsFunc }
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	allow := func(*reviewRequest) admission.Response { return admission.Allowed("") }
-	return d.settings.handle(ctx, request, allow, func(a *reviewRequest, s Settings) admission.Response {
-		finished, warnings := a.withDefaults(s, request.UID)
-		return patchResponse(a.cluster.Object(), finished).WithWarnings(warnings...)
+	return d.settings.handle(ctx, request, allow, func(r *reviewRequest, s Settings) admission.Response {
+		finished, warnings := r.withDefaults(s, request.UID)
+		return patchResponse(r.cluster.Object(), finished).WithWarnings(warnings...)
 	})
 }
 
@@ -109,19 +109,19 @@ func patchResponse(original, modified map[string]any) admission.Response {
 	return admission.PatchResponseFromRaw(originalJSON, modifiedJSON)
 }
 
-// withDefaults returns the cluster of a request with all injections, and warnings about replaced elements. A generateName is completed by
-// the uid of the request.
-func (a *reviewRequest) withDefaults(s Settings, request types.UID) (map[string]any, []string) {
-	object := runtime.DeepCopyJSON(a.cluster.Object())
-	if generate := nested.String(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
-		child(object, "metadata")["name"] = generatedName(generate, request)
+// withDefaults returns the cluster of a request with all injections, and warnings about replaced elements. It derives the name of a
+// cluster with generateName from requestUID.
+func (r *reviewRequest) withDefaults(s Settings, requestUID types.UID) (map[string]any, []string) {
+	object := runtime.DeepCopyJSON(r.cluster.Object())
+	if generate := nested.String(object, "metadata", "generateName"); r.old.Object() == nil && r.cluster.Name() == "" && generate != "" {
+		ensureObject(object, "metadata")["name"] = generatedName(generate, requestUID)
 	}
-	if a.old.Object() == nil && !a.cluster.HasHashedNames() { // the plan needs the final names
+	if r.old.Object() == nil && !r.cluster.HasHashedNames() { // the plan needs the final names
 		annotationsOf(object)[raycluster.AnnotationVersion] = s.Version
 	}
-	p := newPlan(s, raycluster.View(object), a.old)
+	p := newPlan(s, raycluster.View(object), r.old)
 	if !p.mode.Active() {
-		return a.cluster.Object(), nil
+		return r.cluster.Object(), nil
 	}
 	finished := runtime.DeepCopyJSON(object) // the plan refers to object
 	p.write(finished, s.Version)
@@ -130,11 +130,11 @@ func (a *reviewRequest) withDefaults(s Settings, request types.UID) (map[string]
 
 // Admit returns a new cluster as the webhooks admit it, and their warnings. The error is their rejection. It does not change object.
 func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings []string, err error) {
-	a := &reviewRequest{cluster: raycluster.View(object)}
-	if a.shapeErrors = shapeErrors(a.cluster); len(a.shapeErrors) > 0 {
-		return nil, nil, a.shapeErrors.ToAggregate()
+	r := &reviewRequest{cluster: raycluster.View(object)}
+	if r.shapeErrors = shapeErrors(r.cluster); len(r.shapeErrors) > 0 {
+		return nil, nil, r.shapeErrors.ToAggregate()
 	}
-	finished, replaced := a.withDefaults(s, "")
+	finished, replaced := r.withDefaults(s, "")
 	p := newPlan(s, raycluster.View(finished), raycluster.Cluster{})
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
@@ -147,14 +147,14 @@ type validator struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	rejectInvalid := func(a *reviewRequest) admission.Response {
-		if a.storedInvalid {
+	rejectInvalid := func(r *reviewRequest) admission.Response {
+		if r.storedInvalid {
 			return admission.Allowed("")
 		}
-		return pkgadmission.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shapeErrors)
+		return pkgadmission.Invalid(raycluster.GVK.GroupKind(), request.Name, r.shapeErrors)
 	}
-	return v.settings.handle(ctx, request, rejectInvalid, func(a *reviewRequest, s Settings) admission.Response {
-		p := newPlan(s, a.cluster, a.old)
+	return v.settings.handle(ctx, request, rejectInvalid, func(r *reviewRequest, s Settings) admission.Response {
+		p := newPlan(s, r.cluster, r.old)
 		return pkgadmission.Invalid(raycluster.GVK.GroupKind(), request.Name, p.violations()).WithWarnings(p.warnings()...)
 	})
 }

@@ -23,16 +23,16 @@ func handlers(s settingsFunc) map[string]admission.Handler {
 	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
 }
 
-// [R23] [R29] Terminating clusters and those of other managers are ignored.
+// [R23] [R29] Terminating clusters and clusters with another manager are ignored.
 func TestIgnoredClusters(t *testing.T) {
 	multiKueue := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
-	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
-	wrong := put(true, "spec", "headGroupSpec", "enableIngress")
+	terminating := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+	invalid := put(true, "spec", "headGroupSpec", "enableIngress")
 	for name, test := range map[string]struct{ object, old map[string]any }{
-		"create of a cluster managed by MultiKueue": {parse(t, headless, multiKueue, wrong), nil},
-		"update of a cluster managed by MultiKueue": {parse(t, headless, multiKueue, wrong), parse(t, minimal, multiKueue)},
-		"deleted":         {parse(t, headless, deleted, wrong), parse(t, minimal, deleted)},
-		"deleted, broken": {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, deleted)},
+		"create of a cluster managed by MultiKueue": {parse(t, noHeadContainer, multiKueue, invalid), nil},
+		"update of a cluster managed by MultiKueue": {parse(t, noHeadContainer, multiKueue, invalid), parse(t, minimal, multiKueue)},
+		"terminating":            {parse(t, noHeadContainer, terminating, invalid), parse(t, minimal, terminating)},
+		"terminating, malformed": {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, terminating)},
 	} {
 		for kind, handler := range handlers(onOpenShift().source) {
 			if response := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) > 0 {
@@ -41,12 +41,12 @@ func TestIgnoredClusters(t *testing.T) {
 		}
 	}
 	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
-	if got := applyDefaults(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
+	if got := applyDefaults(t, onOpenShift(), parse(t, minimal, terminating), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a deletionTimestamp in the request prevented the defaults")
 	}
 }
 
-func TestRequestsThatCannotBeRead(t *testing.T) {
+func TestMalformedRequestsAreRejected(t *testing.T) {
 	for kind, handler := range handlers(onOpenShift().source) {
 		for _, raw := range []string{"[", "null", "5", ""} {
 			request := requestOf(t, parse(t, minimal), nil)
@@ -57,7 +57,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 			request = requestOf(t, parse(t, minimal), parse(t, minimal))
 			request.OldObject = runtime.RawExtension{Raw: []byte(raw)}
 			if response := handler.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s old %q: %+v", kind, raw, response)
+				t.Errorf("%s, old object %q: want a bad request, got %+v", kind, raw, response)
 			}
 		}
 		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
@@ -96,16 +96,16 @@ func TestShapeErrors(t *testing.T) {
 		if response.Allowed || !strings.Contains(response.Result.Message, want) {
 			t.Errorf("%s: unexpected response.Result: %+v", text, response.Result)
 		}
-		// If the stored object has such a value, its injections are not kept, but its names are.
-		mended := applyDefaults(t, onOpenShift(), parse(t, minimal), object)
-		if raycluster.View(mended).HasHashedNames() {
-			t.Errorf("%s: hashed", text)
+		// If the stored object has such a value, its injections are not kept, but its naming scheme is.
+		updated := applyDefaults(t, onOpenShift(), parse(t, minimal), object)
+		if raycluster.View(updated).HasHashedNames() {
+			t.Errorf("%s: an update changed legacy names to hashed names", text)
 		}
-		expectAllowed(t, onOpenShift(), mended, object)
+		expectAllowed(t, onOpenShift(), updated, object)
 	}
 }
 
-func TestSettingsThatCannotBeRead(t *testing.T) {
+func TestRequestsFailWithoutSettings(t *testing.T) {
 	broken := Options{Settings: func(context.Context) (config.RayCluster, error) {
 		return config.RayCluster{}, errors.New("no such key")
 	}}
@@ -117,7 +117,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// R4, [raycluster-4] [raycluster-32]: unset settings have defaults.
+// R4, [raycluster-4] [raycluster-32]: unset settings get defaults.
 func TestSettings(t *testing.T) {
 	options := Options{
 		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },
@@ -144,21 +144,21 @@ func TestSettings(t *testing.T) {
 }
 
 func TestDisabledComponentAllowsWithWarning(t *testing.T) {
-	response := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
+	response := disabled.Handle(t.Context(), requestOf(t, parse(t, noHeadContainer), nil))
 	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || response.Warnings[0] != string(disabled) {
 		t.Errorf("unexpected response: %+v", response)
 	}
 }
 
-// The patch consists of single operations, and is empty for a complete object.
+// The patch replaces single values, and is empty for an object that has all injections.
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
-	done := applyDefaults(t, s, parse(t, full), nil)
-	if response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); len(response.Patches) > 0 {
+	complete := applyDefaults(t, s, parse(t, full), nil)
+	if response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, complete, complete)); len(response.Patches) > 0 {
 		t.Errorf("unexpected patches: %s", response.Patches)
 	}
-	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
-	response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
+	broken := copyOf(complete, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
+	response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, complete))
 	want := []jsonpatch.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
 	if diff := cmp.Diff(want, response.Patches); diff != "" {
 		t.Error(diff)

@@ -27,13 +27,13 @@ func expectNames(t *testing.T, object map[string]any, pod []string, list string,
 
 var tlsNames = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
 
-// [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14], with both issuers of certificates.
-func TestNewClusterIsCompleted(t *testing.T) {
-	for name, s := range map[string]Settings{"of the operator": onOpenShift(), "of the pod": onOpenShift().with(original)} {
+// [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14], with certificates of the operator and of the pods.
+func TestNewClusterGetsInjections(t *testing.T) {
+	for name, s := range map[string]Settings{"issued by the operator": onOpenShift(), "issued by the pods": onOpenShift().with(issuedByPod)} {
 		t.Run(name, func(t *testing.T) {
 			got := applyDefaults(t, s, parse(t, minimal), nil)
 			expectNames(t, got, headPod, "containers", "ray-head", "oauth-proxy")
-			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts [R30].
+			// The CodeFlare operator injected three volumes; oauth-proxy-token is new, and only the sidecar mounts it [R30].
 			expectNames(t, got, headPod, "volumes", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert")
 			expectNames(t, got, headPod, "initContainers", "create-cert")
 			for _, pod := range [][]string{worker0, worker1} {
@@ -54,7 +54,7 @@ func TestNewClusterIsCompleted(t *testing.T) {
 			expectAllowed(t, s, got, nil)
 			expectAllowed(t, s, got, got) // [raycluster-19]
 			if diff := cmp.Diff(got, applyDefaults(t, s, got, got)); diff != "" {
-				t.Errorf("not idempotent:\n%s", diff)
+				t.Errorf("defaulting is not idempotent (-first +second):\n%s", diff)
 			}
 		})
 	}
@@ -62,8 +62,8 @@ func TestNewClusterIsCompleted(t *testing.T) {
 
 // [raycluster-9] [raycluster-31], R5: an empty list of containers gets no sidecar, does not panic, and is rejected with the field and the fix.
 func TestEmptyContainerLists(t *testing.T) {
-	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(noOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(noOAuth).with(noMTLS)} {
-		got := applyDefaults(t, s, parse(t, headless), nil)
+	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(withoutOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(withoutOAuth).with(withoutMTLS)} {
+		got := applyDefaults(t, s, parse(t, noHeadContainer), nil)
 		if containers := listAt(got, in(headPod, "containers")...); len(containers) != 0 {
 			t.Errorf("%s: unexpected containers: %v", name, containers)
 		}
@@ -86,27 +86,27 @@ func TestEmptyContainerLists(t *testing.T) {
 		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	// Other fields of such a stored cluster can be changed.
-	stored := parse(t, headless)
-	updated := applyDefaults(t, onOpenShift(), parse(t, headless, put("x", "metadata", "labels", "a")), stored)
+	stored := parse(t, noHeadContainer)
+	updated := applyDefaults(t, onOpenShift(), parse(t, noHeadContainer, put("x", "metadata", "labels", "a")), stored)
 	expectAllowed(t, onOpenShift(), updated, stored)
 }
 
-// R1, [raycluster-33]: unknown fields at any depth are preserved.
+// R1, [raycluster-33]: unknown fields at all levels are preserved.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	unknown := map[string]any{"deep": []any{map[string]any{"x": int64(9007199254740993), "y": 1.5, "z": nil}}}
-	places := [][]string{
+	paths := [][]string{
 		{"spec", "gcsFaultToleranceOptions"}, {"spec", "upgradeStrategy"}, {"spec", "historyServerOptions"}, {"spec", "inventedTomorrow"},
 		{"spec", "headGroupSpec", "labels"}, {"spec", "headGroupSpec", "inventedTomorrow"}, {"spec", "workerGroupSpecs", "0", "idleTimeoutSeconds"},
 		{"spec", "workerGroupSpecs", "1", "resources"}, {"spec", "autoscalerOptions", "version"}, {"metadata", "inventedTomorrow"}, {"inventedTomorrow"},
 		{"status", "inventedTomorrow"}, in(headPod, "inventedTomorrow"), in(headPod, "containers", "0", "inventedTomorrow"), in(worker1, "containers", "0", "resizePolicy"),
 	}
 	object := parse(t, minimal, put(map[string]any{"mode": "disabled", "secretName": "s"}, "spec", "authOptions"))
-	for _, p := range places {
+	for _, p := range paths {
 		put(unknown, p...)(object)
 	}
-	for name, s := range map[string]Settings{"all": onOpenShift(), "plain": onOpenShift().with(plain), "original": onOpenShift().with(original)} {
+	for name, s := range map[string]Settings{"all": onOpenShift(), "plain": onOpenShift().with(plain), "issued by the pods": onOpenShift().with(issuedByPod)} {
 		got := applyDefaults(t, s, object, nil)
-		for _, p := range append(places, []string{"spec", "authOptions"}) {
+		for _, p := range append(paths, []string{"spec", "authOptions"}) {
 			if diff := cmp.Diff(at(object, p...), at(got, p...)); diff != "" {
 				t.Errorf("%s: %v was changed (-want +got):\n%s", name, p, diff)
 			}
@@ -131,51 +131,51 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	expectAllowed(t, s, updated, legacy)
 	forged := applyDefaults(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
 	if raycluster.View(forged).HasHashedNames() {
-		t.Error("an annotation of the user gave a legacy cluster hashed names")
+		t.Error("a legacy cluster got hashed names by an annotation of the user")
 	}
 	expectAllowed(t, s, forged, legacy)
 
 	hashed := applyDefaults(t, s, parse(t, minimal), nil)
-	stripped := applyDefaults(t, s, parse(t, minimal), hashed)
-	if diff := cmp.Diff(hashed, stripped); diff != "" {
-		t.Errorf("a manifest applied again (-stored +got):\n%s", diff)
+	replaced := applyDefaults(t, s, parse(t, minimal), hashed)
+	if diff := cmp.Diff(hashed, replaced); diff != "" {
+		t.Errorf("an update without the injections (-stored +got):\n%s", diff)
 	}
 	if response := validateObject(t, s, parse(t, minimal), hashed); response.Allowed {
-		t.Error("an update that changes the names was allowed")
+		t.Error("want a rejection of an update that removes the version annotation")
 	}
 }
 
-// [R34] Images and other injections stay until the user changes a template; the placement by Kueue is not a change.
+// [R34] Images and other injections stay until the user changes a template; scheduling fields that Kueue sets are not a change.
 func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 	s, later := onOpenShift(), onOpenShift().with(newRelease)
 	for name, s := range map[string][2]Settings{
-		"OpenShift": {s, later}, "plain": {s.with(plain), later.with(plain)}, "original": {s.with(original), later.with(original)},
-		"another domain": {s.with(original), later.with(original).with(func(s *Settings) { s.Domain = "other.example.com" })},
+		"OpenShift": {s, later}, "plain": {s.with(plain), later.with(plain)}, "issued by the pods": {s.with(issuedByPod), later.with(issuedByPod)},
+		"other domain": {s.with(issuedByPod), later.with(issuedByPod).with(func(s *Settings) { s.Domain = "other.example.com" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := applyDefaults(t, s[0], parse(t, minimal), nil)
-			submit := func(changes ...func(map[string]any)) map[string]any {
+			update := func(changes ...func(map[string]any)) map[string]any {
 				got := applyDefaults(t, s[1], copyOf(stored, changes...), stored)
 				expectAllowed(t, s[1], got, stored)
 				return got
 			}
-			placed := []func(map[string]any){
+			admitted := []func(map[string]any){
 				put(map[string]any{"zone": "a"}, in(worker0, "nodeSelector")...), put("b", "spec", "workerGroupSpecs", "0", "template", "metadata", "labels", "a"),
 				put(true, "spec", "suspend"), put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"),
 			}
-			for _, changes := range [][]func(map[string]any){nil, placed} {
+			for _, changes := range [][]func(map[string]any){nil, admitted} {
 				want := copyOf(stored, changes...)
-				if diff := cmp.Diff(want, submit(changes...)); diff != "" {
+				if diff := cmp.Diff(want, update(changes...)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
-			changed := submit(put("example.com/ray:2", in(worker0, "containers", "0", "image")...))
+			changed := update(put("example.com/ray:2", in(worker0, "containers", "0", "image")...))
 			if image := at(find(listAt(changed, in(worker0, "initContainers")...), "create-cert"), "image"); image != "example.com/ubi:9" {
-				t.Errorf("changed group: %v, want %v", image, "example.com/ubi:9")
+				t.Errorf("changed group: image %v, want %v", image, "example.com/ubi:9")
 			}
 			for _, pod := range [][]string{worker1, headPod} {
 				if image := at(find(listAt(changed, in(pod, "initContainers")...), "create-cert"), "image"); image != "example.com/ubi:1" {
-					t.Errorf("other group: %v, want %v", image, "example.com/ubi:1")
+					t.Errorf("unchanged group: image %v, want %v", image, "example.com/ubi:1")
 				}
 			}
 			if version := at(changed, "metadata", "annotations", raycluster.AnnotationVersion); version != "9.9.9" {

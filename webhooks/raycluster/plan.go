@@ -64,11 +64,11 @@ type plan struct {
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group
-	// recreated reports whether the head pods are recreated anyway, or would not start. Certificates are added and removed only then, because
+	// recreated reports whether the head pods are recreated anyway, or would not start. Only then are certificates added or removed, because
 	// pods with and without certificates cannot communicate.
 	recreated  bool
 	autoscaler autoscaler
-	// variables and mounts are those of the certificates, whether desired or not; token is the mount of the ServiceAccount's token.
+	// variables and mounts are those of the certificates, even if they are not desired; token is the mount of the ServiceAccount's token.
 	variables, mounts []element
 	token             element
 }
@@ -76,7 +76,7 @@ type plan struct {
 // autoscaler holds the injections of spec.autoscalerOptions, for KubeRay's autoscaler container in the head.
 type autoscaler struct{ env, mounts []element }
 
-// newPlan returns the plan of a new cluster, or of an update of old. Both must be without shapeErrors.
+// newPlan returns the plan of a new cluster, or of an update of old. Both objects must have no shapeErrors.
 func newPlan(s Settings, cluster, old raycluster.Cluster) *plan {
 	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
@@ -110,7 +110,7 @@ func newPlan(s Settings, cluster, old raycluster.Cluster) *plan {
 	return p
 }
 
-// groupsOf returns the head, even without fields, and the groups of workers.
+// groupsOf returns the head group, even if it is not set, and the worker groups.
 func groupsOf(c raycluster.Cluster) []*group {
 	head := fieldPath{"spec", "headGroupSpec"}
 	groups := []*group{{path: head, head: true, fields: nested.Map(c.Object(), head...)}}
@@ -121,7 +121,7 @@ func groupsOf(c raycluster.Cluster) []*group {
 	return groups
 }
 
-// counterpart returns the stored group for g, or nil: the head, or the workers of the same name.
+// counterpart returns the stored group for g, or nil: the head group, or the worker group of the same name.
 func counterpart(g *group, stored []*group) *group {
 	i := slices.IndexFunc(stored, func(s *group) bool { return s.head == g.head && s.name == g.name })
 	if i < 0 || len(stored[i].fields) == 0 {
@@ -159,8 +159,8 @@ func (p *plan) sidecar() raycluster.Sidecar {
 	}
 }
 
-// planAutoscaler plans the autoscaler, which connects to Ray and to Kubernetes from the head pod. It gets no new certificates while the
-// head template is unchanged.
+// planAutoscaler plans the autoscaler, which connects to Ray and to Kubernetes from the head pod. It adds no certificates while the head
+// template is unchanged.
 func (p *plan) planAutoscaler() {
 	head := p.groups[0]
 	if !p.cluster.HasAutoscaler() {

@@ -9,25 +9,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// drawn generates clusters of elements that are injected, similar, or the user's, in any order and number.
-type drawn struct {
+// generator draws clusters with injected, similar and other elements in any order and number.
+type generator struct {
 	*rapid.T
 	// pool are clusters with injected elements.
 	pool []map[string]any
 }
 
-// drawElements draws elements from all templates of the pool, and others.
-func (d drawn) drawElements(label string, pods [][]string, list []string, more ...any) []any {
-	all := more
+// drawElements draws from the elements of all templates of the pool and the given ones.
+func (d generator) drawElements(label string, pods [][]string, list []string, candidates ...any) []any {
 	for _, object := range d.pool {
 		for _, pod := range pods {
-			all = append(all, listAt(object, in(pod, list...)...)...)
+			candidates = append(candidates, listAt(object, in(pod, list...)...)...)
 		}
 	}
-	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 5).Draw(d.T, label)
+	return rapid.SliceOfN(rapid.SampledFrom(candidates), 0, 5).Draw(d.T, label)
 }
 
-func (d drawn) pod(label string) map[string]any {
+func (d generator) pod(label string) map[string]any {
 	pods := [][]string{headPod, worker0}
 	spec := map[string]any{
 		"containers":     d.drawElements(label+" containers", pods, []string{"containers"}, element{"name": "ray", "image": "a"}, element{"name": "own"}, element{"name": "oauth-proxy"}, element{}),
@@ -46,7 +45,7 @@ func (d drawn) pod(label string) map[string]any {
 	return spec
 }
 
-func (d drawn) cluster(label string) map[string]any {
+func (d generator) cluster(label string) map[string]any {
 	object := map[string]any{"metadata": map[string]any{"name": rapid.SampledFrom([]string{"full", "c"}).Draw(d.T, label+" name"), "namespace": "team"}}
 	for _, key := range []string{raycluster.AnnotationVersion, raycluster.AnnotationServiceAccount, raycluster.AnnotationKeepServiceAccount, raycluster.AnnotationCertificates} {
 		if value := rapid.SampledFrom([]any{nil, nil, "true", "pod", "mine"}).Draw(d.T, label+" "+key); value != nil {
@@ -68,35 +67,35 @@ func (d drawn) cluster(label string) map[string]any {
 // The invariants of FuzzAdmission, for generated clusters.
 func TestAdmissionInvariants(t *testing.T) {
 	var pool []map[string]any
-	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newRelease)} {
+	for _, s := range []Settings{onOpenShift(), onOpenShift().with(issuedByPod), onOpenShift().with(plain), onOpenShift().with(newRelease)} {
 		pool = append(pool, applyDefaults(t, s, parse(t, full), nil), applyDefaults(t, s, parse(t, full), parse(t, full)))
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		d := drawn{r, pool}
+		d := generator{r, pool}
 		s := onOpenShift()
-		for _, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newRelease} {
+		for _, change := range []func(*Settings){withoutOAuth, withoutMTLS, plain, issuedByPod, newRelease} {
 			if rapid.Bool().Draw(r, "setting") {
 				change(&s)
 			}
 		}
-		object := encoded(t, d.cluster("new"))
+		object := mustMarshal(t, d.cluster("new"))
 		old := object
 		switch rapid.IntRange(0, 2).Draw(r, "old") {
 		case 0:
 			old = nil
 		case 1:
-			old = encoded(t, d.cluster("old"))
+			old = mustMarshal(t, d.cluster("old"))
 		}
-		checkInvariants(fatal{t, r}, s, object, old)
+		checkInvariants(rapidTB{t, r}, s, object, old)
 	})
 }
 
-// fatal reports to rapid, which then shrinks the example.
-type fatal struct {
+// rapidTB reports failures to rapid, which then shrinks the example.
+type rapidTB struct {
 	testing.TB
 	r *rapid.T
 }
 
-func (f fatal) Helper()                           { f.r.Helper() }
-func (f fatal) Errorf(format string, args ...any) { f.r.Fatalf(format, args...) }
-func (f fatal) Fatalf(format string, args ...any) { f.r.Fatalf(format, args...) }
+func (f rapidTB) Helper()                           { f.r.Helper() }
+func (f rapidTB) Errorf(format string, args ...any) { f.r.Fatalf(format, args...) }
+func (f rapidTB) Fatalf(format string, args ...any) { f.r.Fatalf(format, args...) }

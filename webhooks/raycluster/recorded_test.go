@@ -16,36 +16,37 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// script replaces an embedded program in a recording.
+// script replaces the script of an init container in a recording.
 const script = "<script>"
 
-// differences lists the semantic differences of two objects, one path a line. Elements of lists are compared by name.
-func differences(at string, was, is any) []string {
-	switch w := was.(type) {
+// differences returns the semantic differences of two objects as "path: old -> new". Elements of lists are compared by name.
+func differences(path string, oldValue, newValue any) []string {
+	switch o := oldValue.(type) {
 	case map[string]any:
-		i, ok := is.(map[string]any)
+		n, ok := newValue.(map[string]any)
 		if !ok {
 			break
 		}
 		var lines []string
-		all := maps.Clone(w)
-		maps.Copy(all, i)
+		all := maps.Clone(o)
+		maps.Copy(all, n)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			lines = append(lines, differences(at+"."+name, w[name], i[name])...)
+			lines = append(lines, differences(path+"."+name, o[name], n[name])...)
 		}
 		return lines
 	case []any:
-		if i, ok := is.([]any); ok && at != "" {
-			return differences(at, keyed(w), keyed(i))
+		if n, ok := newValue.([]any); ok && path != "" {
+			return differences(path, byName(o), byName(n))
 		}
 	}
-	if cmp.Equal(was, is) || was == any(script) {
+	if cmp.Equal(oldValue, newValue) || oldValue == any(script) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %v -> %v", at, was, is)}
+	return []string{fmt.Sprintf("%s: %v -> %v", path, oldValue, newValue)}
 }
 
-func keyed(list []any) map[string]any {
+// byName returns the elements of a list by name, or by index without a name.
+func byName(list []any) map[string]any {
 	fields := map[string]any{}
 	for i, entry := range list {
 		key := fmt.Sprint(i)
@@ -57,13 +58,13 @@ func keyed(list []any) map[string]any {
 	return fields
 }
 
-// lists wraps strings, so that they are compared by index.
-func lists(value any) any {
+// wrapScalars wraps the scalars in lists in objects, which are compared by index.
+func wrapScalars(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for name, field := range value {
-			out[name] = lists(field)
+			out[name] = wrapScalars(field)
 		}
 		return out
 	case []any:
@@ -72,7 +73,7 @@ func lists(value any) any {
 			if _, isObject := entry.(map[string]any); !isObject {
 				entry = map[string]any{"": entry}
 			}
-			out[i] = lists(entry)
+			out[i] = wrapScalars(entry)
 		}
 		return out
 	default:
@@ -89,23 +90,23 @@ func recording(t *testing.T, name, file string) map[string]any {
 	return parse(t, string(content))
 }
 
-// recordedSettings are the settings of the recorded operator.
+// recordedSettings returns the settings of the recorded operator.
 func recordedSettings(name string) Settings {
-	s := onOpenShift().with(original)
+	s := onOpenShift().with(issuedByPod)
 	s.Version = "UNKNOWN"
 	s.OAuthProxyImage = "registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366"
 	s.CertGeneratorImage = "registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328"
 	switch name {
 	case "plain-ingress-no-mtls":
-		return s.with(plain).with(noOAuth).with(noMTLS)
+		return s.with(plain).with(withoutOAuth).with(withoutMTLS)
 	case "suspended-two-worker-groups":
-		return s.with(plain).with(noOAuth)
+		return s.with(plain).with(withoutOAuth)
 	}
 	return s
 }
 
-// fixed are the differences from the recordings in every init container [R15] [R16] of a pod.
-func fixed(pod, user string) []string {
+// initContainerDifferences are the differences of each init container from the recordings [R15] [R16].
+func initContainerDifferences(pod, user string) []string {
 	at := pod + ".initContainers.create-cert."
 	lines := []string{
 		at + "resources: <nil> -> map[limits:map[cpu:500m memory:128Mi] requests:map[cpu:20m memory:32Mi]]",
@@ -114,7 +115,7 @@ func fixed(pod, user string) []string {
 	return lines
 }
 
-const byRay = " runAsNonRoot:true runAsUser:1000"
+const asRayUser = " runAsNonRoot:true runAsUser:1000"
 
 // The recordings of the CodeFlare operator with IssuerPod: each difference fixes a defect.
 func TestRecordedInjectionsMatch(t *testing.T) {
@@ -122,7 +123,7 @@ func TestRecordedInjectionsMatch(t *testing.T) {
 	sidecar, cookie := head+".containers.oauth-proxy.", "valueFrom:map[secretKeyRef:map[key:cookie_secret name:board-oauth-config-69f83c01]]]"
 	for name, want := range map[string][]string{
 		"plain-ingress-no-mtls":       {},
-		"suspended-two-worker-groups": slices.Concat(fixed(head, byRay), fixed(small, byRay), fixed(big, byRay)),
+		"suspended-two-worker-groups": slices.Concat(initContainerDifferences(head, asRayUser), initContainerDifferences(small, asRayUser), initContainerDifferences(big, asRayUser)),
 		"openshift-oauth-mtls": slices.Concat([]string{
 			sidecar + `args.6.: --cookie-secret=$(COOKIE_SECRET) -> --openshift-delegate-urls={"/":{"resource":"pods","namespace":"team2","verb":"get"}}`,                                     // A-13
 			sidecar + `args.7.: --openshift-delegate-urls={"/":{"resource":"pods","namespace":"team2","verb":"get"}} -> --openshift-sar={"resource":"pods","namespace":"team2","verb":"get"}`, // R10
@@ -131,14 +132,14 @@ func TestRecordedInjectionsMatch(t *testing.T) {
 			sidecar + "resources: <nil> -> map[limits:map[cpu:500m memory:256Mi] requests:map[cpu:20m memory:64Mi]]",                                                                                           // R15
 			sidecar + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true runAsNonRoot:true seccompProfile:map[type:RuntimeDefault]]", // R15
 			sidecar + "volumeMounts.oauth-proxy-token: <nil> -> map[mountPath:/var/run/secrets/kubernetes.io/serviceaccount name:oauth-proxy-token readOnly:true]",                                             // R30
-		}, fixed(head, ""), []string{
+		}, initContainerDifferences(head, ""), []string{
 			head + ".volumes.oauth-proxy-token: <nil> -> map[name:oauth-proxy-token projected:map[sources:[map[serviceAccountToken:map[expirationSeconds:3600 path:token]] map[configMap:map[items:[map[key:ca.crt path:ca.crt]] name:kube-root-ca.crt]] map[downwardAPI:map[items:[map[fieldRef:map[fieldPath:metadata.namespace] path:namespace]]]]]]]", // R30
-		}, fixed(small, "")),
+		}, initContainerDifferences(small, "")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			input, output := recording(t, name, "input.yaml"), recording(t, name, "output.yaml")
 			got := applyDefaults(t, recordedSettings(name), input, nil)
-			lines := differences("", lists(normalize(output)), lists(normalize(got)))
+			lines := differences("", wrapScalars(normalize(output)), wrapScalars(normalize(got)))
 			// Fields that the schema of the CRD and the controller add are not compared.
 			lines = slices.DeleteFunc(lines, func(line string) bool {
 				return strings.HasPrefix(line, ".metadata.finalizers: ") || strings.Contains(line, "numOfHosts")
@@ -150,19 +151,19 @@ func TestRecordedInjectionsMatch(t *testing.T) {
 	}
 }
 
-// By default the certificates come from Secrets: these paths differ from the recordings, and no others.
+// By default the certificates come from Secrets: only these paths differ from the recordings.
 func TestDefaultsDifferFromCodeFlareOperator(t *testing.T) {
-	of := func(s Settings) any {
-		return lists(normalize(applyDefaults(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
+	defaulted := func(s Settings) any {
+		return wrapScalars(normalize(applyDefaults(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
 	}
 	s := recordedSettings("openshift-oauth-mtls")
-	var places []string
-	for _, line := range differences("", of(s), of(s.with(func(s *Settings) { s.Certificates = "" }))) {
-		places = append(places, strings.SplitN(line, ": ", 2)[0])
+	var paths []string
+	for _, line := range differences("", defaulted(s), defaulted(s.with(func(s *Settings) { s.Certificates = "" }))) {
+		paths = append(paths, strings.SplitN(line, ": ", 2)[0])
 	}
 	var want []string
 	for _, pod := range []string{".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"} {
-		for _, place := range []string{
+		for _, path := range []string{
 			".containers.CONTAINER.volumeMounts.server-cert.readOnly", ".initContainers.create-cert.command.2.", ".initContainers.create-cert.env",
 			".initContainers.create-cert.volumeMounts.server-cert.readOnly", ".volumes.ca-vol.secret.items", ".volumes.server-cert.secret",
 		} {
@@ -170,17 +171,17 @@ func TestDefaultsDifferFromCodeFlareOperator(t *testing.T) {
 			if strings.Contains(pod, "worker") {
 				container = "ray-worker"
 			}
-			want = append(want, pod+strings.Replace(place, "CONTAINER", container, 1))
+			want = append(want, pod+strings.Replace(path, "CONTAINER", container, 1))
 		}
 	}
-	if diff := cmp.Diff(want, places); diff != "" {
+	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// signing is the command of create-cert in the CodeFlare operator (project-codeflare 7fc158c, opendatahub-io fb0d403), which the recordings
-// mask, with the names that only a head signs. It is independent of the code that recognizes it.
-func signing(names string) []any {
+// signCommand returns the command of create-cert in the CodeFlare operator (project-codeflare 7fc158c, opendatahub-io fb0d403), which the
+// recordings mask, with the names that only a head signs. It does not use the code under test.
+func signCommand(names string) []any {
 	return []any{"sh", "-c", `cd /home/ray/workspace/tls && openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head' && ` +
 		`printf "authorityKeyIdentifier=keyid,issuer\nbasicConstraints=CA:FALSE\nsubjectAltName = @alt_names\n[alt_names]\n` +
 		`DNS.1 = 127.0.0.1\nDNS.2 = localhost\nDNS.3 = ${FQ_RAY_IP}\nDNS.4 = $(awk 'END{print $1}' /etc/hosts)` + names + `">./domain.ext && ` +
@@ -188,7 +189,8 @@ func signing(names string) []any {
 		`openssl x509 -req -CA ca.crt -CAkey ca.key -in server.csr -out server.crt -days 365 -CAcreateserial -extfile domain.ext`}
 }
 
-// Names that heads sign: in releases since 1.0, in older ones with and without a client route, and in early releases of this operator.
+// releases are the names that heads sign: in releases since 1.0, in older ones with and without a client route, and in early releases of
+// this operator.
 var releases = map[string]struct {
 	names  string
 	spaced bool
@@ -200,27 +202,27 @@ var releases = map[string]struct {
 	"with a space": {names: `\nDNS.5 = rayclient-NAME-NAMESPACE.old.example.com\nDNS.6 = NAME-head-svc.NAMESPACE.svc`, spaced: true},
 }
 
-// olderNames are the names of clusters without the version annotation.
-var olderNames = strings.NewReplacer("board-oauth-proxy-e071e5f5", "board-oauth-proxy", "board-oauth-config-69f83c01", "board-oauth-config",
+// legacyNames replaces hashed names by legacy ones.
+var legacyNames = strings.NewReplacer("board-oauth-proxy-e071e5f5", "board-oauth-proxy", "board-oauth-config-69f83c01", "board-oauth-config",
 	"board-proxy-tls-secret-d240b567", "board-proxy-tls-secret", "board-ca-secret-3b57509c", "ca-secret-board", "paused-ca-secret-5691ab36", "ca-secret-paused")
 
-// storedRecording returns a recording as stored in the cluster, with its command, and with legacy names if requested.
+// storedRecording returns a recording as stored in the cluster, with the command of a release, and with legacy names if legacy is set.
 func storedRecording(t *testing.T, name string, legacy bool, release string) map[string]any {
 	t.Helper()
 	object := recording(t, name, "output.yaml")
 	c := raycluster.View(object)
 	if legacy {
 		put(nil, "metadata", "annotations", raycluster.AnnotationVersion)(object)
-		object = parse(t, olderNames.Replace(string(encoded(t, object))))
+		object = parse(t, legacyNames.Replace(string(mustMarshal(t, object))))
 	}
 	for _, pod := range [][]string{headPod, worker0, worker1} {
 		certificate := find(listAt(object, in(pod, "initContainers")...), raycluster.InitCertificate)
 		if certificate == nil {
 			continue
 		}
-		certificate["command"] = signing("")
+		certificate["command"] = signCommand("")
 		if slices.Equal(pod, headPod) {
-			certificate["command"] = signing(strings.NewReplacer("NAMESPACE", c.Namespace(), "NAME", c.Name()).Replace(releases[release].names))
+			certificate["command"] = signCommand(strings.NewReplacer("NAMESPACE", c.Namespace(), "NAME", c.Name()).Replace(releases[release].names))
 		}
 		if command := listAt(certificate, "command"); releases[release].spaced {
 			command[2] = strings.Replace(command[2].(string), `">`, `" >`, 1)
@@ -229,47 +231,47 @@ func storedRecording(t *testing.T, name string, legacy bool, release string) map
 	return object
 }
 
-// R34, R8, [raycluster-20]: clusters of any release of the CodeFlare operator are recognized, accepted and kept with another domain and
-// other images, until the user changes a template; similar elements of other clients are not.
+// R34, R8, [raycluster-20]: injections of any release of the CodeFlare operator are accepted and kept, with another domain and other images,
+// until the user changes a template; similar elements of other clients are replaced.
 func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			for release := range releases {
 				t.Run(kind+" "+name+" "+release, func(t *testing.T) {
 					s := recordedSettings(name).with(newRelease).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
-					keptUntilChanged(t, s, storedRecording(t, name, legacy, release), legacy)
+					expectKeptUntilChanged(t, s, storedRecording(t, name, legacy, release), legacy)
 				})
 			}
 		}
 	}
 }
 
-func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bool) {
+func expectKeptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bool) {
 	t.Helper()
-	expectAllowed(t, s, stored, stored) // also by validation alone
-	touched := copyOf(stored, put("x", "metadata", "labels", "touched"))
-	if diff := cmp.Diff(touched, applyDefaults(t, s, touched, stored)); diff != "" {
-		t.Errorf("changed (-stored +got):\n%s", diff)
+	expectAllowed(t, s, stored, stored) // without the mutating webhook
+	labeled := copyOf(stored, put("x", "metadata", "labels", "a"))
+	if diff := cmp.Diff(labeled, applyDefaults(t, s, labeled, stored)); diff != "" {
+		t.Errorf("an update of labels changed the injections (-want +got):\n%s", diff)
 	}
-	expectAllowed(t, s, touched, stored)
+	expectAllowed(t, s, labeled, stored)
 	changed := applyDefaults(t, s, copyOf(stored, put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
 	expectAllowed(t, s, changed, stored)
 	certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
 	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).HasHashedNames() == legacy {
-		t.Errorf("unexpected certificate: %v", certificate)
+		t.Errorf("a changed template has an unexpected create-cert or naming scheme: %v", certificate)
 	}
 	if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {
 		t.Error("want a token for the sidecar only if OAuth is enabled")
 	}
-	foreign := signing(`\nDNS.5 = rayclient-other-ns.old.example.com\nDNS.6 = other-head-svc.ns.svc`)
-	for description, forge := range map[string]func(map[string]any){
-		"program": changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"sh", "-c", "true"}, "command")),
-		"names":   changeOf(in(headPod, "initContainers"), "create-cert", set(foreign, "command")),
-		"no name": changeOf(in(headPod, "initContainers"), "create-cert", set(signing(""), "command")),
-		"more":    changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"x"}, "args")),
-		"context": changeOf(in(headPod, "initContainers"), "create-cert", set(true, "securityContext", "privileged")),
+	foreign := signCommand(`\nDNS.5 = rayclient-other-ns.old.example.com\nDNS.6 = other-head-svc.ns.svc`)
+	for description, change := range map[string]func(map[string]any){
+		"command":                  changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"sh", "-c", "true"}, "command")),
+		"names of another cluster": changeOf(in(headPod, "initContainers"), "create-cert", set(foreign, "command")),
+		"no signed name":           changeOf(in(headPod, "initContainers"), "create-cert", set(signCommand(""), "command")),
+		"arguments":                changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"x"}, "args")),
+		"securityContext":          changeOf(in(headPod, "initContainers"), "create-cert", set(true, "securityContext", "privileged")),
 	} {
-		forged := copyOf(stored, forge)
+		forged := copyOf(stored, change)
 		if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
 			find(listAt(applyDefaults(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
 			t.Errorf("%s: create-cert differs (-want +got):\n%s", description, diff)
@@ -277,15 +279,15 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 	}
 }
 
-// A cluster of the CodeFlare operator that is created again, from Git or a backup, gets all injections of a new cluster once.
+// A cluster of the CodeFlare operator that is recreated, from Git or a backup, gets the injections of a new cluster exactly once.
 func TestLegacyClustersAreRecreated(t *testing.T) {
 	for release := range releases {
 		s := recordedSettings("openshift-oauth-mtls").with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 		created := applyDefaults(t, s, storedRecording(t, "openshift-oauth-mtls", false, release), nil)
 		expectAllowed(t, s, created, nil)
-		has := raycluster.View(created).Injected()
-		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || has.PodIssued || !has.MTLS || !has.Token {
-			t.Errorf("%s: got %+v, want one init container, and mTLS with a token that the pod does not issue", release, has)
+		injected := raycluster.View(created).Injected()
+		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || injected.PodIssued || !injected.MTLS || !injected.Token {
+			t.Errorf("%s: got injections %+v, want one init container, certificates of the operator, and a token volume", release, injected)
 		}
 	}
 }

@@ -43,26 +43,26 @@ func (p *plan) violations() field.ErrorList {
 	}
 	r := &specValidator{plan: p}
 	update := p.old.Object() != nil
-	r.ingress()
-	r.issuer()
-	r.kubeRay()
+	r.validateIngress()
+	r.validateIssuer()
+	r.validateKubeRay()
 	if !update {
-		r.errs = append(r.errs, nameErrors(p.cluster.Name())...)
+		r.errs = append(r.errs, validateName(p.cluster.Name())...)
 	} else if p.old.HasHashedNames() != p.cluster.HasHashedNames() {
 		value, _ := p.cluster.Annotation(raycluster.AnnotationVersion)
 		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationVersion), value, versionImmutable))
 	}
 	for _, g := range p.groups {
-		r.containers(g)
+		r.validateContainers(g)
 		if g.sidecar != nil {
-			r.sidecar(g)
+			r.validateSidecar(g)
 		}
 		if update && g.initContainer != nil {
-			r.certificates(g)
+			r.validateCertificates(g)
 		}
 	}
 	if update {
-		r.autoscaler()
+		r.validateAutoscaler()
 	}
 	return r.errs
 }
@@ -75,19 +75,20 @@ type specValidator struct {
 
 func (r *specValidator) add(err *field.Error) { r.errs = append(r.errs, err) }
 
-// toFieldPath returns the path with indexes as separate elements, which clients expect.
+// toFieldPath returns the path with indexes as names, as in a.0 instead of a[0], which clients expect.
 func toFieldPath(p fieldPath) *field.Path { return field.NewPath(p[0], p[1:]...) }
 
-// ingress rejects KubeRay's own Ingress. A stored one is accepted, so that finalizers of such a cluster can be added and removed.
-func (r *specValidator) ingress() {
+// validateIngress rejects KubeRay's own Ingress. It accepts a stored one, because the finalizers of such a cluster must
+// be changeable.
+func (r *specValidator) validateIngress() {
 	enableIngress := []string{"spec", "headGroupSpec", "enableIngress"}
 	if nested.At(r.cluster.Object(), enableIngress...) == true && nested.At(r.old.Object(), enableIngress...) != true {
 		r.add(field.Invalid(toFieldPath(enableIngress), true, noIngress))
 	}
 }
 
-// kubeRay rejects new fields by which KubeRay secures the cluster, if an administrator denies them.
-func (r *specValidator) kubeRay() {
+// validateKubeRay rejects new fields by which KubeRay secures the cluster, if an administrator denies them.
+func (r *specValidator) validateKubeRay() {
 	if r.settings.KubeRaySecurity != config.KubeRaySecurityDeny {
 		return
 	}
@@ -99,8 +100,8 @@ func (r *specValidator) kubeRay() {
 	}
 }
 
-// issuer rejects a new annotation with an invalid issuer.
-func (r *specValidator) issuer() {
+// validateIssuer rejects a new annotation with an invalid issuer.
+func (r *specValidator) validateIssuer() {
 	value, found := r.cluster.Annotation(raycluster.AnnotationCertificates)
 	stored, _ := r.old.Annotation(raycluster.AnnotationCertificates)
 	if found && value != stored && !raycluster.Issuer(value).Valid() {
@@ -108,8 +109,8 @@ func (r *specValidator) issuer() {
 	}
 }
 
-// containers rejects groups without a container for Ray [R5], unless the stored group lacks it too.
-func (r *specValidator) containers(g *group) {
+// validateContainers rejects groups without a container for Ray [R5], unless the stored group lacks it too.
+func (r *specValidator) validateContainers(g *group) {
 	containers := g.podPath().child("containers")
 	stored := counterpart(g, groupsOf(r.old))
 	if stored != nil && rayContainerProblem(stored) == rayContainerProblem(g) {
@@ -136,40 +137,40 @@ func rayContainerProblem(g *group) string {
 	return ""
 }
 
-func (r *specValidator) sidecar(g *group) {
-	r.element(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
-	r.elements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
+func (r *specValidator) validateSidecar(g *group) {
+	r.validateElement(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
+	r.validateElements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
 	if account := r.cluster.HeadServiceAccount(); account != r.serviceAccount() {
 		r.add(field.Invalid(toFieldPath(g.podPath().child("serviceAccountName")), account, accountImmutable))
 	}
 }
 
-func (r *specValidator) certificates(g *group) {
+func (r *specValidator) validateCertificates(g *group) {
 	pod := g.podPath()
-	r.element(pod.child("initContainers"), g.initContainer, true, initImmutable)
+	r.validateElement(pod.child("initContainers"), g.initContainer, true, initImmutable)
 	container := pod.child("containers", "0")
-	r.elements(container.child("env"), g.env, variablesImmutable)
-	r.elements(pod.child("volumes"), g.volumes, volumesImmutable)
-	r.elements(container.child("volumeMounts"), g.mounts, mountsImmutable)
+	r.validateElements(container.child("env"), g.env, variablesImmutable)
+	r.validateElements(pod.child("volumes"), g.volumes, volumesImmutable)
+	r.validateElements(container.child("volumeMounts"), g.mounts, mountsImmutable)
 }
 
-func (r *specValidator) autoscaler() {
-	r.elements(autoscalerOptions.child("env"), r.plan.autoscaler.env, autoscalerImmutable)
-	r.elements(autoscalerOptions.child("volumeMounts"), r.plan.autoscaler.mounts, autoscalerImmutable)
+func (r *specValidator) validateAutoscaler() {
+	r.validateElements(autoscalerOptions.child("env"), r.autoscaler.env, autoscalerImmutable)
+	r.validateElements(autoscalerOptions.child("volumeMounts"), r.autoscaler.mounts, autoscalerImmutable)
 }
 
-// elements reports the first of the desired elements that is missing or different.
-func (r *specValidator) elements(list fieldPath, desired []element, message string) {
+// validateElements reports the first of the desired elements that is missing or different.
+func (r *specValidator) validateElements(list fieldPath, desired []element, message string) {
 	for _, d := range desired {
-		if !r.element(list, d, false, message) {
+		if !r.validateElement(list, d, false, message) {
 			return
 		}
 	}
 }
 
-// element reports whether a list has exactly one element of the name, equal to the desired one; otherwise it adds an error. Users may set
-// userFields of a container.
-func (r *specValidator) element(list fieldPath, desired element, container bool, message string) bool {
+// validateElement reports whether a list has exactly one element of the name, equal to the desired one; otherwise it adds an error. It
+// ignores userFields of containers.
+func (r *specValidator) validateElement(list fieldPath, desired element, container bool, message string) bool {
 	entries := nested.List(r.cluster.Object(), list...)
 	found := nested.Indexes(entries, desired["name"])
 	switch {
@@ -180,8 +181,8 @@ func (r *specValidator) element(list fieldPath, desired element, container bool,
 		r.add(field.Invalid(toFieldPath(list), strconv.Itoa(len(found))+" times "+desired["name"].(string), message))
 		return false
 	}
-	present := entries[found[0]].(map[string]any)
-	if container && !equalContainers(present, desired) || !container && !equalElements(present, desired) {
+	existing := entries[found[0]].(map[string]any)
+	if container && !equalContainers(existing, desired) || !container && !equalElements(existing, desired) {
 		r.add(field.Invalid(toFieldPath(list), desired["name"], message))
 		return false
 	}
@@ -210,7 +211,7 @@ func (p *plan) warnings() []string {
 	return out
 }
 
-// replacementWarnings returns warnings about elements of a new cluster that an injected element of the same name replaces.
+// replacementWarnings returns warnings about elements of a new cluster that are replaced by injected elements of the same name.
 func (p *plan) replacementWarnings() []string {
 	if p.old.Object() != nil {
 		return nil
@@ -236,8 +237,8 @@ func (p *plan) replacementWarnings() []string {
 	return out
 }
 
-// securityFields returns the fields by which a user lets KubeRay secure a cluster, each with the warning that applies unless an administrator
-// trusts KubeRay to do so.
+// securityFields returns the fields by which a user lets KubeRay secure a cluster, each with its warning, which applies unless an
+// administrator trusts KubeRay.
 func securityFields(user raycluster.UserSecurity) map[string]string {
 	out := map[string]string{}
 	if user.Token {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// shape has the fields on the path to injected elements. It has no quantities, because parsing a crafted one can take minutes.
+// shape has the fields on the path to injected elements. It has no quantities, because parsing a crafted quantity can take minutes.
 type shape struct {
 	Metadata struct {
 		Annotations map[string]any `json:"annotations"`
@@ -48,8 +48,8 @@ var typeMessages = map[reflect.Kind]string{
 	reflect.Struct: "must be an object", reflect.Map: "must be an object", reflect.Slice: "must be a list", reflect.String: "must be a string",
 }
 
-// shapeErrors rejects values of a wrong type on the path to the pod templates, which the mutating webhook would ignore. The schema of the
-// CRD rejects them too, but only after mutating webhooks.
+// shapeErrors rejects values of a wrong type on the path to injected elements, which the mutating webhook would ignore. The schema of the CRD
+// rejects them too, but only after the mutating webhooks.
 func shapeErrors(c raycluster.Cluster) field.ErrorList {
 	if c.Object()["metadata"] == nil {
 		return field.ErrorList{field.Required(field.NewPath("metadata"), typeMessages[reflect.Struct])}
@@ -71,15 +71,15 @@ const (
 	suffixLength = 5
 )
 
-// generatedName returns a name for generateName, derived from the uid of the request. The webhook needs the name early, because the names
+// generatedName returns a name for generateName, derived from the UID of the request. The webhook needs the name early, because the names
 // of Secrets in the pod templates contain it.
-func generatedName(generateName string, request types.UID) string {
-	sum := sha256.Sum256([]byte(request))
+func generatedName(generateName string, requestUID types.UID) string {
+	sum := sha256.Sum256([]byte(requestUID))
 	return generateName[:min(len(generateName), maxNameLength-suffixLength)] + hex.EncodeToString(sum[:])[:suffixLength]
 }
 
-// nameErrors rejects names for which KubeRay creates no pods, or that are not valid labels [R19].
-func nameErrors(name string) field.ErrorList {
+// validateName rejects names for which KubeRay creates no pods, and names that are not valid DNS labels [R19].
+func validateName(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	if len(name) > maxNameLength {
 		detail := fmt.Sprintf("must be at most %d characters, because Services are named after it: this one has %d; choose a shorter name", maxNameLength, len(name))

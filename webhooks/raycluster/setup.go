@@ -20,14 +20,14 @@ const (
 	ValidatePath = "/validate-ray-io-v1-raycluster"
 )
 
-// The webhook configurations. They have the names of those of the CodeFlare operator, to replace them. Kueue must see the final pod
-// templates, and configurations are called in the order of their names.
+// The webhook configurations. They have the names that the CodeFlare operator uses, and replace its configurations. Kueue must see the final
+// pod templates, and configurations are called in the order of their names.
 const (
 	MutatingConfiguration   = "codeflare-operator-mutating-webhook-configuration"
 	ValidatingConfiguration = "codeflare-operator-validating-webhook-configuration"
 )
 
-// Options are the dependencies of the webhooks. The functions are called for every request.
+// Options are the dependencies of the webhooks. The functions are called for each request.
 type Options struct {
 	// Settings returns the settings of the component. Requests are rejected while it fails.
 	Settings func(context.Context) (config.RayCluster, error)

@@ -30,7 +30,7 @@ func (p *plan) isTemplateChanged(stored, submitted *group) bool {
 }
 
 // schedulingFields are the fields of a pod spec, except metadata, that Kueue sets when it admits a workload. They select nodes and do not change
-// the content of pods. Kueue compares the other fields with those of the admitted workload.
+// containers. Kueue compares the other fields with those of the admitted workload.
 var schedulingFields = []string{"nodeSelector", "tolerations", "schedulingGates"}
 
 // userSpec returns the pod spec of a group without injected elements (by name) and without schedulingFields.
@@ -69,8 +69,8 @@ func dropNamed(fields map[string]any, list string, names []string) {
 
 // keepStored keeps stored injected elements in a group with an unchanged template: another image or a change by a newer version would
 // recreate the pods [R34]. The elements must have been written by this operator or the CodeFlare operator.
-func (p *plan) keepStored(old, g *group) {
-	spec := old.spec()
+func (p *plan) keepStored(storedGroup, g *group) {
+	spec := storedGroup.spec()
 	if g.sidecar != nil {
 		stored := nested.ByName(nested.List(spec, "containers"), g.sidecar["name"])
 		switch {
@@ -110,7 +110,7 @@ func (p *plan) isLegacySidecar(stored element) bool {
 	sidecar := p.sidecar()
 	sidecar.CookieInArgs, sidecar.DashboardPort = true, 0
 	legacy := elementOf(sidecar.Container())
-	legacy["args"] = asAny(sidecar.LegacyArgs())
+	legacy["args"] = toAnySlice(sidecar.LegacyArgs())
 	dropNamed(legacy, "volumeMounts", []string{raycluster.VolumeToken})
 	delete(legacy, "securityContext")
 	return equalContainers(stored, legacy, "image")
@@ -126,7 +126,7 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	switch {
 	case !equalContainers(stored, g.initContainer, "image", "command", "securityContext"):
 		return false
-	case empty(security) && !issuedByPod, !empty(security) && !equalElements(security, g.initContainer["securityContext"]):
+	case isEmpty(security) && !issuedByPod, !isEmpty(security) && !equalElements(security, g.initContainer["securityContext"]):
 		return false
 	case !issuedByPod:
 		return equalElements(stored["command"], g.initContainer["command"])
@@ -140,17 +140,17 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	}
 	command := raycluster.SignCommand(names...)
 	earlier := []any{command[0], command[1], strings.Replace(command[2], `">./`, `" >./`, 1)} // version 0.1 had a space
-	return equalElements(stored["command"], asAny(command)) || equalElements(stored["command"], earlier)
+	return equalElements(stored["command"], toAnySlice(command)) || equalElements(stored["command"], earlier)
 }
 
-// isForeignName reports whether a name is not one of the head, with any domain.
+// isForeignName reports whether a name does not belong to the head, with any domain.
 func (p *plan) isForeignName(name string) bool {
-	plain := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
-	return name != plain && name != p.cluster.HeadDNSName() &&
+	defaultName := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
+	return name != defaultName && name != p.cluster.HeadDNSName() &&
 		!strings.HasPrefix(name, p.names.Client+"-"+p.cluster.Namespace()+".") && !strings.HasPrefix(name, p.cluster.ClientHost()+".")
 }
 
-func asAny(texts []string) []any {
+func toAnySlice(texts []string) []any {
 	list := make([]any, len(texts))
 	for i := range texts {
 		list[i] = texts[i]

@@ -17,7 +17,7 @@ func (p *plan) write(object map[string]any, version string) {
 			p.removeInjected(g, pod)
 			p.writeGroup(g, pod)
 			if g.head {
-				p.writeAccount(object, pod)
+				p.writeServiceAccount(object, pod)
 			}
 		}
 	}
@@ -25,7 +25,7 @@ func (p *plan) write(object map[string]any, version string) {
 }
 
 func annotationsOf(object map[string]any) map[string]any {
-	return child(child(object, "metadata"), "annotations")
+	return ensureObject(ensureObject(object, "metadata"), "annotations")
 }
 
 func (p *plan) writeVersion(object map[string]any, version string) {
@@ -37,11 +37,11 @@ func (p *plan) writeVersion(object map[string]any, version string) {
 	}
 }
 
-// removeInjected removes injected elements that are no longer desired from a pod spec [R28]. Elements count by their content and not only
-// by their name: users may have a container or volume of the same name in another cluster.
+// removeInjected removes injected elements that are no longer desired from a pod spec [R28]. It compares the content of elements and not
+// only their names: users may have a container or volume of the same name.
 func (p *plan) removeInjected(g *group, pod map[string]any) {
 	managed := p.cluster.Managed()
-	volumes := nested.List(pod, "volumes") // as submitted: HasVolume compares volumes with each other
+	volumes := nested.List(pod, "volumes") // as submitted, because HasVolume compares volumes with each other
 	keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
 	dropElements(pod, "containers", func(c element) bool {
 		return managed.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.String(c, "name"))
@@ -107,13 +107,13 @@ func (p *plan) writeAutoscaler(object map[string]any) {
 		dropElements(options, "volumeMounts", func(m element) bool { return hasSameMount(m, []element{p.token}) })
 	}
 	if len(p.autoscaler.env)+len(p.autoscaler.mounts) > 0 {
-		p.writeTLS(child(nested.Map(object, "spec"), "autoscalerOptions"), p.autoscaler.env, p.autoscaler.mounts)
+		p.writeTLS(ensureObject(nested.Map(object, "spec"), "autoscalerOptions"), p.autoscaler.env, p.autoscaler.mounts)
 	}
 }
 
-// writeAccount sets the ServiceAccount of the head, if there is or was an injected sidecar. An annotation stores the ServiceAccount of the user,
-// to restore it later [R28] [R30].
-func (p *plan) writeAccount(object, pod map[string]any) {
+// writeServiceAccount sets the ServiceAccount of the head, if the head has or had an injected sidecar. An annotation stores the ServiceAccount
+// of the user, which is restored later [R28] [R30].
+func (p *plan) writeServiceAccount(object, pod map[string]any) {
 	hadSidecar := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
 	if p.groups[0].sidecar == nil && !hadSidecar {
 		return

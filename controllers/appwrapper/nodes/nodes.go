@@ -47,7 +47,7 @@ func Setup(mgr ctrl.Manager, settings config.AppWrapper, served *capability.Watc
 	return &Nodes{reader: nodes, cache: nodes, taints: taints}, nil
 }
 
-// NoExecute returns the resources of a node that running pods should leave; none for an unknown node.
+// NoExecute returns the resources of a node for which running pods should be evicted; none for an unknown node.
 func (n *Nodes) NoExecute(name string) sets.Set[string] {
 	node := &corev1.Node{}
 	if err := n.reader.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
@@ -56,7 +56,7 @@ func (n *Nodes) NoExecute(name string) sets.Set[string] {
 	return healthOf(node, n.taints).noExecute
 }
 
-// Changes enqueues the requests of enqueue for each node whose NoExecute result changes [D13].
+// Changes enqueues the requests that enqueue returns for each node whose NoExecute result changes [D13].
 func (n *Nodes) Changes(enqueue handler.MapFunc) source.Source {
 	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(enqueue), noExecuteChanged(n.taints))
 }
@@ -75,7 +75,7 @@ func noExecuteChanged(taints Taints) predicate.Predicate {
 	}
 }
 
-// trimNode keeps the fields that healthOf reads: the cache may hold thousands of nodes.
+// trimNode removes the fields that healthOf does not read: the cache may hold thousands of nodes.
 func trimNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -92,7 +92,7 @@ type Taints = map[string][]config.NodeTaint
 
 // health is the health of the resources of a node.
 type health struct {
-	// noExecute are the resources that running pods should leave.
+	// noExecute are the resources for which running pods should be evicted.
 	noExecute sets.Set[string]
 	// unavailable is the capacity that new pods cannot use.
 	unavailable corev1.ResourceList
@@ -133,7 +133,7 @@ func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacit
 
 // equal compares amounts by value and not by notation [D26].
 func (h health) equal(other health) bool {
-	return h.noExecute.Equal(other.noExecute) && maps.EqualFunc(h.unavailable, other.unavailable, sameAmount)
+	return h.noExecute.Equal(other.noExecute) && maps.EqualFunc(h.unavailable, other.unavailable, equalAmounts)
 }
 
-func sameAmount(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
+func equalAmounts(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }

@@ -40,25 +40,25 @@ var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capabil
 // setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on them are in
 // config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
 func setupSlackQueue(mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served *capability.Watcher) error {
-	s := &slackQueue{
+	queue := &slackQueue{
 		name: name, taints: taints, nodes: nodes, queues: mgr.GetCache(), writer: mgr.GetClient(), served: served.Current,
 	}
-	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
+	enqueueQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: queue.name}}}
 	})
-	b := reconciler.NewController(mgr, slackQueueController).
-		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints)))
-	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == s.name })
+	controller := reconciler.NewController(mgr, slackQueueController).
+		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), enqueueQueue, healthChanged(queue.taints)))
+	hasName := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == queue.name })
 	for _, kind := range queueKinds {
-		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, resources.NewUnstructured(kind), toQueue, named))
+		controller.WatchesRawSource(served.Kind(mgr.GetCache(), kind, resources.NewUnstructured(kind), enqueueQueue, hasName))
 	}
-	if err := b.Complete(reconciler.ClassifyErrors(s)); err != nil {
+	if err := controller.Complete(reconciler.ClassifyErrors(queue)); err != nil {
 		return fmt.Errorf("building the controller of the slack queue: %w", err)
 	}
 	return nil
 }
 
-// healthChanged filters updates of nodes, most of which are heartbeats.
+// healthChanged selects updates of nodes that change their health: most updates are heartbeats.
 func healthChanged(taints Taints) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		original, ok := e.ObjectOld.(*corev1.Node)
@@ -91,7 +91,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("listing nodes for slack queue %s: %w", s.name, err)
 	}
 	desired := queue.DeepCopy()
-	changed, err := setLendingLimits(desired, unavailable(nodes.Items, s.taints))
+	changed, err := setLendingLimits(desired, sumUnavailable(nodes.Items, s.taints))
 	if err != nil || !changed {
 		return reconcile.Result{}, err
 	}
@@ -109,9 +109,9 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // read returns the queue in the preferred served version, or nil if it does not exist or is terminating.
 func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, error) {
-	set := s.served()
+	servedKinds := s.served()
 	for _, kind := range queueKinds {
-		if !set.Has(kind) {
+		if !servedKinds.Has(kind) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -129,8 +129,8 @@ func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, erro
 	return nil, nil
 }
 
-// unavailable returns the sum of the unavailable capacity of nodes.
-func unavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
+// sumUnavailable returns the sum of the unavailable capacity of nodes.
+func sumUnavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for i := range nodes {
 		for name, amount := range healthOf(&nodes[i], taints).unavailable {
@@ -143,7 +143,7 @@ func unavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 }
 
 // setLendingLimits sets the lending limits in a ClusterQueue, for each resource of the first flavor of the first resource group: the nominal
-// quota less the unavailable amount, or no limit if all is available. It reports whether anything changed. It modifies queue.
+// quota less the unavailable amount, or no limit if nothing is unavailable. It reports whether anything changed. It modifies queue.
 func setLendingLimits(queue *unstructured.Unstructured, unavailable corev1.ResourceList) (bool, error) {
 	changed := false
 	for _, entry := range nested.List(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources") {
@@ -178,7 +178,7 @@ func setLendingLimit(quota map[string]any, unavailable resource.Quantity) (bool,
 		limit = resource.Quantity{}
 	}
 	if quota[field] != nil {
-		if current, err := podset.ParseQuantity(fmt.Sprint(quota[field])); err == nil && sameAmount(current, limit) {
+		if current, err := podset.ParseQuantity(fmt.Sprint(quota[field])); err == nil && equalAmounts(current, limit) {
 			return false, nil
 		}
 	}

@@ -21,13 +21,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// slackFixture is a cluster with a slack queue, and records writes.
+// slackFixture is a fake API server with a slack queue. It counts writes.
 type slackFixture struct {
 	t *testing.T
 	client.Client
 	queue  *slackQueue
 	writes int
-	fail   error
+	// patchErr is returned by patches, unless nil.
+	patchErr error
 }
 
 func newSlackFixture(t *testing.T, kind schema.GroupVersionKind, quotas string, nodes ...*corev1.Node) *slackFixture {
@@ -47,23 +48,23 @@ spec:
 		t.Fatal(err)
 	}
 	queue.SetGroupVersionKind(kind)
-	w := &slackFixture{t: t}
+	f := &slackFixture{t: t}
 	objects := []client.Object{queue}
 	for _, node := range nodes {
 		objects = append(objects, node)
 	}
-	w.Client = fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	f.Client = fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			w.writes++
-			if w.fail != nil {
-				return w.fail
+			f.writes++
+			if f.patchErr != nil {
+				return f.patchErr
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	w.queue = &slackQueue{name: "slack", taints: defaultTaints, nodes: w, queues: w, writer: w,
+	f.queue = &slackQueue{name: "slack", taints: defaultTaints, nodes: f, queues: f, writer: f,
 		served: func() capability.Set { return capability.NewSet(kind) }}
-	return w
+	return f
 }
 
 func (f *slackFixture) reconcileOnce() error {
@@ -77,9 +78,9 @@ func (f *slackFixture) lendingLimit() string {
 	if err := f.reconcileOnce(); err != nil {
 		f.t.Fatal(err)
 	}
-	before := f.writes
-	if err := f.reconcileOnce(); err != nil || f.writes != before {
-		f.t.Errorf("a second pass wrote: %v", err)
+	writes := f.writes
+	if err := f.reconcileOnce(); err != nil || f.writes != writes {
+		f.t.Errorf("second reconcile: got %d writes, error %v, want none", f.writes-writes, err)
 	}
 	found := f.read()
 	limit := nested.At(firstQuota(found), "lendingLimit")
@@ -88,7 +89,7 @@ func (f *slackFixture) lendingLimit() string {
 	}
 	text, ok := limit.(string)
 	if !ok {
-		f.t.Fatalf("the limit is %v", limit)
+		f.t.Fatalf("got lending limit %v, want a string", limit)
 	}
 	return text
 }
@@ -106,7 +107,7 @@ func (f *slackFixture) read() *unstructured.Unstructured {
 	return found
 }
 
-func (f *slackFixture) node(name string, change func(*corev1.Node)) {
+func (f *slackFixture) updateNode(name string, change func(*corev1.Node)) {
 	f.t.Helper()
 	node := &corev1.Node{}
 	if err := f.Get(f.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
@@ -120,50 +121,50 @@ func (f *slackFixture) node(name string, change func(*corev1.Node)) {
 
 const gpuQuota = `[{name: nvidia.com/gpu, nominalQuota: 6}]`
 
-// [appwrapper-25] The limits follow the nodes and the quota, in both versions of the queue.
+// [appwrapper-25] The lending limits depend on the health of nodes and the quota, in both versions of ClusterQueue.
 func TestSlackQueueFollowsNodes(t *testing.T) {
 	for _, kind := range queueKinds {
 		t.Run(kind.Version, func(t *testing.T) {
-			w := newSlackFixture(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
+			f := newSlackFixture(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
 			expect := func(description, want string) {
 				t.Helper()
-				if got := w.lendingLimit(); got != want {
-					t.Errorf("%s: the limit is %s, want %s", description, got, want)
+				if got := f.lendingLimit(); got != want {
+					t.Errorf("%s: got lending limit %s, want %s", description, got, want)
 				}
 			}
-			expect("all well", "none")
-			w.node("a", labelled("EVICT"))
-			expect("EVICT on one of them", "2")
-			w.node("b", labelled("TESTING"))
-			expect("TESTING on another", "0")
-			w.node("b", labelled("OK"))
-			expect("recovery of one", "2")
-			w.node("a", labelled("OK"))
-			expect("recovery of both", "none")
-			w.node("a", cordoned)
-			expect("cordon", "2")
-			queue := w.read()
+			expect("healthy nodes", "none")
+			f.updateNode("a", withAutopilotLabel("EVICT"))
+			expect("EVICT on node a", "2")
+			f.updateNode("b", withAutopilotLabel("TESTING"))
+			expect("TESTING on node b", "0")
+			f.updateNode("b", withAutopilotLabel("OK"))
+			expect("recovery of node b", "2")
+			f.updateNode("a", withAutopilotLabel("OK"))
+			expect("recovery of node a", "none")
+			f.updateNode("a", cordon)
+			expect("cordon of node a", "2")
+			queue := f.read()
 			firstQuota(queue)["nominalQuota"] = "8"
-			if err := w.Update(t.Context(), queue); err != nil {
+			if err := f.Update(t.Context(), queue); err != nil {
 				t.Fatal(err)
 			}
-			expect("a quota of 8", "4")
-			if err := w.Delete(t.Context(), gpuNode("c", nil)); err != nil {
+			expect("quota of 8", "4")
+			if err := f.Delete(t.Context(), gpuNode("c", nil)); err != nil {
 				t.Fatal(err)
 			}
-			expect("a healthy node deleted", "4")
-			if err := w.Delete(t.Context(), gpuNode("a", nil)); err != nil {
+			expect("healthy node deleted", "4")
+			if err := f.Delete(t.Context(), gpuNode("a", nil)); err != nil {
 				t.Fatal(err)
 			}
-			expect("the cordoned node deleted", "none")
-			if text := mustText(t, w.read()); strings.Contains(text, "lendingLimit") {
-				t.Errorf("another flavor or group got a limit:\n%s", text)
+			expect("cordoned node deleted", "none")
+			if text := toYAML(t, f.read()); strings.Contains(text, "lendingLimit") {
+				t.Errorf("got a lending limit in another flavor or group:\n%s", text)
 			}
 		})
 	}
 }
 
-func mustText(t *testing.T, u *unstructured.Unstructured) string {
+func toYAML(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	text, err := yaml.Marshal(u.Object)
 	if err != nil {
@@ -172,93 +173,94 @@ func mustText(t *testing.T, u *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// Conditions under which a reconcile does nothing or fails.
-func TestSlackQueueReconciles(t *testing.T) {
-	unhealthy := gpuNode("a", cordoned)
+// A reconcile does nothing without a suitable queue, and returns errors of reads and writes.
+func TestSlackQueueReconcile(t *testing.T) {
+	unhealthy := gpuNode("a", cordon)
 	for _, test := range []struct {
 		name   string
 		change func(*slackFixture)
 		writes int
 		want   string
 	}{
-		{"Kueue is not there", func(w *slackFixture) { w.queue.served = func() capability.Set { return capability.NewSet() } }, 0, ""},
-		{"no queue of that name", func(w *slackFixture) { w.queue.name = "other" }, 0, ""},
-		{"no cohort", func(w *slackFixture) {
-			queue := w.read()
+		{"ClusterQueues not served", func(f *slackFixture) { f.queue.served = func() capability.Set { return capability.NewSet() } }, 0, ""},
+		{"queue does not exist", func(f *slackFixture) { f.queue.name = "other" }, 0, ""},
+		{"queue without cohort", func(f *slackFixture) {
+			queue := f.read()
 			unstructured.RemoveNestedField(queue.Object, "spec", "cohort")
-			if err := w.Update(w.t.Context(), queue); err != nil {
-				w.t.Fatal(err)
+			if err := f.Update(f.t.Context(), queue); err != nil {
+				f.t.Fatal(err)
 			}
 		}, 0, ""},
-		{"another client was faster", func(w *slackFixture) { w.fail = apierrors.NewConflict(schema.GroupResource{}, "slack", nil) }, 1, ""},
-		{"no rights", func(w *slackFixture) { w.fail = apierrors.NewForbidden(schema.GroupResource{}, "slack", nil) }, 1, "setting the lending limits of ClusterQueue slack"},
-		{"nodes cannot be listed", func(w *slackFixture) { w.queue.nodes = broken{} }, 0, "listing nodes"},
-		{"the queue cannot be read", func(w *slackFixture) { w.queue.queues = broken{} }, 0, "config/components/appwrapper-slack-queue"},
+		{"conflict", func(f *slackFixture) { f.patchErr = apierrors.NewConflict(schema.GroupResource{}, "slack", nil) }, 1, ""},
+		{"patch forbidden", func(f *slackFixture) { f.patchErr = apierrors.NewForbidden(schema.GroupResource{}, "slack", nil) }, 1, "setting the lending limits of ClusterQueue slack"},
+		{"nodes cannot be listed", func(f *slackFixture) { f.queue.nodes = unreadable{} }, 0, "listing nodes"},
+		{"queue cannot be read", func(f *slackFixture) { f.queue.queues = unreadable{} }, 0, "config/components/appwrapper-slack-queue"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newSlackFixture(t, capability.KueueClusterQueue, gpuQuota, unhealthy.DeepCopy())
-			test.change(w)
-			err := w.reconcileOnce()
+			f := newSlackFixture(t, capability.KueueClusterQueue, gpuQuota, unhealthy.DeepCopy())
+			test.change(f)
+			err := f.reconcileOnce()
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
+				t.Errorf("got error %v, want it to contain %q", err, test.want)
 			}
-			if w.writes != test.writes {
-				t.Errorf("%d writes, want %d", w.writes, test.writes)
+			if f.writes != test.writes {
+				t.Errorf("got %d writes, want %d", f.writes, test.writes)
 			}
 		})
 	}
 }
 
-type broken struct{ client.Reader }
+// unreadable is a reader whose reads fail.
+type unreadable struct{ client.Reader }
 
-func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errors.New("away")
+func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("unavailable")
 }
 
-func (broken) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("away")
+func (unreadable) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("unavailable")
 }
 
-// Single limits: written, unchanged and rejected ones.
+// setLendingLimits changes a limit only if its amount differs, and rejects invalid quotas.
 func TestSetLendingLimits(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	for _, test := range []struct {
-		name, quota, missing, want string
-		changed                    bool
-		err                        string
+		name, quota, unavailable, want string
+		changed                        bool
+		err                            string
 	}{
-		{"nothing is missing", "{nominalQuota: 6}", "0", "{nominalQuota: 6}", false, ""},
-		{"nothing is missing any more", "{nominalQuota: 6, lendingLimit: 2}", "0", "{nominalQuota: 6}", true, ""},
-		{"some is missing", "{nominalQuota: 6}", "4", `{nominalQuota: 6, lendingLimit: "2"}`, true, ""},
-		{"the same written otherwise", "{nominalQuota: 6, lendingLimit: 2000m}", "4", "{nominalQuota: 6, lendingLimit: 2000m}", false, ""},
-		{"more than there is", `{nominalQuota: "6"}`, "40", `{nominalQuota: "6", lendingLimit: "0"}`, true, ""},
+		{"all available", "{nominalQuota: 6}", "0", "{nominalQuota: 6}", false, ""},
+		{"all available again", "{nominalQuota: 6, lendingLimit: 2}", "0", "{nominalQuota: 6}", true, ""},
+		{"some unavailable", "{nominalQuota: 6}", "4", `{nominalQuota: 6, lendingLimit: "2"}`, true, ""},
+		{"equal limit in another notation", "{nominalQuota: 6, lendingLimit: 2000m}", "4", "{nominalQuota: 6, lendingLimit: 2000m}", false, ""},
+		{"more unavailable than the quota", `{nominalQuota: "6"}`, "40", `{nominalQuota: "6", lendingLimit: "0"}`, true, ""},
 		{"memory", "{nominalQuota: 6Gi}", "4Gi", "{nominalQuota: 6Gi, lendingLimit: 2Gi}", true, ""},
-		{"a limit that cannot be read", "{nominalQuota: 6, lendingLimit: some}", "4", `{nominalQuota: 6, lendingLimit: "2"}`, true, ""},
-		{"a quota that cannot be read", "{nominalQuota: many}", "4", "", false, "quota of nvidia.com/gpu in ClusterQueue q: nominalQuota"},
+		{"invalid limit", "{nominalQuota: 6, lendingLimit: some}", "4", `{nominalQuota: 6, lendingLimit: "2"}`, true, ""},
+		{"invalid quota", "{nominalQuota: many}", "4", "", false, "quota of nvidia.com/gpu in ClusterQueue q: nominalQuota"},
 		{"no quota", "{}", "4", "", false, "nominalQuota <nil>: quantities must match"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			queue := objectOf(t, "{metadata: {name: q}, spec: {resourceGroups: [{flavors: [{resources: [x, "+strings.Replace(test.quota, "{", "{name: "+gpu+", ", 1)+"]}]}]}}")
-			var missing corev1.ResourceList
-			if err := yaml.Unmarshal([]byte("{"+gpu+": "+test.missing+"}"), &missing); err != nil {
+			var unavailable corev1.ResourceList
+			if err := yaml.Unmarshal([]byte("{"+gpu+": "+test.unavailable+"}"), &unavailable); err != nil {
 				t.Fatal(err)
 			}
-			changed, err := setLendingLimits(queue, missing)
+			changed, err := setLendingLimits(queue, unavailable)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("got %v, want %q", err, test.err)
+					t.Errorf("got error %v, want it to contain %q", err, test.err)
 				}
 				return
 			}
 			want := objectOf(t, "{metadata: {name: q}, spec: {resourceGroups: [{flavors: [{resources: [x, "+strings.Replace(test.want, "{", "{name: "+gpu+", ", 1)+"]}]}]}}")
-			if err != nil || changed != test.changed || mustText(t, queue) != mustText(t, want) {
-				t.Errorf("changed %t, %v:\n%s", changed, err, mustText(t, queue))
+			if err != nil || changed != test.changed || toYAML(t, queue) != toYAML(t, want) {
+				t.Errorf("got changed %t, error %v, want changed %t; got\n%s\nwant\n%s", changed, err, test.changed, toYAML(t, queue), toYAML(t, want))
 			}
 		})
 	}
 	for _, text := range []string{"{}", "{spec: {resourceGroups: x}}", "{spec: {resourceGroups: []}}", "{spec: {resourceGroups: [{flavors: [{resources: 5}]}]}}"} {
 		if changed, err := setLendingLimits(objectOf(t, text), corev1.ResourceList{}); changed || err != nil {
-			t.Errorf("%s: unexpected changed %t, error %v", text, changed, err)
+			t.Errorf("%s: got changed %t, error %v, want neither", text, changed, err)
 		}
 	}
 }
@@ -269,7 +271,7 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	// YAML decodes numbers as floats; the API machinery decodes whole ones as integers.
+	// YAML decodes numbers as float64. The API machinery decodes integers as int64.
 	u.SetAPIVersion("kueue.x-k8s.io/v1beta2")
 	u.SetKind("ClusterQueue")
 	raw, err := u.MarshalJSON()

@@ -25,7 +25,7 @@ const (
 	ForceDeletion
 )
 
-// Immediately requeues; the next reconcile starts from the status just written.
+// Immediately is the delay of a reconcile that continues from the status just written.
 const Immediately = time.Millisecond
 
 // UnwatchedInterval is the requeue interval for objects that send no events.
@@ -36,7 +36,7 @@ type Decision struct {
 	Rule string
 	// Action, unless Nothing, must be executed first; all other fields are empty then.
 	Action action
-	// NextPhase is the phase to enter; "" to stay.
+	// NextPhase is the phase to enter; "" for none.
 	NextPhase  awv1beta2.AppWrapperPhase
 	Conditions []metav1.Condition
 	// Announce sets every component without a created object to Announced.

@@ -103,22 +103,22 @@ func toSuspended(f *Facts) Decision {
 	).withConditions(f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSuspended, ""), f.clearCreateFailed(awv1beta2.ReasonSuspended, ""), f.clearCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonSuspended, ""))
 }
 
-// holdsQuota reports whether the AppWrapper still needs its quota: its resources are deployed, or pods of it exist.
+// holdsQuota reports whether the AppWrapper still needs its quota: its resources are deployed, or its pods exist.
 func holdsQuota(f *Facts) bool {
 	return f.isTrue(awv1beta2.ConditionResourcesDeployed) || f.Pods.All > 0
 }
 
-// deletionStarted reports whether deletion of the resources has started. It then runs to completion.
+// deletionStarted reports whether deletion of the resources has started. A started deletion is not delayed.
 func (f *Facts) deletionStarted() bool { return f.isTrue(awv1beta2.ConditionDeletingResources) }
 
-// deleteResources deletes the resources and returns onDeleted(f) when none is left. Until then it sets the given conditions and
+// deleteResources deletes the resources and returns onDeleted(f) when none remains. Until then it sets the given conditions and
 // DeletingResources.
 func (f *Facts) deleteResources(onDeleted func(*Facts) Decision, conditions ...metav1.Condition) Decision {
-	started := f.Now
+	startedAt := f.Now
 	if f.deletionStarted() {
-		started = f.since(awv1beta2.ConditionDeletingResources)
+		startedAt = f.since(awv1beta2.ConditionDeletingResources)
 	}
-	remaining := f.until(started.Add(f.Terms.ForcefulDeletion))
+	remaining := f.until(startedAt.Add(f.Terms.ForcefulDeletion))
 	switch {
 	case f.Deleted == nil && remaining == 0 && f.deletionStarted():
 		return Decision{Action: ForceDeletion}

@@ -67,14 +67,14 @@ const (
 
 // ComponentFact is the observed state of one component.
 type ComponentFact struct {
-	Title string // kind and name, for messages
+	Title string // kind and name of the object, for messages
 	Stage Stage
 	// Since is the transition time of Stage.
 	Since    time.Time
 	Replicas int
 	// MinReady is the number of replicas that must be ready: some kinds scale by themselves.
 	MinReady int
-	// ReportsCompletion reports whether the kind reports completion in its status, so that its pods do not count.
+	// ReportsCompletion reports whether the kind reports completion in its status: its pods then do not count.
 	ReportsCompletion bool
 	// Missing reports whether, according to the API server, the object does not exist, is terminating, or has another owner.
 	Missing bool
@@ -91,10 +91,10 @@ func (c ComponentFact) Done() bool { return c.Completed || c.Outcome == Succeede
 // PodFacts counts the pods of an AppWrapper, except those of components that are done.
 type PodFacts struct {
 	Pending, Running, Succeeded, Failed int
-	// All is the number of labelled pods in any state, Active the number of those that have not finished, including pods of components that are
-	// done: they use quota.
+	// All is the number of labeled pods in any state. Active is the number of labeled pods that have not finished. Both include pods of
+	// components that are done, because these pods use quota.
 	All, Active int
-	// NoExecute are the names of nodes that running pods should leave.
+	// NoExecute are the names of nodes from which running pods should be evicted.
 	NoExecute []string
 	// Terminal reports whether a container terminated with an exit code after which no retry is allowed.
 	Terminal bool
@@ -114,7 +114,7 @@ type Creation struct {
 type Deletion struct {
 	// Objects is the number of components that still exist.
 	Objects int
-	// Pods is the number of labelled pods that still exist; set only if Objects is 0, or with force.
+	// Pods is the number of labeled pods that still exist; set only if Objects is 0, or with force.
 	Pods int
 	// Unwatched reports whether a remaining object is not watched.
 	Unwatched bool
@@ -122,7 +122,7 @@ type Deletion struct {
 	Err error
 }
 
-// Finished reports whether no object and no pod is left.
+// Finished reports whether no object and no pod remains.
 func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Err == nil }
 
 // isTrue reports whether a stored condition is True.
@@ -146,7 +146,7 @@ func (f *Facts) since(condition string) time.Time {
 	return f.Now
 }
 
-// startTime returns when the last component was deployed, which may be long after ResourcesDeployed if the operator was down.
+// startTime returns when the last component was deployed, which may be long after ResourcesDeployed if the operator was not running.
 func (f *Facts) startTime() time.Time {
 	last := f.since(awv1beta2.ConditionResourcesDeployed)
 	for _, c := range f.Components {
@@ -160,7 +160,7 @@ func (f *Facts) startTime() time.Time {
 // until returns the time until a deadline; 0 after it.
 func (f *Facts) until(deadline time.Time) time.Duration { return max(0, deadline.Sub(f.Now)) }
 
-// Expected returns the number of pods of the workload, minReady the number that makes it ready.
+// Expected returns the number of pods of the components that are not done. minReady returns the number of them that must be ready.
 func (f *Facts) Expected() int {
 	return f.sumUnfinished(func(c ComponentFact) int { return c.Replicas })
 }
@@ -169,7 +169,7 @@ func (f *Facts) minReady() int {
 	return f.sumUnfinished(func(c ComponentFact) int { return c.MinReady })
 }
 
-// PodsMissingFor returns how long a running workload has lacked pods that are not created; 0 if none is missing.
+// PodsMissingFor returns how long a running workload has had fewer pods than it needs; 0 if none is missing.
 func (f *Facts) PodsMissingFor() time.Duration {
 	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.minReady() {
 		return 0
@@ -178,11 +178,11 @@ func (f *Facts) PodsMissingFor() time.Duration {
 }
 
 // sumUnfinished returns a sum over the components that are not done.
-func (f *Facts) sumUnfinished(number func(ComponentFact) int) int {
+func (f *Facts) sumUnfinished(value func(ComponentFact) int) int {
 	sum := 0
 	for _, c := range f.Components {
 		if !c.Done() {
-			sum += number(c)
+			sum += value(c)
 		}
 	}
 	return sum
@@ -200,7 +200,7 @@ func (f *Facts) count(matches func(ComponentFact) bool) int {
 }
 
 // completionTime returns when the workload completed. For objects of the CodeFlare operator, which stored no such time, it is the transition
-// time of QuotaReserved after a success, and that of DeletingResources if the deletion after a failure is delayed.
+// time of QuotaReserved after a success, or of DeletingResources if the deletion after a failure is delayed.
 func (f *Facts) completionTime() time.Time {
 	switch {
 	case f.CompletionTime != nil:

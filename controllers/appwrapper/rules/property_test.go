@@ -12,40 +12,40 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// drawFacts draws any facts, including impossible ones.
+// drawFacts draws random facts, including impossible ones.
 func drawFacts(t *rapid.T) *Facts {
 	number := rapid.IntRange(0, 3)
-	yes := rapid.Bool()
+	boolean := rapid.Bool()
 	period := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour})
 	f := &Facts{
-		Now: noon, Suspend: yes.Draw(t, "suspend"), Retries: int32(number.Draw(t, "retries")),
+		Now: noon, Suspend: boolean.Draw(t, "suspend"), Retries: int32(number.Draw(t, "retries")),
 		Phase: rapid.SampledFrom([]awv1beta2.AppWrapperPhase{awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended, awv1beta2.PhaseResuming, awv1beta2.PhaseRunning,
 			awv1beta2.PhaseResetting, awv1beta2.PhaseSuspending, awv1beta2.PhaseSucceeded, awv1beta2.PhaseFailed, awv1beta2.PhaseTerminating}).Draw(t, "phase"),
 		Terms: Terms{AdmissionGrace: period.Draw(t, "admission"), WarmupGrace: period.Draw(t, "warmup"), FailureGrace: period.Draw(t, "failure"),
 			RetryPause: period.Draw(t, "pause"), ForcefulDeletion: period.Draw(t, "forceful"), DeletionOnFailure: period.Draw(t, "delay"),
 			SuccessTTL: period.Draw(t, "ttl"), RetryLimit: int32(number.Draw(t, "limit"))},
 	}
-	for _, kind := range []string{rd, qr, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
+	for _, kind := range []string{resourcesDeployed, quotaReserved, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
 		status := rapid.SampledFrom([]metav1.ConditionStatus{"", metav1.ConditionTrue, metav1.ConditionFalse}).Draw(t, kind)
 		reason := rapid.SampledFrom([]string{awv1beta2.ReasonResuming, awv1beta2.ReasonInsufficientPods, awv1beta2.ReasonDeletionPaused}).Draw(t, kind+" reason")
 		if status != "" {
 			condition(kind, status, reason, period.Draw(t, kind+" since"))(f)
 		}
 	}
-	if yes.Draw(t, "end known") {
+	if boolean.Draw(t, "has completion time") {
 		completed(period.Draw(t, "completed"))(f)
 	}
 	for range number.Draw(t, "components") {
 		f.Components = append(f.Components, ComponentFact{Title: "Job j", Stage: Stage(number.Draw(t, "stage")), Replicas: number.Draw(t, "replicas"),
-			ReportsCompletion: yes.Draw(t, "judges"), Missing: yes.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: yes.Draw(t, "done")})
+			ReportsCompletion: boolean.Draw(t, "reports completion"), Missing: boolean.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: boolean.Draw(t, "done")})
 	}
 	pods(number.Draw(t, "pending"), number.Draw(t, "running"), number.Draw(t, "succeeded"), number.Draw(t, "failed"))(f)
-	others := number.Draw(t, "active pods of components that are done")
-	f.Pods.All, f.Pods.Active = f.Pods.All+others, f.Pods.Active+others
-	f.ComponentsChanged, f.Unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
-	f.Pods.Terminal = yes.Draw(t, "terminal")
-	if yes.Draw(t, "bad node") {
-		onBadNode(f)
+	donePods := number.Draw(t, "active pods of components that are done")
+	f.Pods.All, f.Pods.Active = f.Pods.All+donePods, f.Pods.Active+donePods
+	f.ComponentsChanged, f.Unreviewed = boolean.Draw(t, "changed"), boolean.Draw(t, "unreviewed")
+	f.Pods.Terminal = boolean.Draw(t, "terminal")
+	if boolean.Draw(t, "on unhealthy node") {
+		onUnhealthyNodes(f)
 	}
 	return f
 }
@@ -55,7 +55,7 @@ func decideAfterAction(t *rapid.T, list []Rule, f *Facts) Decision {
 	d := Decide(list, f)
 	randomError := func(name string) error {
 		if rapid.Bool().Draw(t, name) {
-			return errors.New("trouble")
+			return errors.New("failed")
 		}
 		return nil
 	}
@@ -63,56 +63,56 @@ func decideAfterAction(t *rapid.T, list []Rule, f *Facts) Decision {
 	case CreateComponents:
 		f.Created = &Creation{Err: randomError("creation"), Terminal: rapid.Bool().Draw(t, "terminal")}
 	case DeleteComponents, ForceDeletion:
-		left := rapid.IntRange(0, 1)
-		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: randomError("deletion")}
+		remaining := rapid.IntRange(0, 1)
+		f.Deleted = &Deletion{Objects: remaining.Draw(t, "remaining"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "unwatched"), Err: randomError("deletion")}
 	case Nothing:
 		return d
 	}
 	d = Decide(list, f)
 	if d.Action != Nothing {
-		t.Fatalf("the rule %q asks again for what was done", d.Rule)
+		t.Fatalf("rule %q requests another action after the outcome of the first", d.Rule)
 	}
 	return d
 }
 
-// For any facts exactly one decision follows, and none loses quota, retries forever or resumes a terminal phase.
+// For any facts, the decision releases no quota in use, does not exceed the retry limit, and does not leave a terminal phase.
 func TestDecisionsAreSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)
-		list, dying := ByPhase[f.Phase], rapid.Bool().Draw(t, "deleted")
-		if dying {
+		list, terminating := ByPhase[f.Phase], rapid.Bool().Draw(t, "deleted")
+		if terminating {
 			list = WhileTerminating
 		}
 		d := decideAfterAction(t, list, f)
 		if d.Rule == "" || d.Rule == "unknown phase" {
 			t.Fatalf("no rule for phase %q", f.Phase)
 		}
-		quota := meta.FindStatusCondition(d.Conditions, qr)
+		quota := meta.FindStatusCondition(d.Conditions, quotaReserved)
 		if quota != nil && quota.Status == metav1.ConditionFalse && f.Pods.Active > 0 {
-			t.Fatalf("the rule %q gives back the quota of %d pods", d.Rule, f.Pods.Active)
+			t.Fatalf("rule %q releases the quota of %d active pods", d.Rule, f.Pods.Active)
 		}
-		if quota != nil && quota.Status == metav1.ConditionFalse && (dying || f.Phase != awv1beta2.PhaseRunning) && f.Pods.All > 0 {
-			t.Fatalf("the rule %q gives back the quota before %d pods are cleared away", d.Rule, f.Pods.All)
+		if quota != nil && quota.Status == metav1.ConditionFalse && (terminating || f.Phase != awv1beta2.PhaseRunning) && f.Pods.All > 0 {
+			t.Fatalf("rule %q releases the quota before %d pods are deleted", d.Rule, f.Pods.All)
 		}
-		if d.NextPhase != "" && !dying && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
-			t.Fatalf("the rule %q leads from %s to %s", d.Rule, f.Phase, d.NextPhase)
+		if d.NextPhase != "" && !terminating && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
+			t.Fatalf("rule %q changes the terminal phase %s to %s", d.Rule, f.Phase, d.NextPhase)
 		}
 		if f.Retries <= f.Terms.RetryLimit && f.Retries+d.Retry > f.Terms.RetryLimit {
-			t.Fatalf("the rule %q makes it %d retries of %d", d.Rule, f.Retries+d.Retry, f.Terms.RetryLimit)
+			t.Fatalf("rule %q increases the retries to %d, want at most %d", d.Rule, f.Retries+d.Retry, f.Terms.RetryLimit)
 		}
-		if d.NextPhase != "" && !dying && d.RequeueAfter != Immediately {
-			t.Fatalf("the rule %q goes to %s and does not continue", d.Rule, d.NextPhase)
+		if d.NextPhase != "" && !terminating && d.RequeueAfter != Immediately {
+			t.Fatalf("rule %q enters phase %s without an immediate requeue", d.Rule, d.NextPhase)
 		}
 		if d.RequeueAfter < 0 {
-			t.Fatalf("the rule %q waits for %s", d.Rule, d.RequeueAfter)
+			t.Fatalf("rule %q requeues after %s", d.Rule, d.RequeueAfter)
 		}
-		if d.RemoveFinalizer && (f.isTrue(rd) || f.isTrue(qr) || f.Pods.All > 0) {
-			t.Fatalf("the rule %q lets go of %d pods", d.Rule, f.Pods.All)
+		if d.RemoveFinalizer && (f.isTrue(resourcesDeployed) || f.isTrue(quotaReserved) || f.Pods.All > 0) {
+			t.Fatalf("rule %q removes the finalizer while resources, quota or %d pods exist", d.Rule, f.Pods.All)
 		}
 	})
 }
 
-// [D2] Started deletion in a terminal phase is never delayed.
+// [D2] In a terminal phase, a started deletion is not delayed.
 func TestStartedDeletionIsNotDelayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)
@@ -121,7 +121,7 @@ func TestStartedDeletionIsNotDelayed(t *testing.T) {
 		completed(time.Second)(f)
 		d := decideAfterAction(t, ByPhase[f.Phase], f)
 		if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionDeletingResources); c != nil && c.Reason == awv1beta2.ReasonDeletionPaused {
-			t.Fatalf("the rule %q pauses", d.Rule)
+			t.Fatalf("rule %q delays the deletion", d.Rule)
 		}
 	})
 }

@@ -17,7 +17,7 @@ var whileSuspended = []Rule{
 	{"stay suspended", suspended, stay},
 	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
 	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
-		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so the permissions of its author are unknown: "+
+		return f.fail(awv1beta2.ReasonNotReviewed, "the creator of the AppWrapper is unknown, because no webhook of this operator was running when it was created: "+
 			"delete it and create it again", "")
 	}},
 	{"start", always, func(*Facts) Decision {
@@ -56,15 +56,15 @@ func suspended(f *Facts) bool { return f.Suspend }
 
 func componentsChanged(f *Facts) bool { return f.ComponentsChanged }
 
-// failComponentsChanged fails a workload whose components are not those that were reviewed and queued.
+// failComponentsChanged fails a workload whose components differ from the reviewed and queued ones.
 func (f *Facts) failComponentsChanged() Decision {
 	return f.fail(awv1beta2.ReasonComponentsChanged, "components were added or removed after the AppWrapper was created: delete it and create it again", "")
 }
 
 func toSuspending(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspending) }
 
-// needsAnnouncement reports whether the status must announce components before their objects are created: a crash in between would leave
-// objects that the status does not contain.
+// needsAnnouncement reports whether the status must announce components before their objects are created. Otherwise the status would lack
+// an object that was created before a crash.
 func needsAnnouncement(f *Facts) bool {
 	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
 }
@@ -74,7 +74,7 @@ func allCreated(f *Facts) bool {
 	return f.Created != nil && f.Created.Err == nil || f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
 }
 
-// settleTime is how long Resuming waits for the first pods, so that most workloads need a single status update for Running and PodsReady.
+// settleTime is how long Resuming waits for the first pods: most workloads then need a single status update for Running and PodsReady.
 const settleTime = time.Second
 
 func (f *Facts) run() Decision {

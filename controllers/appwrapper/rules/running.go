@@ -100,7 +100,7 @@ func (f *Facts) successMessage() string {
 // isUnhealthy reports whether a pod or component failed that may still be replaced.
 func (f *Facts) isUnhealthy() bool { return f.Pods.Failed > 0 || f.count(isFailing) > 0 }
 
-// unhealthyCondition returns the condition Unhealthy. It has no message for failed pods, so that a change of their number does not update the
+// unhealthyCondition returns the condition Unhealthy. It has no message for failed pods: each change of their number would update the
 // status.
 func (f *Facts) unhealthyCondition() metav1.Condition {
 	if f.Pods.Failed == 0 {
@@ -147,8 +147,8 @@ func (f *Facts) readyDeadline() time.Time {
 	case f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonInsufficientPods:
 		unreadySince = f.since(awv1beta2.ConditionPodsReady)
 	}
-	if grace := unreadySince.Add(f.Terms.FailureGrace); !unreadySince.IsZero() && grace.After(deadline) {
-		return grace
+	if graceEnd := unreadySince.Add(f.Terms.FailureGrace); !unreadySince.IsZero() && graceEnd.After(deadline) {
+		return graceEnd
 	}
 	return deadline
 }

@@ -15,10 +15,10 @@ import (
 // noon is the current time in rule tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// change modifies the usual facts.
+// change modifies facts.
 type change = func(*Facts)
 
-// newFacts returns facts of a phase with one Job of two pods and default terms. Conditions changed ten minutes ago.
+// newFacts returns facts of a phase with one Deployment of two pods and default terms. The last transition of conditions was ten minutes ago.
 func newFacts(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
 	f := &Facts{
@@ -71,7 +71,7 @@ func completed(ago time.Duration) change {
 	return func(f *Facts) { f.CompletionTime = &metav1.Time{Time: f.Now.Add(-ago)} }
 }
 
-func suspend(f *Facts) { f.Suspend = true }
+func withSuspend(f *Facts) { f.Suspend = true }
 
 func pods(pending, running, succeeded, failed int) change {
 	return func(f *Facts) {
@@ -80,13 +80,13 @@ func pods(pending, running, succeeded, failed int) change {
 	}
 }
 
-func staged(s Stage) change { return func(f *Facts) { f.Components[0].Stage = s } }
+func withStage(s Stage) change { return func(f *Facts) { f.Components[0].Stage = s } }
 
 func withOutcome(o Outcome) change {
 	return func(f *Facts) { f.Components[0].ReportsCompletion, f.Components[0].Outcome = true, o }
 }
 
-func retried(times int32) change { return func(f *Facts) { f.Retries = times } }
+func withRetries(times int32) change { return func(f *Facts) { f.Retries = times } }
 
 func withTerms(change func(*Terms)) change { return func(f *Facts) { change(&f.Terms) } }
 
@@ -102,18 +102,18 @@ func deployedFor(ago time.Duration) change {
 
 // want is the expected decision.
 type want struct {
-	rule  string
-	next  awv1beta2.AppWrapperPhase
-	act   action
-	retry int32
-	again time.Duration
-	// sets are all conditions as "Type=Status/Reason", in any order.
-	sets []string
-	// message of the condition Unhealthy.
-	unhealthy string
+	rule         string
+	next         awv1beta2.AppWrapperPhase
+	action       action
+	retry        int32
+	requeueAfter time.Duration
+	// conditions are all conditions as "Type=Status/Reason", in any order.
+	conditions []string
+	// unhealthyMessage is the message of the condition Unhealthy; not compared if empty.
+	unhealthyMessage string
 }
 
-func conditionTypes(list []metav1.Condition) sets.Set[string] {
+func formatConditions(list []metav1.Condition) sets.Set[string] {
 	out := sets.New[string]()
 	for _, c := range list {
 		out.Insert(c.Type + "=" + string(c.Status) + "/" + c.Reason)
@@ -123,34 +123,35 @@ func conditionTypes(list []metav1.Condition) sets.Set[string] {
 
 func compare(t *testing.T, got Decision, w want) {
 	t.Helper()
-	if got.Rule != w.rule || got.NextPhase != w.next || got.Action != w.act || got.Retry != w.retry || got.RequeueAfter != w.again {
-		t.Errorf("got rule %q next %q act %d retry %d again %s\nwant    %q next %q act %d retry %d again %s",
-			got.Rule, got.NextPhase, got.Action, got.Retry, got.RequeueAfter, w.rule, w.next, w.act, w.retry, w.again)
+	if got.Rule != w.rule || got.NextPhase != w.next || got.Action != w.action || got.Retry != w.retry || got.RequeueAfter != w.requeueAfter {
+		t.Errorf("got  rule %q, next phase %q, action %d, retry %d, requeue after %s\nwant rule %q, next phase %q, action %d, retry %d, requeue after %s",
+			got.Rule, got.NextPhase, got.Action, got.Retry, got.RequeueAfter, w.rule, w.next, w.action, w.retry, w.requeueAfter)
 	}
-	if has, should := conditionTypes(got.Conditions), sets.New(w.sets...); !has.Equal(should) {
-		t.Errorf("conditions\n%q\nwant\n%q", sets.List(has), sets.List(should))
+	if gotConditions, wantConditions := formatConditions(got.Conditions), sets.New(w.conditions...); !gotConditions.Equal(wantConditions) {
+		t.Errorf("got conditions\n%q\nwant\n%q", sets.List(gotConditions), sets.List(wantConditions))
 	}
-	if c := meta.FindStatusCondition(got.Conditions, awv1beta2.ConditionUnhealthy); w.unhealthy != "" && (c == nil || c.Message != w.unhealthy) {
-		t.Errorf("Unhealthy %+v, want message %q", c, w.unhealthy)
+	if c := meta.FindStatusCondition(got.Conditions, awv1beta2.ConditionUnhealthy); w.unhealthyMessage != "" && (c == nil || c.Message != w.unhealthyMessage) {
+		t.Errorf("got condition Unhealthy %+v, want message %q", c, w.unhealthyMessage)
 	}
 }
 
-// ruleCase is one row of a table.
+// ruleCase is a test case of the rules of one phase.
 type ruleCase struct {
 	name  string
 	facts []change
 	want  want
 }
 
+// runCases tests the decisions of a list of rules, and requires a case for each rule.
 func runCases(t *testing.T, phase awv1beta2.AppWrapperPhase, list []Rule, cases []ruleCase) {
 	t.Helper()
-	reached := sets.New[string]()
+	decidingRules := sets.New[string]()
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) { compare(t, Decide(list, newFacts(phase, tc.facts...)), tc.want) })
-		reached.Insert(tc.want.rule)
+		decidingRules.Insert(tc.want.rule)
 	}
 	for _, r := range list {
-		if !reached.Has(r.name) {
+		if !decidingRules.Has(r.name) {
 			t.Errorf("no case for the rule %q", r.name)
 		}
 	}

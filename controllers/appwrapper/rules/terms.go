@@ -71,7 +71,7 @@ func (r annotationReader) period(key string, configured time.Duration) time.Dura
 	return max(0, min(r.duration(key, configured), r.ceiling))
 }
 
-// ttl can only shorten the configured duration.
+// ttl returns a positive duration that is shorter than the configured one, or the configured one.
 func (r annotationReader) ttl(key string, configured time.Duration) time.Duration {
 	if value := r.duration(key, configured); value > 0 && value < configured {
 		return value
@@ -89,11 +89,11 @@ func (r annotationReader) int32Value(key string, configured int32) int32 {
 
 // int32Values parses a comma-separated list. Spaces around a number are allowed [D25]; invalid entries are ignored.
 func (r annotationReader) int32Values(key string) sets.Set[int32] {
-	found := sets.New[int32]()
+	values := sets.New[int32]()
 	for entry := range strings.SplitSeq(r.annotations[key], ",") {
 		if value, err := strconv.ParseInt(strings.TrimSpace(entry), 10, 32); err == nil {
-			found.Insert(int32(value))
+			values.Insert(int32(value))
 		}
 	}
-	return found
+	return values
 }

@@ -93,7 +93,7 @@ func TestSuccessTTLAnnotationShortensDefault(t *testing.T) {
 	}
 }
 
-// [appwrapper-20] [D25] Exit codes are comma-separated numbers, spaces allowed, invalid entries ignored.
+// [appwrapper-20] [D25] Exit codes are comma-separated numbers. Spaces are allowed, invalid entries ignored.
 func TestExitCodeAnnotationsIgnoreInvalidEntries(t *testing.T) {
 	for _, test := range []struct {
 		value string

@@ -38,36 +38,37 @@ func (p *reconciliation) reconcileCertManager(ctx context.Context) error {
 }
 
 // recordIssued reads each version of an issued certificate once, and makes the cluster the owner of its Secret.
-func (p *reconciliation) recordIssued(ctx context.Context, plan leafPlan) error {
-	state, upToDate, err := p.isUpToDate(ctx, plan)
-	if err != nil || upToDate && state.covers(plan.options) {
+func (p *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error {
+	state, upToDate, err := p.isUpToDate(ctx, leaf)
+	if err != nil || upToDate && state.covers(leaf.options) {
 		return err
 	}
-	live, err := p.getSecret(ctx, plan.secret)
-	if err != nil || live == nil || live.Annotations[annotationIssued] != plan.secret { // its event requeues the cluster
+	live, err := p.getSecret(ctx, leaf.secret)
+	if err != nil || live == nil || live.Annotations[annotationIssued] != leaf.secret { // the event of the issued Secret requeues the cluster
 		return err
 	}
 	issued := certs.FirstCertificate(live.Data[corev1.TLSCertKey])
 	if issued == nil {
 		return nil
 	}
-	s := stateOfIssued(plan, issued)
+	state = stateOfIssued(leaf, issued)
 	if p.isManaged(live) {
-		err = p.applySecret(ctx, plan.secret, "", nil, s)
-	} else { // cert-manager owns it
-		s.uid, s.version = live.UID, live.ResourceVersion
-		p.memory.store(plan.secret, s)
+		err = p.applySecret(ctx, leaf.secret, "", nil, state)
+	} else { // cert-manager owns the Secret
+		state.uid, state.version = live.UID, live.ResourceVersion
+		p.memory.store(leaf.secret, state)
 	}
-	if bundle := live.Data[raycluster.KeyCACert]; err == nil && len(bundle) > 0 && plan.role == roleHead {
-		return p.publishBundle(ctx, bundle, s)
+	if bundle := live.Data[raycluster.KeyCACert]; err == nil && len(bundle) > 0 && leaf.role == roleHead {
+		return p.publishBundle(ctx, bundle, state)
 	}
 	return err
 }
 
-// stateOfIssued returns the state of a certificate of cert-manager. It includes names that are addresses, which are not requested.
-func stateOfIssued(plan leafPlan, issued *x509.Certificate) secretState {
-	s := secretState{role: plan.role, checkAt: issued.NotAfter, expires: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
-	for _, name := range plan.options.DNSNames {
+// stateOfIssued returns the state of a certificate of cert-manager. IP addresses among the DNS names count as issued, because a Certificate
+// does not request them.
+func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
+	s := secretState{role: leaf.role, checkAt: issued.NotAfter, expiresAt: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
+	for _, name := range leaf.options.DNSNames {
 		if _, err := netip.ParseAddr(name); err == nil {
 			s.names.Insert(name)
 		}
@@ -87,7 +88,7 @@ func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf 
 		return err
 	}
 	return p.applySecret(ctx, p.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
-		secretState{role: roleAuthority, checkAt: leaf.checkAt, expires: leaf.expires})
+		secretState{role: roleAuthority, checkAt: leaf.checkAt, expiresAt: leaf.expiresAt})
 }
 
 // buildCertificate returns the Certificate of a role. Addresses are sorted for a stable order.

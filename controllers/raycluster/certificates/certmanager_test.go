@@ -21,19 +21,19 @@ import (
 
 var byCertManager = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}
 
-func jsonOf(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
+func marshalJSON(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
 
-// issue acts as cert-manager for a Certificate.
+// issue issues a Certificate as cert-manager does.
 func (f *fixture) issue(root *certs.Root, name string) {
 	f.t.Helper()
-	asked := &unstructured.Unstructured{}
-	asked.SetGroupVersionKind(capability.Certificate)
-	if err := f.server.Get(f.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, asked); err != nil {
+	certificate := &unstructured.Unstructured{}
+	certificate.SetGroupVersionKind(capability.Certificate)
+	if err := f.server.Get(f.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, certificate); err != nil {
 		f.t.Fatal(err)
 	}
-	dns, _, _ := unstructured.NestedStringSlice(asked.Object, "spec", "dnsNames")
-	ips, _, _ := unstructured.NestedStringSlice(asked.Object, "spec", "ipAddresses")
-	labels, _, _ := unstructured.NestedStringMap(asked.Object, "spec", "secretTemplate", "labels")
+	dns, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
+	ips, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "ipAddresses")
+	labels, _, _ := unstructured.NestedStringMap(certificate.Object, "spec", "secretTemplate", "labels")
 	o := certs.LeafOptions{CommonName: "x", DNSNames: dns, Lifetime: leafLifetime}
 	for _, ip := range ips {
 		o.Addresses = append(o.Addresses, netip.MustParseAddr(ip))
@@ -60,69 +60,69 @@ func (f *fixture) issue(root *certs.Root, name string) {
 
 // Certificates have the names that the operator would issue, and pods and clients trust cert-manager's CA.
 func TestCertManagerIssues(t *testing.T) {
-	w, cluster := newFixture(t), demo(t)
+	f, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
-	w.served = capability.NewSet(capability.Certificate)
-	w.settings.CertManagerIssuer.Name = "team-ca"
-	company, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, w.clock.Now())
+	f.served = capability.NewSet(capability.Certificate)
+	f.settings.CertManagerIssuer.Name = "team-ca"
+	company, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, f.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.mustReconcile(cluster, byCertManager)
-	if w.writes != 2 {
-		t.Errorf("%d writes, want the two Certificates", w.writes)
+	f.mustReconcile(cluster, byCertManager)
+	if f.writes != 2 {
+		t.Errorf("%d writes, want the two Certificates", f.writes)
 	}
-	w.issue(&company, head)
-	w.issue(&company, worker)
-	w.mustReconcile(cluster, byCertManager)
-	w.expectIdle(cluster, byCertManager)
-	if got := w.secret(ca); !bytes.Equal(got.Data["ca.crt"], company.Data["ca.crt"]) || len(got.Data) != 1 {
-		t.Errorf("the Secret of the CA has %d keys", len(got.Data))
+	f.issue(&company, head)
+	f.issue(&company, worker)
+	f.mustReconcile(cluster, byCertManager)
+	f.expectIdle(cluster, byCertManager)
+	if got := f.secret(ca); !bytes.Equal(got.Data["ca.crt"], company.Data["ca.crt"]) || len(got.Data) != 1 {
+		t.Errorf("the CA Secret has %d keys, want only the ca.crt of cert-manager", len(got.Data))
 	}
 	for _, name := range []string{head, worker} {
-		secret := w.secret(name)
+		secret := f.secret(name)
 		owner := metav1.GetControllerOf(secret)
 		if owner == nil || owner.UID != "u" || len(secret.Data) != 3 || secret.Labels[names.ComponentLabel] != raycluster.ComponentName {
 			t.Errorf("%s: owner %v, labels %v, %d keys", name, owner, secret.Labels, len(secret.Data))
 		}
 	}
-	w.create(pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
-	w.mustReconcile(cluster, byCertManager)
-	if w.patches != 0 {
+	f.create(pendingPod("a", raycluster.NodeTypeWorker, "10.0.0.2"))
+	f.mustReconcile(cluster, byCertManager)
+	if f.patches != 0 {
 		t.Error("a pod was annotated with a certificate that is not issued yet")
 	}
-	w.issue(&company, worker)
-	w.mustReconcile(cluster, byCertManager)
-	mustBeFor(t, w.secret(worker), "10.0.0.2")
-	if w.patches != 1 {
-		t.Errorf("%d pods were marked", w.patches)
+	f.issue(&company, worker)
+	f.mustReconcile(cluster, byCertManager)
+	expectAddresses(t, f.secret(worker), "10.0.0.2")
+	if f.patches != 1 {
+		t.Errorf("%d pods were annotated, want 1", f.patches)
 	}
-	w.expectIdle(cluster, byCertManager)
-	if wanted := Desired(raycluster.View(cluster.Object), w.inputs(byCertManager)); len(wanted) != 5 {
-		t.Errorf("%d objects are kept", len(wanted))
+	f.expectIdle(cluster, byCertManager)
+	if desired := Desired(raycluster.View(cluster.Object), f.inputs(byCertManager)); len(desired) != 5 {
+		t.Errorf("got %d desired objects, want 5", len(desired))
 	}
 }
 
-// If cert-manager is not installed, the operator issues the certificates and reports that once.
+// If cert-manager is not installed, the operator issues the certificates and records one Event.
 func TestCertManagerIsMissing(t *testing.T) {
-	w, cluster := newFixture(t), demo(t)
+	f, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
-	w.mustReconcile(cluster, byCertManager)
-	if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != authorityName {
+	f.mustReconcile(cluster, byCertManager)
+	if c := certificateOf(t, f.secret(head).Data["tls.crt"]); c.Issuer.CommonName != authorityName {
 		t.Errorf("issued by %s", c.Issuer)
 	}
-	if reported := w.eventsSince(); strings.Count(reported, "Warning CertificateIssuerMissing") != 1 {
-		t.Errorf("reported:\n%s", reported)
+	if eventText := f.drainEvents(); strings.Count(eventText, "Warning CertificateIssuerMissing") != 1 {
+		t.Errorf("unexpected Events:\n%s", eventText)
 	}
-	w.expectIdle(cluster, byCertManager)
-	if reported := w.eventsSince(); reported != "" {
-		t.Errorf("reported again:\n%s", reported)
+	f.expectIdle(cluster, byCertManager)
+	if eventText := f.drainEvents(); eventText != "" {
+		t.Errorf("Events were repeated:\n%s", eventText)
 	}
 	// After the installation, certificates of the operator do not count as issued by cert-manager.
-	w.served = capability.NewSet(capability.Certificate)
-	before := w.secret(head)
-	w.mustReconcile(cluster, byCertManager)
-	if !equalData(before.Data, w.secret(head).Data) {
+	f.served = capability.NewSet(capability.Certificate)
+	before := f.secret(head)
+	f.mustReconcile(cluster, byCertManager)
+	if !equalData(before.Data, f.secret(head).Data) {
 		t.Error("the previous certificate was replaced before the next one was issued")
 	}
 }

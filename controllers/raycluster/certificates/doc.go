@@ -1,5 +1,5 @@
 // Package certificates issues and renews the certificates of Ray clusters: a CA per cluster in a Secret, one certificate for the head and
-// one for the workers, and that of the proxy in front of the dashboard.
+// one for the workers, and one for the proxy of the dashboard.
 //
 // A reconcile of the certificates:
 //

@@ -46,65 +46,66 @@ type fixture struct {
 	domain   string
 	// publishes reports whether the CA of the proxy is published.
 	publishes bool
-	// hidden are names of Secrets that the cache does not hold.
+	// hidden are the names of Secrets that are missing in the cache.
 	hidden map[string]bool
-	// reads counts reads of Secrets, writes all writes.
+	// reads counts live reads, writes applies, and patches patches of pods.
 	reads, writes, patches int
-	fail                   error
+	// requestErr is the error of live reads and applies.
+	requestErr error
 }
 
 func newFixture(t *testing.T, existing ...client.Object) *fixture {
 	t.Helper()
-	w := &fixture{
+	f := &fixture{
 		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100),
 		settings: config.DefaultRayCluster(), domain: "apps.example.org", hidden: map[string]bool{},
 	}
-	w.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
+	f.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
 		WithIndex(demo(t), metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	cached := interceptor.NewClient(w.server, interceptor.Funcs{
+	cached := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if w.hidden[key.Name] {
+			if f.hidden[key.Name] {
 				key.Name = "hidden-by-the-cache"
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			w.writes++
-			if w.fail != nil {
-				return w.fail
+			f.writes++
+			if f.requestErr != nil {
+				return f.requestErr
 			}
 			return c.Apply(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			w.patches++
+			f.patches++
 			return c.Patch(ctx, o, p, opts...)
 		},
 	})
-	live := interceptor.NewClient(w.server, interceptor.Funcs{
+	live := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			w.reads++
-			if w.fail != nil {
-				return w.fail
+			f.reads++
+			if f.requestErr != nil {
+				return f.requestErr
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			heads, ok := list.(*metav1.PartialObjectMetadataList)
-			if !ok || heads.Kind != raycluster.GVK.Kind+"List" {
+			metadata, ok := list.(*metav1.PartialObjectMetadataList)
+			if !ok || metadata.Kind != raycluster.GVK.Kind+"List" {
 				return c.List(ctx, list, opts...)
 			}
-			heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "u"}}}
-			return nil // a cluster is given to each reconcile, and never stored
+			metadata.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "u"}}}
+			return nil // the fake API server does not store the cluster
 		},
 	})
-	w.Reconciler = &Reconciler{
+	f.Reconciler = &Reconciler{
 		Cached: cached, Live: live, Writer: cached,
 		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
-		Clock:   w.clock, Recorder: w.events,
+		Clock:   f.clock, Recorder: f.events,
 	}
-	t.Cleanup(w.memory.Forget)
-	return w
+	t.Cleanup(f.memory.Forget)
+	return f
 }
 
 // demo returns a cluster with one worker group and hashed names.
@@ -136,7 +137,7 @@ func (f *fixture) reconcile(ctx context.Context, cluster *unstructured.Unstructu
 	return f.Reconcile(ctx, cluster, in, &f.memory)
 }
 
-// mustReconcile reconciles without an error.
+// mustReconcile reconciles and fails the test on an error.
 func (f *fixture) mustReconcile(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
 	f.t.Helper()
 	after, err := f.reconcile(f.t.Context(), cluster, mode)
@@ -152,7 +153,7 @@ func (f *fixture) expectIdle(cluster *unstructured.Unstructured, mode raycluster
 	reads, writes, patches := f.reads, f.writes, f.patches
 	f.mustReconcile(cluster, mode)
 	if f.reads != reads || f.writes != writes || f.patches != patches {
-		f.t.Errorf("%d reads, %d writes and %d patches at rest", f.reads-reads, f.writes-writes, f.patches-patches)
+		f.t.Errorf("got %d reads, %d writes and %d patches in the steady state, want none", f.reads-reads, f.writes-writes, f.patches-patches)
 	}
 }
 
@@ -181,8 +182,8 @@ func (f *fixture) create(objects ...client.Object) {
 	}
 }
 
-// eventsSince returns the Events since the last call.
-func (f *fixture) eventsSince() string {
+// drainEvents returns the Events since the previous call.
+func (f *fixture) drainEvents() string {
 	var out []string
 	for {
 		select {
@@ -194,8 +195,8 @@ func (f *fixture) eventsSince() string {
 	}
 }
 
-// expires returns the metric of one certificate.
-func expires(role string) time.Time {
+// expiryMetric returns the metric of one certificate.
+func expiryMetric(role string) time.Time {
 	var m dto.Metric
 	if err := expiry.WithLabelValues("team", "demo", role).Write(&m); err != nil {
 		return time.Time{}
@@ -203,14 +204,14 @@ func expires(role string) time.Time {
 	return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
 }
 
-// pending returns a pod that waits for its certificate.
-func pending(name, role string, ips ...string) *corev1.Pod {
+// pendingPod returns a pod that waits for its certificate.
+func pendingPod(name, role string, ips ...string) *corev1.Pod {
 	pod := raytest.Pod(name, role, "u", ips...)
 	pod.Status.Phase = corev1.PodPending
 	return pod
 }
 
-// manyPods returns n running workers.
+// manyPods returns n workers, which were created at intervals of a second.
 func manyPods(n int, start time.Time) []corev1.Pod {
 	var out []corev1.Pod
 	for i := range n {

@@ -29,7 +29,7 @@ const (
 	advisePodIssuing = "annotate a new cluster with " + raycluster.AnnotationCertificates + ": " + string(raycluster.IssuerPod)
 )
 
-// reconcileOperatorCA checks the CA and its certificates. It reads the key of the CA only to issue a certificate.
+// reconcileOperatorCA checks the CA and its certificates. It reads the key of the CA only if a certificate is due.
 func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 	ca, upToDate, err := p.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: p.plan.authority})
 	if err != nil {
@@ -55,8 +55,8 @@ func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 	return nil
 }
 
-// dueLeaves returns the Secrets of certificates that must be checked, such as those of another CA. If only addresses are missing, it waits
-// for addressBatchWindow since the last issuance.
+// dueLeaves returns the Secrets of certificates that must be checked, such as those of another CA. A certificate that only lacks addresses
+// is due when addressBatchWindow has passed since it was issued.
 func (p *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]string, error) {
 	var due []string
 	for _, leaf := range p.plan.leaves {
@@ -64,8 +64,8 @@ func (p *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]strin
 		if err != nil {
 			return nil, err
 		}
-		p.capacityEvent(leaf)
-		switch batchEnd := state.issued.Add(addressBatchWindow); {
+		p.reportExcludedAddresses(leaf)
+		switch batchEnd := state.issuedAt.Add(addressBatchWindow); {
 		case upToDate && state.foreign:
 		case upToDate && ca.authorityHash != "" && state.authorityHash != ca.authorityHash:
 			due = append(due, leaf.secret)
@@ -79,10 +79,10 @@ func (p *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]strin
 	return due, nil
 }
 
-// capacityEvent reports addresses that exceed maxAddresses, once for each increase.
-func (p *reconciliation) capacityEvent(leaf leafPlan) {
+// reportExcludedAddresses reports addresses that exceed maxAddresses, once for each increase.
+func (p *reconciliation) reportExcludedAddresses(leaf leafPlan) {
 	if p.memory.setReported(leaf.role, leaf.excludedAddresses) {
-		p.event(corev1.EventTypeWarning, reasonTooMany,
+		p.recordEvent(corev1.EventTypeWarning, reasonTooMany,
 			"the certificate of role %s can contain %d addresses; %d more do not fit, so their pods wait: %s", leaf.role, maxAddresses, leaf.excludedAddresses, advisePodIssuing)
 	}
 }
@@ -108,15 +108,16 @@ func (p *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
 		return nil, fmt.Errorf("ensuring the CA in Secret %s: %w", p.key(p.plan.authority), err)
 	}
 	err = p.applySecret(ctx, p.plan.authority, "", root.Data,
-		secretState{role: roleAuthority, checkAt: root.Next, expires: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert])})
+		secretState{role: roleAuthority, checkAt: root.Next, expiresAt: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert])})
 	if err != nil {
 		return nil, err
 	}
-	p.rootEvent(root)
+	p.reportRootChange(root)
 	return &root, nil
 }
 
-// authorityData returns the data of the CA. If its Secret was deleted, it returns the CA certificate of a leaf, so that pods keep trusting it.
+// authorityData returns the data of the CA. If its Secret was deleted, it returns the CA certificate of a leaf, which pods then still
+// trust.
 func (p *reconciliation) authorityData(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
 	if live != nil {
 		return live.Data, nil
@@ -133,18 +134,18 @@ func (p *reconciliation) authorityData(ctx context.Context, live *corev1.Secret)
 	return nil, nil
 }
 
-func (p *reconciliation) rootEvent(root certs.Root) {
+func (p *reconciliation) reportRootChange(root certs.Root) {
 	switch root.Step {
 	case certs.Unchanged:
 	case certs.Repaired:
-		p.event(corev1.EventTypeWarning, reasonAuthority, "a new CA replaces the previous one, because %s; restart running pods, which do not trust it", root.Cause)
+		p.recordEvent(corev1.EventTypeWarning, reasonAuthority, "a new CA replaces the previous one, because %s; restart running pods, which do not trust it", root.Cause)
 	case certs.Announced:
-		p.event(corev1.EventTypeNormal, reasonAuthority, "the CA is rotated at %s: the next CA is published, and pods that start from now on trust both CAs",
+		p.recordEvent(corev1.EventTypeNormal, reasonAuthority, "the CA is rotated at %s: the next CA is published, and pods that start from now on trust both CAs",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
-		p.event(corev1.EventTypeNormal, reasonAuthority, "the CA was rotated: restart pods that started before the new CA was published, before their certificates expire")
+		p.recordEvent(corev1.EventTypeNormal, reasonAuthority, "the CA was rotated: restart pods that started before the new CA was published, before their certificates expire")
 	default:
-		p.event(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Cause, root.Expires.Format(time.RFC3339))
+		p.recordEvent(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Cause, root.Expires.Format(time.RFC3339))
 	}
 }
 
@@ -153,17 +154,17 @@ func (p *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 	_, known := p.memory.secrets[live.Name]
 	root, err := certs.LoadRoot(live.Data, p.now)
 	if err != nil {
-		p.event(corev1.EventTypeWarning, reasonNotUsable,
+		p.recordEvent(corev1.EventTypeWarning, reasonNotUsable,
 			"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
 		p.requeueAt(p.now.Add(foreignRecheck))
 		delete(p.memory.secrets, live.Name)
 		return nil
 	}
 	if remaining := root.Expires.Sub(p.now); !known && remaining < expiryWarning {
-		p.event(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
+		p.recordEvent(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
 	}
 	hash := hashContent(root.Data[raycluster.KeyCACert])
-	p.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expires: root.Expires, authorityHash: hash})
+	p.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expiresAt: root.Expires, authorityHash: hash})
 	return &root
 }
 
@@ -188,34 +189,34 @@ func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 		return fmt.Errorf("ensuring the certificate in Secret %s: %w", p.key(secret), err)
 	}
 	s := secretState{
-		role: role, checkAt: leaf.Next, expires: leaf.Expires, authorityHash: hashContent(leaf.Data[raycluster.KeyCACert]),
+		role: role, checkAt: leaf.Next, expiresAt: leaf.Expires, authorityHash: hashContent(leaf.Data[raycluster.KeyCACert]),
 		names: sets.New(leaf.Names...), addresses: sets.New(leaf.Addresses...),
 	}
 	if role == roleProxy {
 		s.authority = leaf.Data[raycluster.KeyCACert]
 	}
 	if leaf.Cause != "" {
-		s.issued = p.now
+		s.issuedAt = p.now
 	}
 	if err := p.applySecret(ctx, secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
 		return err
 	}
 	if leaf.Renewed {
-		p.event(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
+		p.recordEvent(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
 			"restart them before that one expires", role, leaf.Cause, leaf.Expires.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// reconcileProxy issues the certificate of the dashboard's proxy unless the platform does. The proxy reloads it without a restart.
+// reconcileProxy issues the certificate of the dashboard's proxy, unless the platform issues it. The proxy reloads it without a restart.
 func (p *reconciliation) reconcileProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
 		return nil
 	}
-	plan := leafPlan{role: roleProxy, secret: p.plan.proxy, options: certs.LeafOptions{DNSNames: p.plan.serving.DNSNames}}
-	state, upToDate, err := p.isUpToDate(ctx, plan)
-	unread := state.authority == nil && !state.foreign
-	if err == nil && (!upToDate || unread && p.plan.publishesAuthority) {
+	leaf := leafPlan{role: roleProxy, secret: p.plan.proxy, options: certs.LeafOptions{DNSNames: p.plan.serving.DNSNames}}
+	state, upToDate, err := p.isUpToDate(ctx, leaf)
+	unknownAuthority := state.authority == nil && !state.foreign
+	if err == nil && (!upToDate || unknownAuthority && p.plan.publishesAuthority) {
 		err = p.reconcileLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
 			return certs.EnsureServing(data, p.plan.serving, p.now)
 		})

@@ -22,211 +22,211 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// reader is a Ray process or client, which reads its certificate and CAs only at start.
-type reader struct {
+// peer is a Ray process or client, which reads its certificate and CAs only at start.
+type peer struct {
 	name    string
 	leaf    *x509.Certificate
 	trusted *x509.CertPool
-	ends    time.Time
+	endsAt  time.Time
 }
 
-// verifyPeer fails unless both accept the certificate of the other. It returns the first expiry in the chain.
-func (r reader) verifyPeer(other reader, now time.Time) (time.Time, error) {
-	options := x509.VerifyOptions{Roots: r.trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+// verify verifies the certificate of another peer, and returns the first expiry in its chain.
+func (p peer) verify(other peer, now time.Time) (time.Time, error) {
+	options := x509.VerifyOptions{Roots: p.trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
 	chains, err := other.leaf.Verify(options)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s does not trust %s: %w", r.name, other.name, err)
+		return time.Time{}, fmt.Errorf("%s does not trust %s: %w", p.name, other.name, err)
 	}
 	return slices.MinFunc(chains[0], func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter, nil
 }
 
-// trust is a pair of readers.
-type trust struct {
+// trustPair identifies a verification: the trusted CAs of one peer and the certificate of another.
+type trustPair struct {
 	roots *x509.CertPool
 	leaf  *x509.Certificate
 }
 
-// life simulates a cluster over years. The operator reconciles at the requested times, and when a pod is created or deleted.
-type life struct {
+// simulation simulates a cluster over years. The operator reconciles at the requested times, and when a pod is created or deleted.
+type simulation struct {
 	*fixture
-	dice    *rand.Rand
-	cluster *unstructured.Unstructured
-	mode    raycluster.Mode
-	readers []reader
-	wakes   time.Time
-	made    int
-	// trusted caches verified pairs until the given time, since verification is slow.
-	trusted map[trust]time.Time
+	random      *rand.Rand
+	cluster     *unstructured.Unstructured
+	mode        raycluster.Mode
+	peers       []peer
+	requeueTime time.Time
+	created     int
+	// verified caches verified pairs until the given time, since verification is slow.
+	verified map[trustPair]time.Time
 	// signers are the keys that have signed, to count rotations.
 	signers map[string]bool
-	// least is the minimum validity of a certificate at the start of a reader.
-	least time.Duration
+	// minValidity is the minimum validity of a certificate at the start of a peer.
+	minValidity time.Duration
 }
 
-func (l *life) names() raycluster.Names { return raycluster.View(l.cluster.Object).Names() }
+func (s *simulation) names() raycluster.Names { return raycluster.View(s.cluster.Object).Names() }
 
-// reconcileDue reconciles until nothing is due.
-func (l *life) reconcileDue() {
-	l.t.Helper()
+// reconcileDue reconciles until no reconcile is due within a minute.
+func (s *simulation) reconcileDue() {
+	s.t.Helper()
 	for range 5 {
-		after := l.mustReconcile(l.cluster, l.mode)
+		after := s.mustReconcile(s.cluster, s.mode)
 		if after > time.Minute || after == 0 {
-			l.wakes = l.clock.Now().Add(after)
-			l.signers[string(certificateOf(l.t, l.secret(l.names().CASecret).Data["ca.crt"]).RawSubjectPublicKeyInfo)] = true
+			s.requeueTime = s.clock.Now().Add(after)
+			s.signers[string(certificateOf(s.t, s.secret(s.names().CASecret).Data["ca.crt"]).RawSubjectPublicKeyInfo)] = true
 			return
 		}
-		l.clock.Step(after)
+		s.clock.Step(after)
 	}
-	l.t.Fatal("the reconciler does not reach the steady state")
+	s.t.Fatal("the reconciler does not reach the steady state")
 }
 
-func pool(t *testing.T, bundle []byte) *x509.CertPool {
+func certPool(t *testing.T, bundle []byte) *x509.CertPool {
 	t.Helper()
 	p := x509.NewCertPool()
 	if !p.AppendCertsFromPEM(bundle) {
-		t.Fatal("no certificate in ca.crt")
+		t.Fatal("ca.crt contains no certificate")
 	}
 	return p
 }
 
-// pod starts a pod with an address, which reads the certificate of its role.
-func (l *life) pod() {
-	l.made++
-	role, secret := raycluster.NodeTypeWorker, l.names().WorkerTLS
-	if l.dice.IntN(3) == 0 {
-		role, secret = raycluster.NodeTypeHead, l.names().HeadTLS
+// startPod starts a pod with an address, which reads the certificate of its role.
+func (s *simulation) startPod() {
+	s.created++
+	role, secret := raycluster.NodeTypeWorker, s.names().WorkerTLS
+	if s.random.IntN(3) == 0 {
+		role, secret = raycluster.NodeTypeHead, s.names().HeadTLS
 	}
-	ip := fmt.Sprintf("10.%d.%d.7", l.made/250, l.made%250)
-	name := fmt.Sprintf("p%d", l.made)
-	l.create(pending(name, role, ip))
-	l.clock.Step(addressBatchWindow)
-	l.reconcileDue()
-	data := l.secret(secret).Data
-	leaf := certificateOf(l.t, data["tls.crt"])
+	ip := fmt.Sprintf("10.%d.%d.7", s.created/250, s.created%250)
+	name := fmt.Sprintf("p%d", s.created)
+	s.create(pendingPod(name, role, ip))
+	s.clock.Step(addressBatchWindow)
+	s.reconcileDue()
+	data := s.secret(secret).Data
+	leaf := certificateOf(s.t, data["tls.crt"])
 	if err := leaf.VerifyHostname(ip); err != nil {
-		l.t.Fatalf("%s has a certificate without its address: %v", name, err)
+		s.t.Fatalf("%s has a certificate without its address: %v", name, err)
 	}
-	l.starts(reader{name: name, leaf: leaf, trusted: pool(l.t, data["ca.crt"])})
+	s.addPeer(peer{name: name, leaf: leaf, trusted: certPool(s.t, data["ca.crt"])})
 }
 
-// client issues its own certificate with the CA in the Secret, as the SDK and pods with IssuerPod do.
-func (l *life) client() {
-	l.made++
-	data := l.secret(l.names().CASecret).Data
+// startClient starts a client that issues its own certificate with the CA in the Secret, as the SDK and pods with IssuerPod do.
+func (s *simulation) startClient() {
+	s.created++
+	data := s.secret(s.names().CASecret).Data
 	pair, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"])
 	if err != nil {
-		l.t.Fatalf("the key does not belong to the first certificate: %v", err)
+		s.t.Fatalf("the key does not belong to the first certificate: %v", err)
 	}
-	signer := certificateOf(l.t, data["ca.crt"])
+	signer := certificateOf(s.t, data["ca.crt"])
 	if signer.Subject.String() != "CN=root-ca" || len(signer.SubjectKeyId) == 0 || !signer.IsCA {
-		l.t.Fatalf("clients know the issuer by its name and its key: %+v", signer.Subject)
+		s.t.Fatalf("the CA has subject %s, IsCA %t, want CN=root-ca with a subject key ID", signer.Subject, signer.IsCA)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
 	if err != nil {
-		l.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(int64(l.made)), Subject: pkix.Name{CommonName: "local"}, DNSNames: []string{"localhost"},
-		NotBefore: l.clock.Now().Add(-time.Minute), NotAfter: l.clock.Now().Add(365 * 24 * time.Hour),
+		SerialNumber: big.NewInt(int64(s.created)), Subject: pkix.Name{CommonName: "local"}, DNSNames: []string{"localhost"},
+		NotBefore: s.clock.Now().Add(-time.Minute), NotAfter: s.clock.Now().Add(365 * 24 * time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(crand.Reader, template, signer, key.Public(), pair.PrivateKey.(crypto.Signer))
 	if err != nil {
-		l.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		l.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	l.starts(reader{name: fmt.Sprintf("c%d", l.made), leaf: leaf, trusted: pool(l.t, data["ca.crt"])})
+	s.addPeer(peer{name: fmt.Sprintf("c%d", s.created), leaf: leaf, trusted: certPool(s.t, data["ca.crt"])})
 }
 
-// starts limits the life of a reader to that of its certificate.
-func (l *life) starts(r reader) {
-	l.t.Helper()
-	left := r.leaf.NotAfter.Sub(l.clock.Now())
-	if uses := r.leaf.ExtKeyUsage; left < l.least || !slices.Contains(uses, x509.ExtKeyUsageServerAuth) || !slices.Contains(uses, x509.ExtKeyUsageClientAuth) {
-		l.t.Fatalf("%s starts with a certificate that is good for %s and for %v", r.name, left, uses)
+// addPeer adds a peer, which ends before its certificate expires.
+func (s *simulation) addPeer(p peer) {
+	s.t.Helper()
+	remaining := p.leaf.NotAfter.Sub(s.clock.Now())
+	if uses := p.leaf.ExtKeyUsage; remaining < s.minValidity || !slices.Contains(uses, x509.ExtKeyUsageServerAuth) || !slices.Contains(uses, x509.ExtKeyUsageClientAuth) {
+		s.t.Fatalf("%s starts with a certificate that is valid for %s and has the usages %v", p.name, remaining, uses)
 	}
-	r.ends = l.clock.Now().Add(time.Duration(1 + l.dice.Int64N(int64(left)-1)))
-	l.readers = append(l.readers, r)
+	p.endsAt = s.clock.Now().Add(time.Duration(1 + s.random.Int64N(int64(remaining)-1)))
+	s.peers = append(s.peers, p)
 }
 
-// check connects all pairs, and removes readers at the end of their life.
-func (l *life) check() {
-	l.t.Helper()
-	now := l.clock.Now()
-	l.readers = slices.DeleteFunc(l.readers, func(r reader) bool {
-		over := now.After(r.ends)
-		if over && r.name[0] == 'p' {
+// verifyAll verifies the certificates of all peers with each other, after it removes peers that have ended.
+func (s *simulation) verifyAll() {
+	s.t.Helper()
+	now := s.clock.Now()
+	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool {
+		ended := now.After(p.endsAt)
+		if ended && p.name[0] == 'p' {
 			pod := &corev1.Pod{}
-			pod.Namespace, pod.Name = "team", r.name
-			if err := client.IgnoreNotFound(l.server.Delete(l.t.Context(), pod)); err != nil {
-				l.t.Fatal(err)
+			pod.Namespace, pod.Name = "team", p.name
+			if err := client.IgnoreNotFound(s.server.Delete(s.t.Context(), pod)); err != nil {
+				s.t.Fatal(err)
 			}
 		}
-		return over
+		return ended
 	})
-	for _, a := range l.readers {
-		for _, b := range l.readers {
-			pair := trust{a.trusted, b.leaf}
-			if !now.After(l.trusted[pair]) {
+	for _, a := range s.peers {
+		for _, b := range s.peers {
+			pair := trustPair{a.trusted, b.leaf}
+			if !now.After(s.verified[pair]) {
 				continue
 			}
-			until, err := a.verifyPeer(b, now)
+			until, err := a.verify(b, now)
 			if err != nil {
-				l.t.Fatalf("at %s: %v", now.Format(time.DateOnly), err)
+				s.t.Fatalf("at %s: %v", now.Format(time.DateOnly), err)
 			}
-			l.trusted[pair] = until
+			s.verified[pair] = until
 		}
 	}
 }
 
 // expectNothingDue reconciles at a time at which nothing is due.
-func (l *life) expectNothingDue() {
-	l.t.Helper()
-	reads, writes, patches := l.reads, l.writes, l.patches
-	l.mustReconcile(l.cluster, l.mode)
-	if l.reads != reads || l.writes != writes || l.patches != patches {
-		l.t.Fatalf("at %s %d reads, %d writes and %d patches though nothing was due",
-			l.clock.Now().Format(time.DateOnly), l.reads-reads, l.writes-writes, l.patches-patches)
+func (s *simulation) expectNothingDue() {
+	s.t.Helper()
+	reads, writes, patches := s.reads, s.writes, s.patches
+	s.mustReconcile(s.cluster, s.mode)
+	if s.reads != reads || s.writes != writes || s.patches != patches {
+		s.t.Fatalf("at %s: got %d reads, %d writes and %d patches, want none, because nothing is due",
+			s.clock.Now().Format(time.DateOnly), s.reads-reads, s.writes-writes, s.patches-patches)
 	}
 }
 
-// step advances the clock to the requested time of the operator, or to an earlier random event.
-func (l *life) step() {
-	quiet := time.Duration(1+l.dice.IntN(24*45)) * time.Hour
-	if due := l.wakes.Sub(l.clock.Now()); due > 0 && due <= quiet {
-		l.clock.Step(due)
-		l.reconcileDue()
-		l.check()
+// step advances the clock to the next requested reconcile, or to an earlier random event.
+func (s *simulation) step() {
+	interval := time.Duration(1+s.random.IntN(24*45)) * time.Hour
+	if due := s.requeueTime.Sub(s.clock.Now()); due > 0 && due <= interval {
+		s.clock.Step(due)
+		s.reconcileDue()
+		s.verifyAll()
 		return
 	}
-	l.clock.Step(quiet)
-	l.check()
-	switch l.dice.IntN(4) {
+	s.clock.Step(interval)
+	s.verifyAll()
+	switch s.random.IntN(4) {
 	case 0, 1:
-		if l.mode.Issuer == raycluster.IssuerPod {
-			l.client()
+		if s.mode.Issuer == raycluster.IssuerPod {
+			s.startClient()
 		} else {
-			l.pod()
+			s.startPod()
 		}
 	case 2:
-		l.client()
-	default: // a new leader with an empty cache reads, and has nothing to write
-		writes := l.writes
-		l.memory = Memory{}
-		l.reconcileDue()
-		if l.writes != writes {
-			l.t.Fatalf("another leader wrote %d times", l.writes-writes)
+		s.startClient()
+	default: // a new leader, which has no state
+		writes := s.writes
+		s.memory = Memory{}
+		s.reconcileDue()
+		if s.writes != writes {
+			s.t.Fatalf("the new leader sent %d writes, want none", s.writes-writes)
 		}
 	}
-	l.check()
-	l.expectNothingDue()
+	s.verifyAll()
+	s.expectNothingDue()
 }
 
-// [R11] Over ten years with several rotations, all pods and clients that issue their own certificates trust each other whenever they
-// started, and nothing is written while nothing is due.
+// [R11] Over ten years with several rotations, all running pods and clients that issue their own certificates trust each other, and nothing is
+// written while nothing is due.
 func TestRenewalOverTenYears(t *testing.T) {
 	const years = 10
 	legacy := func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }
@@ -236,58 +236,58 @@ func TestRenewalOverTenYears(t *testing.T) {
 		change    func(*unstructured.Unstructured)
 		seeds     uint64
 	}{
-		"of the operator":  {byOperator, "ECDSA", func(*unstructured.Unstructured) {}, 1},
-		"of the pods":      {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
-		"of the pods, RSA": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, "RSA", legacy, 1},
+		"issued by the operator":  {byOperator, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"issued by the pods":      {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"issued by the pods, RSA": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, "RSA", legacy, 1},
 	} {
 		for seed := range tc.seeds {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
-				l := &life{fixture: newFixture(t), dice: rand.New(rand.NewPCG(seed, 7)), cluster: demo(t), mode: tc.mode, signers: map[string]bool{}, trusted: map[trust]time.Time{}}
-				l.least = leafLifetime*2/3 - 24*time.Hour
-				l.settings.CertificateKeyAlgorithm = tc.algorithm
-				tc.change(l.cluster)
-				l.reconcileDue()
-				maxRotations := 0
-				for start := l.clock.Now(); l.clock.Since(start) < years*leafLifetime; {
-					l.step()
-					maxRotations = max(maxRotations, len(l.readers))
-					l.eventsSince()
+				s := &simulation{fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 7)), cluster: demo(t), mode: tc.mode, signers: map[string]bool{}, verified: map[trustPair]time.Time{}}
+				s.minValidity = leafLifetime*2/3 - 24*time.Hour
+				s.settings.CertificateKeyAlgorithm = tc.algorithm
+				tc.change(s.cluster)
+				s.reconcileDue()
+				maxPeers := 0
+				for start := s.clock.Now(); s.clock.Since(start) < years*leafLifetime; {
+					s.step()
+					maxPeers = max(maxPeers, len(s.peers))
+					s.drainEvents()
 				}
-				if len(l.signers) < 4 || maxRotations < 3 {
-					t.Errorf("%d CAs signed and at most %d talked: the story is too quiet", len(l.signers), maxRotations)
+				if len(s.signers) < 4 || maxPeers < 3 {
+					t.Errorf("got %d CAs and at most %d concurrent peers, want at least 4 and 3", len(s.signers), maxPeers)
 				}
 			})
 		}
 	}
 }
 
-// After downtime of the operator, running processes trust new ones until their own certificate expires, unless the downtime exceeds the
-// time between publication of a CA and its first signature.
+// After downtime of the operator, running processes and new ones trust each other until the certificate of the running ones expires, unless
+// the downtime exceeds the time between publication of a CA and its first signature.
 func TestRenewalAfterDowntime(t *testing.T) {
 	for name, downtime := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
 		t.Run(name, func(t *testing.T) {
-			l := &life{fixture: newFixture(t), dice: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}, trusted: map[trust]time.Time{}}
-			l.least = leafLifetime / 4 // a CA that was announced late signs almost to its end, and no certificate outlives it
-			l.reconcileDue()
+			s := &simulation{fixture: newFixture(t), random: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}, verified: map[trustPair]time.Time{}}
+			s.minValidity = leafLifetime / 4 // a CA that is announced late signs until shortly before it expires, and no certificate outlives its CA
+			s.reconcileDue()
 			for range 12 {
-				l.pod()
-				before := l.readers[len(l.readers)-1]
-				l.clock.Step(downtime)
-				l.reconcileDue()
-				l.pod()
-				l.client()
-				now := l.clock.Now()
-				for _, after := range l.readers[len(l.readers)-2:] {
+				s.startPod()
+				before := s.peers[len(s.peers)-1]
+				s.clock.Step(downtime)
+				s.reconcileDue()
+				s.startPod()
+				s.startClient()
+				now := s.clock.Now()
+				for _, after := range s.peers[len(s.peers)-2:] {
 					if now.After(before.leaf.NotAfter) {
 						continue
 					}
-					for _, pair := range [][2]reader{{before, after}, {after, before}} {
-						if _, err := pair[0].verifyPeer(pair[1], now); err != nil {
+					for _, pair := range [][2]peer{{before, after}, {after, before}} {
+						if _, err := pair[0].verify(pair[1], now); err != nil {
 							t.Errorf("%s: unexpected error: %v", now.Format(time.DateOnly), err)
 						}
 					}
 				}
-				l.expectNothingDue()
+				s.expectNothingDue()
 			}
 		})
 	}

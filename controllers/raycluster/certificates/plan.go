@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// authorityName is the whole subject of the CA of a cluster. Clients issue certificates with this issuer.
+	// authorityName is the subject of the CA of a cluster. Clients issue certificates with this issuer.
 	authorityName = "root-ca"
 	// leafLifetime is the maximum life of a Ray process, which reads its certificate only at start. A pod that starts shortly before a renewal
-	// has two thirds of it.
+	// can run for two thirds of this time.
 	leafLifetime = 365 * 24 * time.Hour
-	// authorityLifetime exceeds that of every certificate the CA signs, see certs.Root.
+	// authorityLifetime exceeds the lifetime of all certificates that the CA signs, see certs.Root.
 	authorityLifetime = 3 * leafLifetime
 	// maxAddresses limits the size of a certificate: Ray's TLS library rejects chains of more than 100 kB, and an address takes up to 41 bytes.
 	maxAddresses = 2048
@@ -95,7 +95,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	return p
 }
 
-// commonNames returns the names of every pod: the loopback address as a name too, for clients that compare strings, and the head Service.
+// commonNames returns the DNS names of all pods: the head Service, localhost, and the loopback address for clients that compare strings.
 func commonNames(c raycluster.Cluster, in Inputs) []string {
 	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + in.ClusterDomain}
 }
@@ -108,7 +108,7 @@ func headNames(c raycluster.Cluster, in Inputs) []string {
 	return out
 }
 
-// planLeaf returns the certificate with the addresses of the pods of a role, oldest pods first. IPv4 addresses are names too.
+// planLeaf returns the certificate with the addresses of the pods of a role, oldest pods first. IPv4 addresses are added as DNS names too.
 func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, all []corev1.Pod) leafPlan {
 	p := leafPlan{role: role, secret: secret, options: certs.LeafOptions{
 		CommonName: "ray-" + role, DNSNames: names, Lifetime: leafLifetime, Algorithm: algorithm,
@@ -134,7 +134,7 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, al
 	return p
 }
 
-// podsOfRole returns the pods of a role that have not finished, because they may still use their addresses.
+// podsOfRole returns the pods of a role that have not finished: those may still use their addresses.
 func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range all {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// [R13] The names of the certificates, without a name for an empty domain.
+// [R13] The DNS names and addresses of the certificates; an empty domain adds no name.
 func TestNamesInCertificates(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)
@@ -35,7 +35,7 @@ func TestNamesInCertificates(t *testing.T) {
 			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "demo-head-svc", "rayclient-demo-team.apps.example.org", "10.0.0.1"},
 			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "10.0.0.2"},
 		},
-		"without": {
+		"without a domain": {
 			demo(t), "",
 			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "demo-head-svc", "10.0.0.1"},
 			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "10.0.0.2"},
@@ -53,7 +53,7 @@ func TestNamesInCertificates(t *testing.T) {
 			}
 			want := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback(), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
 			if !slices.Equal(p.leaves[0].options.Addresses, want) {
-				t.Errorf("addresses %v", p.leaves[0].options.Addresses)
+				t.Errorf("got addresses %v, want %v", p.leaves[0].options.Addresses, want)
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func TestPlanCertificates(t *testing.T) {
 		cluster  *unstructured.Unstructured
 		mode     raycluster.Mode
 		settings config.RayCluster
-		want     []string // beginnings of the names of the Secrets
+		want     []string // prefixes of the names of the Secrets
 		key      string
 	}{
 		"workers":    {demo(t), byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret, workerSecret}, "ECDSA"},
@@ -88,8 +88,8 @@ func TestPlanCertificates(t *testing.T) {
 			if len(got) != len(tc.want) {
 				t.Fatalf("got %v, want %v", got, tc.want)
 			}
-			for i, beginning := range tc.want {
-				if !strings.HasPrefix(got[i], beginning) {
+			for i, prefix := range tc.want {
+				if !strings.HasPrefix(got[i], prefix) {
 					t.Errorf("got %v, want %v", got, tc.want)
 				}
 			}
@@ -105,19 +105,19 @@ func TestPlanCertificates(t *testing.T) {
 	}
 }
 
-// The number of addresses is limited, and the oldest pods have priority.
-func TestTooManyPods(t *testing.T) {
+// The number of addresses in a certificate is limited, and the oldest pods have priority.
+func TestPlanLeafLimitsAddresses(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods := manyPods(maxAddresses+100, start)
 	slices.Reverse(pods)
 	leaf := planLeaf(roleWorker, "s", "", nil, pods)
-	if len(leaf.options.Addresses) != maxAddresses || leaf.excludedAddresses != 102 { // two are those of loopback
-		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.excludedAddresses)
+	if len(leaf.options.Addresses) != maxAddresses || leaf.excludedAddresses != 102 { // two are loopback addresses
+		t.Errorf("got %d addresses and %d excluded ones, want %d and 102", len(leaf.options.Addresses), leaf.excludedAddresses, maxAddresses)
 	}
 	if !slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.0.0")) || slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.8.50")) {
 		t.Error("want the addresses of the oldest pods in the certificate")
 	}
-	w, cluster := newFixture(t), demo(t)
+	f, cluster := newFixture(t), demo(t)
 	root, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
 	if err != nil {
 		t.Fatal(err)
@@ -127,41 +127,41 @@ func TestTooManyPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size := len(certificateOf(t, issued.Data["tls.crt"]).Raw); size > 90_000 {
-		t.Errorf("a certificate of %d bytes, Ray accepts 100 kB", size)
+		t.Errorf("the certificate has %d bytes, want at most 90000, because Ray accepts chains of 100 kB", size)
 	}
-	w.memory.init(cluster)
-	p := &reconciliation{Reconciler: w.Reconciler, cluster: cluster, memory: &w.memory}
-	p.capacityEvent(leaf)
-	if reported := w.eventsSince(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
-		t.Errorf("reported:\n%s", reported)
+	f.memory.init(cluster)
+	p := &reconciliation{Reconciler: f.Reconciler, cluster: cluster, memory: &f.memory}
+	p.reportExcludedAddresses(leaf)
+	if eventText := f.drainEvents(); strings.Count(eventText, "CertificateTooManyPods") != 1 || !strings.Contains(eventText, "102 more do not fit") {
+		t.Errorf("unexpected Events:\n%s", eventText)
 	}
-	p.capacityEvent(leaf)
-	if reported := w.eventsSince(); reported != "" {
-		t.Errorf("reported again:\n%s", reported)
+	p.reportExcludedAddresses(leaf)
+	if eventText := f.drainEvents(); eventText != "" {
+		t.Errorf("Events were repeated:\n%s", eventText)
 	}
 }
 
-// Finished pods lose their address, terminating pods keep it.
+// Finished pods are excluded, because they no longer use their addresses; terminating pods are included.
 func TestPodsOfRole(t *testing.T) {
 	pods := []corev1.Pod{
 		*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2"),
-		*raytest.Pod("over", raycluster.NodeTypeWorker, "u", "10.0.0.3"), *raytest.Pod("failed", raycluster.NodeTypeWorker, "u", "10.0.0.4"),
-		*raytest.Pod("leaving", raycluster.NodeTypeWorker, "u", "10.0.0.5"),
+		*raytest.Pod("succeeded", raycluster.NodeTypeWorker, "u", "10.0.0.3"), *raytest.Pod("failed", raycluster.NodeTypeWorker, "u", "10.0.0.4"),
+		*raytest.Pod("terminating", raycluster.NodeTypeWorker, "u", "10.0.0.5"),
 	}
 	pods[2].Status.Phase, pods[3].Status.Phase = corev1.PodSucceeded, corev1.PodFailed
 	pods[4].DeletionTimestamp = &pods[4].CreationTimestamp
-	for role, want := range map[string]string{roleHead: "h", roleWorker: "w,leaving"} {
+	for role, want := range map[string]string{roleHead: "h", roleWorker: "w,terminating"} {
 		var got []string
 		for _, pod := range podsOfRole(role, pods) {
 			got = append(got, pod.Name)
 		}
 		if strings.Join(got, ",") != want {
-			t.Errorf("pods with role %s are %v", role, got)
+			t.Errorf("role %s: got pods %v, want %s", role, got, want)
 		}
 	}
 }
 
-func TestCertificateOfCertManager(t *testing.T) {
+func TestBuildCertificate(t *testing.T) {
 	rsa := config.DefaultRayCluster()
 	rsa.CertificateKeyAlgorithm = "RSA"
 	for size, settings := range map[int64]config.RayCluster{256: config.DefaultRayCluster(), 2048: rsa} {
@@ -170,7 +170,7 @@ func TestCertificateOfCertManager(t *testing.T) {
 		})
 		config := buildCertificate(raycluster.View(demo(t).Object), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
 		u := &unstructured.Unstructured{}
-		raw, err := jsonOf(config)
+		raw, err := marshalJSON(config)
 		if err != nil || u.UnmarshalJSON(raw) != nil {
 			t.Fatal(err)
 		}
@@ -179,14 +179,14 @@ func TestCertificateOfCertManager(t *testing.T) {
 		}
 		dns, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "dnsNames")
 		if slices.Contains(dns, "10.0.0.1") || !slices.Contains(dns, "localhost") || !slices.IsSorted(dns) {
-			t.Errorf("names %v", dns)
+			t.Errorf("dnsNames %v are not sorted or contain an address", dns)
 		}
 		ips, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "ipAddresses")
 		if !slices.Contains(ips, "10.0.0.1") {
-			t.Errorf("addresses %v", ips)
+			t.Errorf("ipAddresses %v lack the address of the pod", ips)
 		}
 		if got, _, _ := unstructured.NestedInt64(u.Object, "spec", "privateKey", "size"); got != size {
-			t.Errorf("key of %d bits", got)
+			t.Errorf("got a key of %d bits, want %d", got, size)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// annotatePods annotates waiting pods once the certificate of their role contains their addresses: on a change of a pod its kubelet updates
-// the volumes immediately, and otherwise about every minute. Each pod costs one request in its life.
+// annotatePods annotates waiting pods once the certificate of their role contains their addresses: a change of a pod makes its kubelet update
+// the volumes immediately instead of about every minute. Each pod costs one request.
 func (p *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) error {
 	for _, leaf := range p.plan.leaves {
 		state := p.memory.secrets[leaf.secret] // has no addresses if the Secret is unknown
@@ -38,8 +38,8 @@ func (p *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) err
 	return nil
 }
 
-// isCached reports whether the cache has the written version of the Secret. Most likely kubelets then have it too: a kubelet that is notified
-// earlier reads the previous version. The pending event of the Secret requeues the cluster.
+// isCached reports whether the cache contains the last applied version of the Secret, and kubelets probably do too: a kubelet that is
+// notified earlier reads the previous version. The pending event of the Secret requeues the cluster.
 func (p *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
 	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
 	return metadata != nil && metadata.UID == s.uid && (metadata.ResourceVersion == s.version || isNewer(metadata, s.version)), err

@@ -21,7 +21,7 @@ type scenario struct {
 	*fixture
 	cluster *unstructured.Unstructured
 	pods    []string
-	made    int
+	created int
 }
 
 // runStep runs one random event.
@@ -30,25 +30,25 @@ func (s *scenario) runStep(t *rapid.T, steps []string) {
 	secrets := []string{ca, head, worker}
 	switch step := rapid.SampledFrom(steps).Draw(t, "step"); step {
 	case "create a pod":
-		s.made++
-		name := fmt.Sprintf("p%d", s.made)
+		s.created++
+		name := fmt.Sprintf("p%d", s.created)
 		role := rapid.SampledFrom([]string{raycluster.NodeTypeHead, raycluster.NodeTypeWorker}).Draw(t, "role")
-		pod := pending(name, role)
+		pod := pendingPod(name, role)
 		s.create(pod)
 		s.pods = append(s.pods, name)
 	case "assign addresses":
-		if pod := s.somePod(t); pod != nil && pod.Status.PodIP == "" {
-			pod.Status.PodIP = fmt.Sprintf("10.1.0.%d", s.made)
-			pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}, {IP: fmt.Sprintf("fd00::%d", s.made)}}
+		if pod := s.drawPod(t); pod != nil && pod.Status.PodIP == "" {
+			pod.Status.PodIP = fmt.Sprintf("10.1.0.%d", s.created)
+			pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}, {IP: fmt.Sprintf("fd00::%d", s.created)}}
 			s.update(pod)
 		}
 	case "start a pod":
-		if pod := s.somePod(t); pod != nil && pod.Status.PodIP != "" {
+		if pod := s.drawPod(t); pod != nil && pod.Status.PodIP != "" {
 			pod.Status.Phase = corev1.PodRunning
 			s.update(pod)
 		}
 	case "delete a pod":
-		if pod := s.somePod(t); pod != nil {
+		if pod := s.drawPod(t); pod != nil {
 			if err := s.server.Delete(s.t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func (s *scenario) runStep(t *rapid.T, steps []string) {
 	}
 }
 
-func (s *scenario) somePod(t *rapid.T) *corev1.Pod {
+func (s *scenario) drawPod(t *rapid.T) *corev1.Pod {
 	if len(s.pods) == 0 {
 		return nil
 	}
@@ -109,8 +109,8 @@ func (s *scenario) reconcileUntilIdle(t *rapid.T) {
 	t.Fatal("the reconciler does not reach the steady state")
 }
 
-// check verifies the certificate that a new pod would read.
-func (s *scenario) check(t *rapid.T) {
+// verifyCertificates verifies the certificates that new pods would read.
+func (s *scenario) verifyCertificates(t *rapid.T) {
 	ca, head, worker := demoSecrets(s.t)
 	root := s.secret(ca)
 	signer := certificateOf(s.t, root.Data["ca.crt"])
@@ -120,8 +120,8 @@ func (s *scenario) check(t *rapid.T) {
 		if err := leaf.CheckSignatureFrom(signer); err != nil || string(secret.Data["ca.crt"]) != string(root.Data["ca.crt"]) {
 			t.Fatalf("%s: unexpected error: %v", name, err)
 		}
-		if left := leaf.NotAfter.Sub(s.clock.Now()); left < leafLifetime/2 {
-			t.Fatalf("Secret %s expires in %s, want at least half of its lifetime", name, left)
+		if remaining := leaf.NotAfter.Sub(s.clock.Now()); remaining < leafLifetime/2 {
+			t.Fatalf("Secret %s expires in %s, want at least half of its lifetime", name, remaining)
 		}
 	}
 	for _, name := range s.pods {
@@ -146,8 +146,8 @@ func (s *scenario) check(t *rapid.T) {
 	}
 }
 
-// After any events of pods, Secrets, time and the operator, every running pod has a certificate with its addresses that is valid for half
-// a year, and idle reconciles send no requests.
+// After any changes of pods, Secrets, time and the operator, each pod has a certificate with its addresses that is valid for half a year, and
+// reconciles in the steady state send no requests.
 func TestPodsHaveCertificatesAfterAnyEvents(t *testing.T) {
 	steps := []string{
 		"create a pod", "create a pod", "assign addresses", "assign addresses", "start a pod", "delete a pod", "advance the clock",
@@ -163,7 +163,7 @@ func TestPodsHaveCertificatesAfterAnyEvents(t *testing.T) {
 			}
 		}
 		s.reconcileUntilIdle(r)
-		s.check(r)
+		s.verifyCertificates(r)
 		reads, writes, patches := s.reads, s.writes, s.patches
 		s.reconcileUntilIdle(r)
 		if s.reads != reads || s.writes != writes || s.patches != patches {

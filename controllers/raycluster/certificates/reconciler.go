@@ -72,10 +72,10 @@ type Inputs struct {
 }
 
 // Reconcile issues missing and due certificates. It returns the time until the next reconcile is needed, or 0.
-func (k *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
 	memory.init(cluster)
 	p := &reconciliation{
-		Reconciler: k, cluster: cluster, memory: memory, now: k.Clock.Now(),
+		Reconciler: r, cluster: cluster, memory: memory, now: r.Clock.Now(),
 		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
 	}
 	memory.retainOnly(p.plan.secretNames())
@@ -84,7 +84,7 @@ func (k *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstru
 		fallback = 1
 	}
 	if memory.setReported("cert-manager", fallback) {
-		p.event(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
+		p.recordEvent(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
 	}
 	if err := p.run(ctx); err != nil {
 		return 0, err
@@ -128,11 +128,11 @@ func (p *reconciliation) run(ctx context.Context) error {
 }
 
 // isUpToDate returns the state of a Secret, and whether the Secret is unchanged since it was checked and not due.
-func (p *reconciliation) isUpToDate(ctx context.Context, plan leafPlan) (state secretState, upToDate bool, err error) {
-	secret := plan.secret
+func (p *reconciliation) isUpToDate(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
+	secret := leaf.secret
 	state, ok := p.memory.secrets[secret]
 	if !ok {
-		return p.restore(ctx, plan)
+		return p.restore(ctx, leaf)
 	}
 	if !p.now.Before(state.checkAt) || state.foreign {
 		return state, p.now.Before(state.checkAt), nil
@@ -141,11 +141,11 @@ func (p *reconciliation) isUpToDate(ctx context.Context, plan leafPlan) (state s
 	if err != nil {
 		return state, false, err
 	}
-	if lag := state.written.Add(cacheLag); metadata == nil {
-		if state.cached || !p.now.Before(lag) {
+	if lagEnd := state.appliedAt.Add(cacheLag); metadata == nil {
+		if state.cached || !p.now.Before(lagEnd) {
 			return state, false, nil
 		}
-		p.requeueAt(lag) // the cache may not have received the last write yet
+		p.requeueAt(lagEnd) // the cache may not have received the last write yet
 		return state, true, nil
 	}
 	state.cached = true
@@ -159,7 +159,7 @@ func isNewer(object metav1.Object, version string) bool {
 	return err != nil || order > 0
 }
 
-// requeueAt requeues the cluster at a time, or earlier.
+// requeueAt requeues the cluster at the given time, unless an earlier one is set.
 func (p *reconciliation) requeueAt(at time.Time) {
 	if p.requeueTime.IsZero() || at.Before(p.requeueTime) {
 		p.requeueTime = at
@@ -170,7 +170,7 @@ func (p *reconciliation) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
 }
 
-// getSecret returns a Secret from the API server, or nil if it does not exist. Each is read at most once in a reconcile.
+// getSecret returns a Secret from the API server, or nil if it does not exist. It reads each Secret at most once per reconcile.
 func (p *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
 	if secret, ok := p.live[name]; ok {
 		return secret, nil
@@ -192,7 +192,7 @@ func (p *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Se
 	return secret, nil
 }
 
-// isManaged reports whether a Secret may be written: it does not exist, or belongs to this cluster, also if the CodeFlare operator created
+// isManaged reports whether a Secret may be written: it does not exist, or belongs to this cluster, even if the CodeFlare operator created
 // it or the cluster was restored from a backup.
 func (p *reconciliation) isManaged(secret *corev1.Secret) bool {
 	if secret == nil {
@@ -205,8 +205,8 @@ func (p *reconciliation) isManaged(secret *corev1.Secret) bool {
 }
 
 // applySecret applies a Secret, without a request if nothing changes, and stores its state. With nil data it applies only labels and owner.
-func (p *reconciliation) applySecret(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s secretState) error {
-	object := apply.Object{Config: p.secretConfig(name, kind, data, s.summarize(data)), NeverDelete: true}
+func (p *reconciliation) applySecret(ctx context.Context, name string, secretType corev1.SecretType, data map[string][]byte, s secretState) error {
+	object := apply.Object{Config: p.secretConfig(name, secretType, data, s.summarize(data)), NeverDelete: true}
 	if live := p.live[name]; live != nil {
 		object.Existing = live
 	}
@@ -214,7 +214,7 @@ func (p *reconciliation) applySecret(ctx context.Context, name string, kind core
 		delete(p.memory.secrets, name)
 		return err
 	}
-	s.written = p.now
+	s.appliedAt = p.now
 	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
 	if live := p.live[name]; live != nil && live.UID == s.uid && isNewer(live, s.version) {
 		s.version = live.ResourceVersion // another client wrote it after the applier, and this reconcile read that version
@@ -223,22 +223,22 @@ func (p *reconciliation) applySecret(ctx context.Context, name string, kind core
 	return nil
 }
 
-// event records an Event about the cluster.
-func (p *reconciliation) event(severity, reason, format string, args ...any) {
+// recordEvent records an Event about the cluster.
+func (p *reconciliation) recordEvent(eventType, reason, format string, args ...any) {
 	if p.Recorder != nil {
-		p.Recorder.Eventf(p.cluster, nil, severity, reason, "KeepCertificates", format, args...)
+		p.Recorder.Eventf(p.cluster, nil, eventType, reason, "KeepCertificates", format, args...)
 	}
 }
 
-// secretState is the state of a checked Secret, by which each of its versions is read once. It contains no private keys.
+// secretState is the state of a checked Secret, which avoids reading a version twice. It contains no private keys.
 type secretState struct {
 	role string
 	// foreign reports whether the Secret belongs to another owner. The cache does not hold such a Secret.
 	foreign bool
 	uid     types.UID
 	version string
-	// checkAt is the time of the next check. The certificate was issued at issued and expires at expires. written is the time of the last apply.
-	checkAt, expires, issued, written time.Time
+	// checkAt is the time of the next check. The certificate was issued at issuedAt and expires at expiresAt; appliedAt is the last apply.
+	checkAt, expiresAt, issuedAt, appliedAt time.Time
 	// cached reports whether the cache has contained the Secret since the last apply.
 	cached bool
 	// authority is ca.crt in the Secret of the proxy; nil if it was not read. authorityHash is the hash of ca.crt in every managed Secret.
@@ -275,7 +275,7 @@ func (m *Memory) setReported(topic string, number int) bool {
 // Forget deletes the state of a deleted cluster and its metrics.
 func (m *Memory) Forget() { m.retainOnly(nil) }
 
-// Authority returns the CA certificates for the proxy Secret of that name, and whether the Secret is known. A foreign Secret may have none.
+// Authority returns the CA certificates for the proxy Secret, and whether the Secret is known. A foreign Secret may contain none.
 func (m *Memory) Authority(secret string, now time.Time) ([]byte, bool) {
 	s, known := m.secrets[secret]
 	if s.foreign {
@@ -287,10 +287,10 @@ func (m *Memory) Authority(secret string, now time.Time) ([]byte, bool) {
 // store stores the state of a Secret and updates the metric.
 func (m *Memory) store(secret string, s secretState) {
 	m.secrets[secret] = s
-	expiry.WithLabelValues(m.key.Namespace, m.key.Name, s.role).Set(float64(s.expires.Unix()))
+	expiry.WithLabelValues(m.key.Namespace, m.key.Name, s.role).Set(float64(s.expiresAt.Unix()))
 }
 
-// retainOnly deletes the state and metrics of all other Secrets.
+// retainOnly deletes the state and metrics of all Secrets except the given ones.
 func (m *Memory) retainOnly(secrets []string) {
 	maps.DeleteFunc(m.secrets, func(name string, s secretState) bool {
 		if slices.Contains(secrets, name) {

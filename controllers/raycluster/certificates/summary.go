@@ -17,10 +17,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// AnnotationSummary is set on each Secret that the operator fills, so that a new process needs no read: it is in the cached metadata. The
-// value is a function of the content alone; otherwise a restart would write.
+// AnnotationSummary is set on each Secret that the operator fills: a new process reads it from the cached metadata instead of the Secret. The
+// value depends on the content alone; otherwise a restart would write it.
 //
-// It is trusted only if the field manager of this operator owns it and all data, so that changes by other clients are noticed. A client that
+// It is trusted only if the field manager of this operator owns it and all data, which detects changes by other clients. A client that
 // may write the Secret and uses the name of that field manager can break the certificate of its own cluster until the next check. Keys and
 // CAs that sign or are published are always read from the Secret.
 const AnnotationSummary = "platform.opendatahub.io/certificate"
@@ -32,44 +32,44 @@ func (s secretState) summarize(data map[string][]byte) string {
 		return ""
 	}
 	names := hashNames(s.names.UnsortedList(), s.addresses.UnsortedList())
-	return strings.TrimSpace(fmt.Sprintln(s.authorityHash, names, s.expires.Unix(), s.checkAt.Unix(), strings.Join(sets.List(sets.KeySet(data)), ",")))
+	return strings.TrimSpace(fmt.Sprintln(s.authorityHash, names, s.expiresAt.Unix(), s.checkAt.Unix(), strings.Join(sets.List(sets.KeySet(data)), ",")))
 }
 
 // restore returns the state of a Secret that this process has not read, and whether its metadata shows that it needs no check.
-func (p *reconciliation) restore(ctx context.Context, plan leafPlan) (state secretState, ok bool, err error) {
-	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(plan.secret))
+func (p *reconciliation) restore(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
+	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(leaf.secret))
 	if err != nil || metadata == nil || metadata.DeletionTimestamp != nil {
 		return state, false, err
 	}
 	var authority, names, keys string
-	var expires, checkAt int64
+	var expiresAt, checkAt int64
 	summary := metadata.Annotations[AnnotationSummary]
-	if _, err := fmt.Sscan(summary, &authority, &names, &expires, &checkAt, &keys); err != nil || names != hashNames(plan.options.DNSNames, plan.options.Addresses) {
+	if _, err := fmt.Sscan(summary, &authority, &names, &expiresAt, &checkAt, &keys); err != nil || names != hashNames(leaf.options.DNSNames, leaf.options.Addresses) {
 		return state, false, nil
 	}
-	kind, data := corev1.SecretTypeTLS, map[string][]byte{}
-	if plan.role == roleAuthority {
-		kind = ""
+	secretType, data := corev1.SecretTypeTLS, map[string][]byte{}
+	if leaf.role == roleAuthority {
+		secretType = ""
 	}
 	for key := range strings.SplitSeq(keys, ",") {
 		data[key] = []byte{}
 	}
-	if !p.Applier.OwnsExactly(p.cluster, apply.Object{Config: p.secretConfig(plan.secret, kind, data, summary)}, metadata) {
+	if !p.Applier.OwnsExactly(p.cluster, apply.Object{Config: p.secretConfig(leaf.secret, secretType, data, summary)}, metadata) {
 		return state, false, nil
 	}
 	state = secretState{
-		role: plan.role, uid: metadata.UID, version: metadata.ResourceVersion, cached: true, authorityHash: authority,
-		expires: time.Unix(expires, 0), checkAt: time.Unix(checkAt, 0), names: sets.New(plan.options.DNSNames...), addresses: sets.New(plan.options.Addresses...),
+		role: leaf.role, uid: metadata.UID, version: metadata.ResourceVersion, cached: true, authorityHash: authority,
+		expiresAt: time.Unix(expiresAt, 0), checkAt: time.Unix(checkAt, 0), names: sets.New(leaf.options.DNSNames...), addresses: sets.New(leaf.options.Addresses...),
 	}
-	p.memory.store(plan.secret, state)
+	p.memory.store(leaf.secret, state)
 	return state, p.now.Before(state.checkAt), nil
 }
 
 // secretConfig returns the apply configuration of a Secret. It omits an empty annotation and an empty type.
-func (p *reconciliation) secretConfig(name string, kind corev1.SecretType, data map[string][]byte, summary string) *corev1ac.SecretApplyConfiguration {
+func (p *reconciliation) secretConfig(name string, secretType corev1.SecretType, data map[string][]byte, summary string) *corev1ac.SecretApplyConfiguration {
 	config := corev1ac.Secret(name, p.cluster.GetNamespace()).WithLabels(map[string]string{raycluster.LabelClusterName: p.cluster.GetName()}).WithData(data)
-	if kind != "" {
-		config.WithType(kind)
+	if secretType != "" {
+		config.WithType(secretType)
 	}
 	if summary != "" {
 		config.WithAnnotations(map[string]string{AnnotationSummary: summary})
@@ -77,7 +77,7 @@ func (p *reconciliation) secretConfig(name string, kind corev1.SecretType, data 
 	return config
 }
 
-// hashNames returns a hash of names and addresses in any order. The same names always have the same hash, unlike in package apply.
+// hashNames returns a hash of names and addresses in any order. Unlike hashes of package apply, it is the same in all processes.
 func hashNames(names []string, addresses []netip.Addr) string {
 	all := sets.New(names...)
 	for _, a := range addresses {

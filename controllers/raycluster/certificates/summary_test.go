@@ -21,7 +21,7 @@ import (
 // withProxy is byOperator with the certificate of the proxy.
 var withProxy = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}
 
-// restart makes the fixture a process that remembers nothing and is younger than the cluster.
+// restart clears the state, as a new process does, and sets a creation time of the cluster before the start of the process.
 func (f *fixture) restart(cluster *unstructured.Unstructured) {
 	cluster.SetCreationTimestamp(metav1.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	f.memory.Forget()
@@ -45,116 +45,116 @@ func (f *fixture) contents() map[string]string {
 	return out
 }
 
-// A restart neither reads nor writes the Secrets of a cluster, and everything is renewed when it is due.
-func TestARestartReadsNoSecret(t *testing.T) {
-	w, cluster := newFixture(t), demo(t)
-	w.mustReconcile(cluster, withProxy)
-	w.clock.Step(addressBatchWindow)
-	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
-	due := w.mustReconcile(cluster, withProxy)
-	stored, expiry := w.contents(), expires(roleHead)
+// After a restart the Secrets of a cluster are neither read nor written, and certificates are renewed when they are due.
+func TestRestartReadsNoSecrets(t *testing.T) {
+	f, cluster := newFixture(t), demo(t)
+	f.mustReconcile(cluster, withProxy)
+	f.clock.Step(addressBatchWindow)
+	f.create(pendingPod("h", raycluster.NodeTypeHead, "10.0.0.1", "fd00::1"), pendingPod("a", raycluster.NodeTypeWorker, "10.0.0.2"))
+	due := f.mustReconcile(cluster, withProxy)
+	stored, expiry := f.contents(), expiryMetric(roleHead)
 	for range 2 {
-		w.restart(cluster)
-		if after := w.mustReconcile(cluster, withProxy); after != due || w.reads != 0 || w.writes != 0 || w.patches != 2 || !expires(roleHead).Equal(expiry) {
-			t.Errorf("%d reads, %d writes, %d patches of pods, next reconcile after %s instead of %s", w.reads, w.writes, w.patches, after, due)
+		f.restart(cluster)
+		if after := f.mustReconcile(cluster, withProxy); after != due || f.reads != 0 || f.writes != 0 || f.patches != 2 || !expiryMetric(roleHead).Equal(expiry) {
+			t.Errorf("got %d reads, %d writes, %d patches of pods and a reconcile after %s, want 0, 0, 2 and %s", f.reads, f.writes, f.patches, after, due)
 		}
 	}
-	w.clock.Step(due)
-	w.restart(cluster)
-	w.mustReconcile(cluster, withProxy)
-	if w.reads == 0 || w.writes == 0 || maps.Equal(stored, w.contents()) {
-		t.Errorf("%d reads and %d writes when the renewal is due", w.reads, w.writes)
+	f.clock.Step(due)
+	f.restart(cluster)
+	f.mustReconcile(cluster, withProxy)
+	if f.reads == 0 || f.writes == 0 || maps.Equal(stored, f.contents()) {
+		t.Errorf("%d reads and %d writes when the renewal is due", f.reads, f.writes)
 	}
-	w.restart(cluster)
-	if w.mustReconcile(cluster, withProxy); w.reads != 0 || w.writes != 0 {
-		t.Errorf("%d reads and %d writes after the renewal", w.reads, w.writes)
+	f.restart(cluster)
+	if f.mustReconcile(cluster, withProxy); f.reads != 0 || f.writes != 0 {
+		t.Errorf("%d reads and %d writes after the renewal", f.reads, f.writes)
 	}
 }
 
-// Changes while no process ran are noticed.
-func TestChangesBeforeARestart(t *testing.T) {
+// Changes during downtime of the operator are detected.
+func TestChangesDuringDowntimeAreDetected(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	proxy := raycluster.View(demo(t).Object).Names().ProxyTLS
 	for name, tc := range map[string]struct {
-		change        func(w *fixture)
+		change        func(f *fixture)
 		reads, writes int
 		kept          bool
 	}{
-		"a pod ended": {func(w *fixture) {
-			if err := w.server.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("team"), client.MatchingLabels{"ray.io/node-type": "worker"}); err != nil {
+		"pod deleted": {func(f *fixture) {
+			if err := f.server.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("team"), client.MatchingLabels{"ray.io/node-type": "worker"}); err != nil {
 				t.Fatal(err)
 			}
 		}, 2, 0, true}, // the CA is read to check a certificate
-		"a pod started": {func(w *fixture) { w.create(pending("b", raycluster.NodeTypeWorker, "10.0.0.3")) }, 2, 1, false},
-		"a Secret was lost": {func(w *fixture) {
-			if err := w.server.Delete(t.Context(), w.secret(head)); err != nil {
+		"pod created": {func(f *fixture) { f.create(pendingPod("b", raycluster.NodeTypeWorker, "10.0.0.3")) }, 2, 1, false},
+		"Secret deleted": {func(f *fixture) {
+			if err := f.server.Delete(t.Context(), f.secret(head)); err != nil {
 				t.Fatal(err)
 			}
 		}, 3, 1, false},
-		"another certificate, with the annotation": {func(w *fixture) {
-			s := w.secret(head)
-			s.Data["tls.crt"] = w.secret(proxy).Data["tls.crt"]
-			w.update(s)
+		"other certificate, same annotation": {func(f *fixture) {
+			s := f.secret(head)
+			s.Data["tls.crt"] = f.secret(proxy).Data["tls.crt"]
+			f.update(s)
 		}, 2, 1, false},
-		"a forged annotation for another certificate": {func(w *fixture) {
-			s := w.secret(head)
-			s.Data["tls.crt"], s.Annotations[AnnotationSummary] = w.secret(proxy).Data["tls.crt"], w.secret(proxy).Annotations[AnnotationSummary]
-			w.update(s)
+		"other certificate and forged annotation": {func(f *fixture) {
+			s := f.secret(head)
+			s.Data["tls.crt"], s.Annotations[AnnotationSummary] = f.secret(proxy).Data["tls.crt"], f.secret(proxy).Annotations[AnnotationSummary]
+			f.update(s)
 		}, 2, 1, false},
-		"another CA in a certificate": {func(w *fixture) {
-			s := w.secret(worker)
-			s.Data["ca.crt"] = w.secret(proxy).Data["ca.crt"]
-			w.update(s)
+		"other CA in the Secret of a certificate": {func(f *fixture) {
+			s := f.secret(worker)
+			s.Data["ca.crt"] = f.secret(proxy).Data["ca.crt"]
+			f.update(s)
 		}, 2, 1, true},
-		"a forged annotation": {func(w *fixture) {
-			s := w.secret(ca)
+		"forged annotation": {func(f *fixture) {
+			s := f.secret(ca)
 			s.Annotations[AnnotationSummary] = strings.Replace(s.Annotations[AnnotationSummary], " 1", " 2", 1)
-			w.update(s)
+			f.update(s)
 		}, 1, 1, true},
-		"no annotation, as by earlier versions": {func(w *fixture) {
+		"no annotation, as in earlier versions": {func(f *fixture) {
 			for _, name := range []string{ca, head, worker, proxy} {
-				w.withoutAnnotation(name)
+				f.removeSummary(name)
 			}
 		}, 4, 4, true},
-		"an annotation of another client": {func(w *fixture) {
-			s := w.secret(ca)
+		"annotation of another client": {func(f *fixture) {
+			s := f.secret(ca)
 			s.Annotations["touched"] = "yes"
-			w.update(s)
+			f.update(s)
 		}, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, cluster := newFixture(t), demo(t)
-			w.mustReconcile(cluster, withProxy)
-			w.clock.Step(addressBatchWindow)
-			w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1"), pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
-			w.mustReconcile(cluster, withProxy)
-			w.clock.Step(time.Minute)
-			stored := w.contents()
-			tc.change(w)
-			w.restart(cluster)
-			w.mustReconcile(cluster, withProxy)
-			if w.reads != tc.reads || w.writes != tc.writes {
-				t.Errorf("%d reads and %d writes, want %d and %d", w.reads, w.writes, tc.reads, tc.writes)
+			f, cluster := newFixture(t), demo(t)
+			f.mustReconcile(cluster, withProxy)
+			f.clock.Step(addressBatchWindow)
+			f.create(pendingPod("h", raycluster.NodeTypeHead, "10.0.0.1"), pendingPod("a", raycluster.NodeTypeWorker, "10.0.0.2"))
+			f.mustReconcile(cluster, withProxy)
+			f.clock.Step(time.Minute)
+			stored := f.contents()
+			tc.change(f)
+			f.restart(cluster)
+			f.mustReconcile(cluster, withProxy)
+			if f.reads != tc.reads || f.writes != tc.writes {
+				t.Errorf("%d reads and %d writes, want %d and %d", f.reads, f.writes, tc.reads, tc.writes)
 			}
-			if kept := maps.Equal(stored, w.contents()); kept != tc.kept {
-				t.Errorf("the content is the same: %t, want %t", kept, tc.kept)
+			if kept := maps.Equal(stored, f.contents()); kept != tc.kept {
+				t.Errorf("data unchanged: %t, want %t", kept, tc.kept)
 			}
-			w.expectIdle(cluster, withProxy)
-			certificate := certificateOf(t, w.secret(head).Data["tls.crt"])
-			if err := certificate.CheckSignatureFrom(certificateOf(t, w.secret(ca).Data["ca.crt"])); err != nil || certificate.VerifyHostname("10.0.0.1") != nil {
-				t.Errorf("the certificate of the head: %v", err)
+			f.expectIdle(cluster, withProxy)
+			certificate := certificateOf(t, f.secret(head).Data["tls.crt"])
+			if err := certificate.CheckSignatureFrom(certificateOf(t, f.secret(ca).Data["ca.crt"])); err != nil || certificate.VerifyHostname("10.0.0.1") != nil {
+				t.Errorf("the certificate of the head has another CA or lacks the address of its pod: %v", err)
 			}
-			writes := w.writes
-			w.restart(cluster)
-			if w.mustReconcile(cluster, withProxy); w.writes != 0 {
-				t.Errorf("%d writes, then %d after another restart", writes, w.writes)
+			writes := f.writes
+			f.restart(cluster)
+			if f.mustReconcile(cluster, withProxy); f.writes != 0 {
+				t.Errorf("got %d writes after the first restart and %d after the second, want none after the second", writes, f.writes)
 			}
 		})
 	}
 }
 
-// withoutAnnotation applies a Secret as a version without the annotation did.
-func (f *fixture) withoutAnnotation(name string) {
+// removeSummary applies a Secret without the annotation, as earlier versions did.
+func (f *fixture) removeSummary(name string) {
 	s := f.secret(name)
 	owner := s.OwnerReferences[0]
 	config := corev1ac.Secret(name, s.Namespace).WithLabels(s.Labels).WithData(s.Data)
@@ -171,17 +171,17 @@ func (f *fixture) withoutAnnotation(name string) {
 	}
 }
 
-// The CA is read where it is published, also when that begins after a restart.
-func TestAPublishedAuthorityIsRead(t *testing.T) {
-	w, cluster := newFixture(t), demo(t)
-	w.mustReconcile(cluster, withProxy)
+// The CA of the proxy is read once it is published, even if publication is enabled after a restart.
+func TestPublishedCAIsRead(t *testing.T) {
+	f, cluster := newFixture(t), demo(t)
+	f.mustReconcile(cluster, withProxy)
 	name := raycluster.View(cluster.Object).Names().ProxyTLS
-	w.restart(cluster)
-	w.mustReconcile(cluster, withProxy)
-	w.publishes = true
-	w.mustReconcile(cluster, withProxy)
-	if authority, known := w.memory.Authority(name, w.clock.Now()); !known || !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) || w.reads != 1 || w.writes != 0 {
-		t.Errorf("%d reads, %d writes, known: %t\n%s", w.reads, w.writes, known, authority)
+	f.restart(cluster)
+	f.mustReconcile(cluster, withProxy)
+	f.publishes = true
+	f.mustReconcile(cluster, withProxy)
+	if authority, known := f.memory.Authority(name, f.clock.Now()); !known || !bytes.Equal(authority, f.secret(name).Data["ca.crt"]) || f.reads != 1 || f.writes != 0 {
+		t.Errorf("got %d reads and %d writes, want 1 and 0; CA known: %t\n%s", f.reads, f.writes, known, authority)
 	}
-	w.expectIdle(cluster, withProxy)
+	f.expectIdle(cluster, withProxy)
 }

@@ -23,21 +23,21 @@ import (
 // workspace is the directory of certificates in pods, replaced by a temporary directory.
 const workspace = "/home/ray/workspace"
 
-// machine is a pod with its mounted files, without containers.
-type machine struct {
-	t    *testing.T
-	w    *fixture
-	dir  string
-	tls  raycluster.TLS
-	ip   string
-	role string
+// podDir is a directory with the files that a pod mounts.
+type podDir struct {
+	t       *testing.T
+	fixture *fixture
+	dir     string
+	tls     raycluster.TLS
+	ip      string
+	role    string
 }
 
-// machine creates the files of a pod with the volumes that admission injects.
-func (f *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
+// newPodDir creates the files of a pod with the volumes that admission injects.
+func (f *fixture) newPodDir(role, ip string, issuer raycluster.Issuer) *podDir {
 	f.t.Helper()
 	c := raycluster.View(demo(f.t).Object)
-	m := &machine{t: f.t, w: f, dir: f.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
+	m := &podDir{t: f.t, fixture: f, dir: f.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
 		Issuer: issuer, Names: c.Names(), Head: role == raycluster.NodeTypeHead, Image: "example.com/openssl:1",
 		SignedNames: []string{c.ClientDNSName(f.domain), c.HeadDNSName()},
 	}}
@@ -46,7 +46,7 @@ func (f *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
 }
 
 // mount updates the volumes.
-func (m *machine) mount() {
+func (m *podDir) mount() {
 	m.t.Helper()
 	paths := map[string]string{}
 	for _, mount := range m.tls.Mounts() {
@@ -60,8 +60,8 @@ func (m *machine) mount() {
 		if volume.Secret == nil {
 			continue
 		}
-		secret := m.w.secret(*volume.Secret.SecretName)
-		files := map[string]string{} // all keys, unless some are chosen
+		secret := m.fixture.secret(*volume.Secret.SecretName)
+		files := map[string]string{} // all keys, unless the volume selects some
 		for key := range secret.Data {
 			files[key] = key
 		}
@@ -82,7 +82,7 @@ func (m *machine) mount() {
 }
 
 // command returns the command of the init container with replaced directories.
-func (m *machine) command(ctx context.Context) *exec.Cmd {
+func (m *podDir) command(ctx context.Context) *exec.Cmd {
 	m.t.Helper()
 	hosts := filepath.Join(m.dir, "hosts")
 	if err := os.WriteFile(hosts, []byte("127.0.0.1\tlocalhost\n"+m.ip+"\tpod\n"), 0o600); err != nil {
@@ -106,15 +106,15 @@ func (m *machine) command(ctx context.Context) *exec.Cmd {
 		case strings.Contains(*env.ValueFrom.FieldRef.FieldPath, raycluster.LabelNodeType):
 			value = m.role
 		default:
-			m.t.Fatalf("the test does not know the field %s", *env.ValueFrom.FieldRef.FieldPath)
+			m.t.Fatalf("unexpected field %s", *env.ValueFrom.FieldRef.FieldPath)
 		}
 		run.Env = append(run.Env, *env.Name+"="+value)
 	}
 	return run
 }
 
-// start runs the init container, which must end within the timeout.
-func (m *machine) start() {
+// runInitContainer runs the init container, which must succeed within a minute.
+func (m *podDir) runInitContainer() {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
 	defer cancel()
@@ -123,14 +123,14 @@ func (m *machine) start() {
 	}
 }
 
-// process has the files that a Ray process reads at its start.
+// process holds the certificate and CAs that a Ray process reads at its start.
 type process struct {
 	certificate tls.Certificate
 	trusted     *x509.CertPool
 	ip          string
 }
 
-func (m *machine) process() process {
+func (m *podDir) process() process {
 	m.t.Helper()
 	path := func(name string) string { return filepath.Join(m.dir, "tls", name) }
 	pair, err := tls.LoadX509KeyPair(path("server.crt"), path("server.key"))
@@ -143,7 +143,7 @@ func (m *machine) process() process {
 	}
 	p := process{certificate: pair, trusted: x509.NewCertPool(), ip: m.ip}
 	if !p.trusted.AppendCertsFromPEM(bundle) {
-		m.t.Fatal("ca.crt holds no certificate")
+		m.t.Fatal("ca.crt contains no certificate")
 	}
 	return p
 }
@@ -156,7 +156,7 @@ func (p process) client(name string, now time.Time) *tls.Config {
 	}
 }
 
-// dial runs a handshake with mutual TLS and exchanges data. It returns nil if both sides accept.
+// dial runs a handshake with mutual TLS and exchanges data. It returns an error if one side rejects the other.
 func (p process) dial(client *tls.Config, now time.Time) error {
 	listener, err := tls.Listen("tcp", net.JoinHostPort(p.ip, "0"), &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.certificate}, ClientCAs: p.trusted,
@@ -180,6 +180,7 @@ func (p process) dial(client *tls.Config, now time.Time) error {
 	return errors.Join(err, <-served)
 }
 
+// serveOne answers one connection.
 func serveOne(listener net.Listener) error {
 	connection, err := listener.Accept()
 	if err != nil {
@@ -193,18 +194,18 @@ func serveOne(listener net.Listener) error {
 	return err
 }
 
-// needsOpenSSL skips a test without openssl, which the image of the init container has.
-func needsOpenSSL(t *testing.T) {
+// requireOpenSSL skips a test if openssl is not installed; the image of the init container contains it.
+func requireOpenSSL(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"sh", "openssl", "awk"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no %s here: the init container runs in an image that has it (Debian: apt-get install openssl)", program)
+			t.Skipf("%s is not installed; the image of the init container contains it (Debian: apt-get install openssl)", program)
 		}
 	}
 }
 
-// atPresent sets the real time, because openssl uses it.
-func (f *fixture) atPresent() *fixture {
+// atCurrentTime sets the clock to the current time, which openssl uses.
+func (f *fixture) atCurrentTime() *fixture {
 	f.clock.SetTime(time.Now())
 	return f
 }
@@ -212,8 +213,8 @@ func (f *fixture) atPresent() *fixture {
 // dataOf returns a copy of the data of a Secret.
 func (f *fixture) dataOf(name string) map[string][]byte { return maps.Clone(f.secret(name).Data) }
 
-// keysIn lists the files of a directory.
-func keysIn(t *testing.T, dir string) []string {
+// fileNames returns the sorted names of the files in a directory.
+func fileNames(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -227,12 +228,12 @@ func keysIn(t *testing.T, dir string) []string {
 	return out
 }
 
-// withPods adds pods with these addresses.
+// withPods creates a head and workers with the given addresses.
 func (f *fixture) withPods(head string, workers ...string) *fixture {
 	f.t.Helper()
-	f.create(pending("h", raycluster.NodeTypeHead, head))
+	f.create(pendingPod("h", raycluster.NodeTypeHead, head))
 	for i, ip := range workers {
-		f.create(pending(fmt.Sprintf("w%d", i), raycluster.NodeTypeWorker, ip))
+		f.create(pendingPod(fmt.Sprintf("w%d", i), raycluster.NodeTypeWorker, ip))
 	}
 	return f
 }

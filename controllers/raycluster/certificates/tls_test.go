@@ -15,35 +15,39 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Loopback addresses.
-const headIP, workerIP, lateIP = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+// Loopback addresses of pods.
+const (
+	headIP   = "127.0.0.2"
+	workerIP = "127.0.0.3"
+	lateIP   = "127.0.0.4"
+)
 
 // [R12] [R13] With the mounted files, after the init container ended, head and worker connect by address and by name.
-func TestHeadAndWorkerTalk(t *testing.T) {
-	needsOpenSSL(t)
+func TestHeadAndWorkerConnect(t *testing.T) {
+	requireOpenSSL(t)
 	for _, algorithm := range []string{"ECDSA", "RSA"} {
 		t.Run(algorithm, func(t *testing.T) {
-			w := newFixture(t).atPresent().withPods(headIP, workerIP)
-			w.settings.CertificateKeyAlgorithm = algorithm
-			w.mustReconcile(demo(t), byOperator)
-			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
-			head.start()
-			worker.start()
+			f := newFixture(t).atCurrentTime().withPods(headIP, workerIP)
+			f.settings.CertificateKeyAlgorithm = algorithm
+			f.mustReconcile(demo(t), byOperator)
+			head, worker := f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
+			head.runInitContainer()
+			worker.runInitContainer()
 			for dir, want := range map[string]string{"ca": "ca.crt", "tls": "ca.crt,server.crt,server.key"} {
-				if got := strings.Join(keysIn(t, filepath.Join(head.dir, dir)), ","); got != want {
-					t.Errorf("folder %s of the head: %s, want %s", dir, got, want)
+				if got := strings.Join(fileNames(t, filepath.Join(head.dir, dir)), ","); got != want {
+					t.Errorf("directory %s of the head contains %s, want %s", dir, got, want)
 				}
 			}
-			now := w.clock.Now()
+			now := f.clock.Now()
 			for _, name := range []string{
 				headIP, "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "rayclient-demo-team.apps.example.org", "localhost",
 			} {
 				if err := head.process().dial(worker.process().client(name, now), now); err != nil {
-					t.Errorf("the worker asks the head as %s: %v", name, err)
+					t.Errorf("the worker cannot connect to the head as %s: %v", name, err)
 				}
 			}
 			if err := worker.process().dial(head.process().client(workerIP, now), now); err != nil {
-				t.Errorf("the head asks the worker: %v", err)
+				t.Errorf("the head cannot connect to the worker: %v", err)
 			}
 			if err := worker.process().dial(head.process().client("demo-head-svc.team.svc", now), now); err == nil {
 				t.Error("the certificate of a worker was accepted as that of the head")
@@ -52,94 +56,94 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 	}
 }
 
-func TestPeersThatAreRefused(t *testing.T) {
-	w := newFixture(t).withPods(headIP, workerIP)
-	w.mustReconcile(demo(t), byOperator)
-	now := w.clock.Now()
-	head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
+func TestConnectRejectsOtherPeers(t *testing.T) {
+	f := newFixture(t).withPods(headIP, workerIP)
+	f.mustReconcile(demo(t), byOperator)
+	now := f.clock.Now()
+	head, worker := f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
 	other := newFixture(t).withPods(headIP, workerIP) // another cluster of the same name
 	other.mustReconcile(demo(t), byOperator)
-	foreign := other.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
+	foreign := other.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 
-	bare := worker.process().client(headIP, now)
-	bare.Certificates = nil
-	if err := head.process().dial(bare, now); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a peer without certificate: %v", err)
+	anonymous := worker.process().client(headIP, now)
+	anonymous.Certificates = nil
+	if err := head.process().dial(anonymous, now); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("want an error about the missing client certificate, got %v", err)
 	}
 	if err := foreign.dial(worker.process().client(workerIP, now), now); err == nil {
 		t.Error("a server of another cluster was accepted")
 	}
-	trusting := foreign.client(headIP, now)
-	trusting.RootCAs = head.process().trusted // it may know whom to trust, it is not trusted
-	if err := head.process().dial(trusting, now); err == nil {
+	foreignClient := foreign.client(headIP, now)
+	foreignClient.RootCAs = head.process().trusted // the client trusts the server, but not the other way round
+	if err := head.process().dial(foreignClient, now); err == nil {
 		t.Error("a client of another cluster was accepted")
 	}
 	end := now.Add(leafLifetime + time.Hour)
-	old := head.process()
-	w.clock.SetTime(end)
-	w.mustReconcile(demo(t), byOperator)
-	fresh := w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
+	expired := head.process()
+	f.clock.SetTime(end)
+	f.mustReconcile(demo(t), byOperator)
+	renewed := f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 	if err := head.process().dial(worker.process().client(headIP, end), end); err == nil {
 		t.Error("want an error, because both certificates have expired")
 	}
-	if err := old.dial(fresh.client(headIP, end), end); err == nil {
+	if err := expired.dial(renewed.client(headIP, end), end); err == nil {
 		t.Error("want an error, because the certificate of the server has expired")
 	}
-	if err := fresh.dial(old.client(workerIP, end), end); err == nil {
+	if err := renewed.dial(expired.client(workerIP, end), end); err == nil {
 		t.Error("want an error, because the certificate of the client has expired")
 	}
 }
 
-// A later pod waits until the certificate contains its address.
-func TestAPodWaitsForItsAddress(t *testing.T) {
-	needsOpenSSL(t)
-	w := newFixture(t).atPresent().withPods(headIP, workerIP)
-	w.mustReconcile(demo(t), byOperator)
-	late := w.machine(raycluster.NodeTypeWorker, lateIP, raycluster.IssuerOperator)
+// The init container of a new pod waits until the certificate contains the address of the pod.
+func TestInitContainerWaitsForAddress(t *testing.T) {
+	requireOpenSSL(t)
+	f := newFixture(t).atCurrentTime().withPods(headIP, workerIP)
+	f.mustReconcile(demo(t), byOperator)
+	late := f.newPodDir(raycluster.NodeTypeWorker, lateIP, raycluster.IssuerOperator)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	waits := late.command(ctx)
-	out, err := waits.StdoutPipe()
+	initContainer := late.command(ctx)
+	out, err := initContainer.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := waits.Start(); err != nil {
+	if err := initContainer.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if message, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(message, "waiting for a certificate for "+lateIP) {
-		t.Fatalf("response %q, error %v", message, err)
+		t.Fatalf("unexpected output %q, error %v", message, err)
 	}
-	w.create(pending("late", raycluster.NodeTypeWorker, lateIP))
-	w.clock.Step(addressBatchWindow)
-	w.mustReconcile(demo(t), byOperator)
+	f.create(pendingPod("late", raycluster.NodeTypeWorker, lateIP))
+	f.clock.Step(addressBatchWindow)
+	f.mustReconcile(demo(t), byOperator)
 	late.mount()
-	if err := waits.Wait(); err != nil {
-		t.Fatalf("the init container waits although the certificate contains its address: %v", err)
+	if err := initContainer.Wait(); err != nil {
+		t.Fatalf("the init container did not succeed although the certificate contains its address: %v", err)
 	}
-	now := w.clock.Now()
-	head := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator)
+	now := f.clock.Now()
+	head := f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator)
 	if err := late.process().dial(head.process().client(lateIP, now), now); err != nil {
 		t.Error(err)
 	}
 }
 
-// [R11] During a rotation, pods of any age connect to new pods.
-func TestRotationKeepsPodsTalking(t *testing.T) {
-	w := newFixture(t).withPods(headIP, workerIP)
+// [R11] During rotations, running pods and new pods connect to each other.
+func TestRotationKeepsPodsConnected(t *testing.T) {
+	f := newFixture(t).withPods(headIP, workerIP)
 	cluster := demo(t)
-	type started struct {
-		at           time.Time
+	type generation struct {
+		startedAt    time.Time
 		head, worker process
 	}
-	var all []started
+	var all []generation
 	bundles := map[int]bool{}
-	for start := w.clock.Now(); w.clock.Since(start) < 3*leafLifetime; w.clock.Step(60 * 24 * time.Hour) {
-		w.mustReconcile(cluster, byOperator)
-		now := w.clock.Now()
-		all = append(all, started{
-			now, w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator).process(), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process(),
+	for start := f.clock.Now(); f.clock.Since(start) < 3*leafLifetime; f.clock.Step(60 * 24 * time.Hour) {
+		f.mustReconcile(cluster, byOperator)
+		now := f.clock.Now()
+		all = append(all, generation{
+			now, f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator).process(), f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process(),
 		})
-		bundles[strings.Count(string(w.dataOf(raycluster.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
+		bundles[strings.Count(string(f.dataOf(raycluster.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
 		newest := all[len(all)-1]
 		for _, old := range all {
 			if now.After(old.head.certificate.Leaf.NotAfter) {
@@ -149,69 +153,70 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 				old.head.dial(newest.worker.client(headIP, now), now), newest.head.dial(old.worker.client(headIP, now), now),
 				old.worker.dial(newest.head.client(workerIP, now), now), newest.worker.dial(old.head.client(workerIP, now), now))
 			if err != nil {
-				t.Fatalf("at %s, pods of %s and new ones: %v", now, old.at, err)
+				t.Fatalf("at %s, pods started at %s and new pods cannot connect: %v", now, old.startedAt, err)
 			}
 		}
 	}
 	if !bundles[1] || !bundles[2] {
-		t.Error("want the CA rotated, so that the bundle has 1 and 2 CAs in turn")
+		t.Error("want rotations, during which ca.crt contains two CAs instead of one")
 	}
 }
 
-// With IssuerPod, pods sign with the key of the CA of any algorithm, and connect by the name of the Service and by address as text, as
-// gRPC compares it.
+// With IssuerPod, pods sign with the key of the CA of any algorithm. They connect by the name of the Service, and by the address among the DNS
+// names, which gRPC compares as strings.
 func TestPodIssuedCertificatesVerify(t *testing.T) {
-	needsOpenSSL(t)
+	requireOpenSSL(t)
 	mode := raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}
-	for name, prepare := range map[string]func(w *fixture){
+	for name, prepare := range map[string]func(f *fixture){
 		"ECDSA": func(*fixture) {},
-		"RSA":   func(w *fixture) { w.settings.CertificateKeyAlgorithm = "RSA" },
-		"two CAs": func(w *fixture) {
-			w.clock.SetTime(time.Now().Add(-leafLifetime - 24*time.Hour))
-			w.mustReconcile(demo(w.t), mode)
+		"RSA":   func(f *fixture) { f.settings.CertificateKeyAlgorithm = "RSA" },
+		"two CAs": func(f *fixture) {
+			f.clock.SetTime(time.Now().Add(-leafLifetime - 24*time.Hour))
+			f.mustReconcile(demo(f.t), mode)
 		},
-		"the next signs": func(w *fixture) { original(w, mode) },
+		"rotated CA": func(f *fixture) { rotateCA(f, mode) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t).atPresent()
-			prepare(w)
-			w.clock.SetTime(time.Now())
-			w.mustReconcile(demo(t), mode)
-			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerPod), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerPod)
-			head.start()
-			worker.start()
+			f := newFixture(t).atCurrentTime()
+			prepare(f)
+			f.clock.SetTime(time.Now())
+			f.mustReconcile(demo(t), mode)
+			head, worker := f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerPod), f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerPod)
+			head.runInitContainer()
+			worker.runInitContainer()
 			now := time.Now()
 			for _, name := range []string{"demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "rayclient-demo-team.apps.example.org"} {
 				if err := head.process().dial(worker.process().client(name, now), now); err != nil {
-					t.Errorf("the worker asks the head as %s: %v", name, err)
+					t.Errorf("the worker cannot connect to the head as %s: %v", name, err)
 				}
 			}
-			if err := head.process().dial(byText(worker.process(), headIP, now), now); err != nil {
-				t.Errorf("the worker asks the head by address: %v", err)
+			if err := head.process().dial(clientByDNSName(worker.process(), headIP, now), now); err != nil {
+				t.Errorf("the worker cannot connect to the head by address: %v", err)
 			}
-			if err := worker.process().dial(byText(head.process(), workerIP, now), now); err != nil {
-				t.Errorf("the head asks the worker by address: %v", err)
+			if err := worker.process().dial(clientByDNSName(head.process(), workerIP, now), now); err != nil {
+				t.Errorf("the head cannot connect to the worker by address: %v", err)
 			}
 		})
 	}
 }
 
-// original advances a CA until the next one signs.
-func original(w *fixture, mode raycluster.Mode) {
+// rotateCA advances the clock until the next CA signs.
+func rotateCA(f *fixture, mode raycluster.Mode) {
 	for _, ago := range []time.Duration{2*leafLifetime + 24*time.Hour, leafLifetime} {
-		w.clock.SetTime(time.Now().Add(-ago))
-		w.mustReconcile(demo(w.t), mode)
+		f.clock.SetTime(time.Now().Add(-ago))
+		f.mustReconcile(demo(f.t), mode)
 	}
 }
 
-// byText verifies the chain, and the address among the DNS names, as in certificates of the CodeFlare operator.
-func byText(p process, address string, now time.Time) *tls.Config {
+// clientByDNSName returns a client that verifies the chain, and finds the address among the DNS names, as in certificates of the CodeFlare
+// operator.
+func clientByDNSName(p process, address string, now time.Time) *tls.Config {
 	config := p.client("", now)
-	config.InsecureSkipVerify = true // VerifyConnection takes its place
+	config.InsecureSkipVerify = true // VerifyConnection replaces the default verification
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		leaf := state.PeerCertificates[0]
 		if !slices.Contains(leaf.DNSNames, address) {
-			return errors.New("no name " + address)
+			return errors.New("the certificate lacks the DNS name " + address)
 		}
 		_, err := leaf.Verify(x509.VerifyOptions{Roots: p.trusted, CurrentTime: now})
 		return err

@@ -92,13 +92,13 @@ func WaitingReasons(pod *corev1.Pod) []string {
 
 // Addresses returns the unique IP addresses of a pod.
 func Addresses(pod *corev1.Pod) []netip.Addr {
-	texts := []string{pod.Status.PodIP}
+	ips := []string{pod.Status.PodIP}
 	for _, ip := range pod.Status.PodIPs {
-		texts = append(texts, ip.IP)
+		ips = append(ips, ip.IP)
 	}
 	var out []netip.Addr
-	for _, text := range texts {
-		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a.Unmap()) {
+	for _, ip := range ips {
+		if a, err := netip.ParseAddr(ip); err == nil && !slices.Contains(out, a.Unmap()) {
 			out = append(out, a.Unmap())
 		}
 	}
@@ -114,8 +114,8 @@ func ToCluster(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// Changed filters Events of pods: a new head, a change of addresses or waiting reasons, and the end of a pod, which then no longer counts
-// for exposed and retained objects.
+// Changed selects pod events: a new head, a change of addresses or waiting reasons, and the deletion or completion of a pod, after which the
+// pod no longer affects exposed and retained objects.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -132,7 +132,7 @@ func Changed() predicate.Predicate {
 	}
 }
 
-// NewCache adds the cache of Ray's pods to the manager. One watch with a label selector fills it.
+// NewCache adds the cache of Ray's pods, which is filled by one watch with a label selector, to the manager.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	out, err := component.NewCache(mgr, raycluster.LabelCluster, cache.Options{DefaultTransform: trimPod})
 	if err != nil {

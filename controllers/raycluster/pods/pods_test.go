@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// Trimmed pods have all fields that are read, and are much smaller.
+// Trimmed pods keep all fields that are read, and are much smaller.
 func TestTrimPod(t *testing.T) {
 	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationCertificateFor: "10.0.0.1", "big": string(make([]byte, 4000))}
@@ -57,17 +57,17 @@ func TestTrimPod(t *testing.T) {
 	heads, mounted := Injections(demo, []corev1.Pod{*got})
 	want := raycluster.Injected{Sidecar: raycluster.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
 	if !slices.Equal(heads, untrimmed) || !slices.Equal(heads, []raycluster.Injected{want}) || mounted != want {
-		t.Errorf("injections of the trimmed pod: %+v, mounted %+v; want %+v as of the untrimmed pod %+v", heads, mounted, want, untrimmed)
+		t.Errorf("got injections %+v and mounted %+v of the trimmed pod, want %+v; untrimmed pod %+v", heads, mounted, want, untrimmed)
 	}
 	raw, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(raw) > 1600 || strings.Contains(string(raw), "secret\"}") || len(got.Spec.Containers[0].Args) > 0 || len(got.ManagedFields) > 0 {
-		t.Errorf("the trimmed pod has %d bytes, values of the environment, arguments or managed fields: %s", len(raw), raw)
+		t.Errorf("the trimmed pod has %d bytes, or contains environment variables, arguments or managed fields: %s", len(raw), raw)
 	}
 	if other, err := trimPod("tombstone"); err != nil || other != "tombstone" {
-		t.Error("trimPod changed an object that is no Pod")
+		t.Error("trimPod changed an object that is not a Pod")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAddresses(t *testing.T) {
 		ips  []string
 		want []netip.Addr
 	}{
-		"no pods":      {nil, nil},
+		"no address":   {nil, nil},
 		"one address":  {[]string{"10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
 		"dual-stack":   {[]string{"10.0.0.1", "fd00::1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
 		"IPv4 in IPv6": {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
@@ -88,13 +88,13 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Pods belong to the cluster that controls them; labels do not count.
+// Only pods that a cluster controls are listed, regardless of labels.
 func TestList(t *testing.T) {
-	own, previous, foreign := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
+	own, previous, foreign := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("previous", "head", "old", "10.0.0.2"), raytest.Pod("foreign", "worker", "u", "10.0.0.3")
 	foreign.OwnerReferences = nil
 	ofJob := raytest.Pod("job", "worker", "u", "10.0.0.4")
 	ofJob.OwnerReferences[0].Kind = "Job"
-	elsewhere := raytest.Pod("elsewhere", "head", "u", "10.0.0.5")
+	elsewhere := raytest.Pod("other-namespace", "head", "u", "10.0.0.5")
 	elsewhere.Namespace = "other"
 	pods := fake.NewClientBuilder().WithObjects(own, previous, foreign, ofJob, elsewhere).
 		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
@@ -116,7 +116,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestPodChanges(t *testing.T) {
+func TestChanged(t *testing.T) {
 	withoutAddress, withAddress := raytest.Pod("p", "head", "u"), raytest.Pod("p", "head", "u", "10.0.0.1")
 	waiting := raytest.Pod("p", "head", "u")
 	waiting.Status.ContainerStatuses = raytest.Waiting("ErrImagePull")

@@ -3,6 +3,7 @@ package resources
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -21,7 +22,6 @@ type (
 const (
 	labelComponent   = "app.kubernetes.io/component"
 	kubeRayComponent = "kuberay-operator"
-	namespaceName    = "kubernetes.io/metadata.name"
 )
 
 // networkPolicies returns the NetworkPolicies of head and workers, also for a suspended cluster: its pods may be created at any time.
@@ -30,13 +30,13 @@ func networkPolicies(c raycluster.Cluster, in Inputs) apply.Desired {
 	if !in.Mode.Policies {
 		return desired
 	}
-	n := c.Names()
+	names := c.Names()
 	if c.UserSecurity().NetworkPolicy || in.PlatformKubeRay {
-		n = c.HashedNames() // KubeRay uses the legacy names, and would adopt such a policy
+		names = c.HashedNames() // KubeRay uses the legacy names, and would adopt such a policy
 	}
 	desired.Add(
-		networkPolicy(c, n.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
-		networkPolicy(c, n.WorkerPolicy, raycluster.NodeTypeWorker, workerRules(c, in)...),
+		networkPolicy(c, names.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
+		networkPolicy(c, names.WorkerPolicy, raycluster.NodeTypeWorker, workerRules(c, in)...),
 	)
 	return desired
 }
@@ -45,7 +45,7 @@ func networkPolicy(c raycluster.Cluster, name, nodeType string, rules ...*rule) 
 	return resources.IngressPolicy(objectMeta(c, name), map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: nodeType}, rules...)
 }
 
-// headRules returns the rules of the head. They begin with those of the CodeFlare operator, in its order.
+// headRules returns the rules of the head, beginning with the rules of the CodeFlare operator in the same order.
 func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{ingressRule(nil, clusterPeer(c))}
 	if in.OpenToNamespace {
@@ -61,7 +61,7 @@ func headRules(c raycluster.Cluster, in Inputs) []*rule {
 		authenticated = append(authenticated, c.Port(raycluster.PortClient))
 	}
 	rules = append(rules, ingressRule(authenticated))
-	if in.Exposure(c) == Direct { // no other client may reach the unauthenticated port
+	if in.Exposure(c) == Direct { // only routers may reach the unauthenticated port
 		rules = append(rules, namespaceRules(in.routerNamespaces(), c.Port(raycluster.PortDashboard))...)
 	}
 	if isRayService(c) {
@@ -140,5 +140,5 @@ func clusterPeer(c raycluster.Cluster) *peer {
 func namespacePeer(names []string) *peer {
 	return networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
-			WithKey(namespaceName).WithOperator(metav1.LabelSelectorOpIn).WithValues(slices.Clone(names)...)))
+			WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(slices.Clone(names)...)))
 }

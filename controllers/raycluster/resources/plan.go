@@ -44,7 +44,7 @@ func (in Inputs) EffectiveAuth(c raycluster.Cluster) raycluster.Auth {
 	return in.Mode.Auth
 }
 
-// EffectiveMode returns the mode of the existing pods: disabled features stay while pods or their templates need them.
+// EffectiveMode returns the mode of the existing pods: features that pods or their templates still use stay enabled.
 func (in Inputs) EffectiveMode(c raycluster.Cluster) raycluster.Mode {
 	mode := in.Mode
 	if !mode.Active() {
@@ -132,7 +132,7 @@ type Plan struct {
 	// Binding allows the sidecar's ServiceAccount to review tokens; nil without a sidecar. With RetainsBinding it is not created.
 	Binding        *apply.Object
 	RetainsBinding bool
-	// Exposure are Services, Routes and the like. They are applied when all objects above exist.
+	// Exposure are the Services, routes and BackendTLSPolicies. They are applied once all objects above exist.
 	Exposure apply.Desired
 	// Retained are objects that are neither created, changed nor deleted: a suspended cluster keeps its ServiceAccount.
 	Retained apply.Desired
@@ -148,31 +148,31 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 	if !in.Mode.Active() {
 		return Plan{}
 	}
-	p, sidecar := Plan{Policies: networkPolicies(c, in)}, sidecarObjects(c, in)
+	plan, sidecar := Plan{Policies: networkPolicies(c, in)}, sidecarObjects(c, in)
 	var service apply.Desired
 	if in.EffectiveAuth(c).Sidecar() {
 		service.Add(proxyService(c, in))
 	}
-	if p.RetainsBinding = in.RetainsSidecar(c); p.RetainsBinding || !in.HasPods(c) {
-		p.Retained = append(sidecar, service...)
+	if plan.RetainsBinding = in.RetainsSidecar(c); plan.RetainsBinding || !in.HasPods(c) {
+		plan.Retained = append(sidecar, service...)
 	} else {
-		p.SidecarObjects, p.Exposure = sidecar, service
+		plan.SidecarObjects, plan.Exposure = sidecar, service
 	}
 	if in.EffectiveAuth(c).Sidecar() && in.HasPods(c) {
-		p.Binding = clusterRoleBinding(c)
+		plan.Binding = clusterRoleBinding(c)
 	}
 	switch in.Exposure(c) {
 	case Unchanged:
-		p.Retained = append(p.Retained, dashboardRoutes(c, in)...)
+		plan.Retained = append(plan.Retained, dashboardRoutes(c, in)...)
 	case ViaSidecar, Direct:
-		p.Exposure = append(p.Exposure, dashboardRoutes(c, in)...)
+		plan.Exposure = append(plan.Exposure, dashboardRoutes(c, in)...)
 	}
-	p.Exposure = append(p.Exposure, clientPortRoutes(c, in)...)
-	return p
+	plan.Exposure = append(plan.Exposure, clientPortRoutes(c, in)...)
+	return plan
 }
 
-// AddBackendTLSPolicy adds the BackendTLSPolicy for the sidecar and the ConfigMap with its CA. While the CA is unknown, existing ones are
-// retained.
+// AddBackendTLSPolicy adds the BackendTLSPolicy for the sidecar and the ConfigMap with its CA. While the CA is unknown, it only retains
+// existing objects.
 func (p *Plan) AddBackendTLSPolicy(c raycluster.Cluster, in Inputs, authority []byte, known bool) {
 	exposure := in.Exposure(c)
 	if !in.ViaGateway() || !in.gatewayVerifiesSidecar(c) || exposure == Unpublished || known && len(authority) == 0 {

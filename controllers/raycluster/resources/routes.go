@@ -18,16 +18,16 @@ import (
 // dashboardRoutes returns the HTTPRoute, Route or Ingress of the dashboard.
 func dashboardRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
-	p, meta := dashboardBackend(c, in), objectMeta(c, c.Names().Dashboard)
+	backend, meta := dashboardBackend(c, in), objectMeta(c, c.Names().Dashboard)
 	switch {
 	case in.ViaGateway():
 		meta.Labels[raycluster.LabelDashboard], meta.Labels[raycluster.LabelDashboardNamespace] = c.Name(), c.Namespace()
-		desired.Add(p.HTTPRoute(meta))
+		desired.Add(backend.HTTPRoute(meta))
 	case in.OpenShift:
-		p.Host = explicitHost(meta.Name, p.Host, c, in)
-		desired.Add(p.Route(meta))
+		backend.Host = explicitHost(meta.Name, backend.Host, c, in)
+		desired.Add(backend.Route(meta))
 	case in.Domain != "":
-		ingress := p.Ingress(meta, in.RayCluster.Exposure.IngressClass, in.RayCluster.Exposure.IngressAnnotations)
+		ingress := backend.Ingress(meta, in.RayCluster.Exposure.IngressClass, in.RayCluster.Exposure.IngressAnnotations)
 		if !in.RayCluster.Exposure.Ingress() {
 			ingress.Spec.TLS = nil // as in Ingresses of the CodeFlare operator
 		}
@@ -39,7 +39,7 @@ func dashboardRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 // dashboardBackend returns the backend of the dashboard: the sidecar by TLS, or else the head in plain text.
 func dashboardBackend(c raycluster.Cluster, in Inputs) resources.Published {
 	n := c.Names()
-	p := resources.Published{
+	backend := resources.Published{
 		Service: n.HeadService, Port: servicePort(string(raycluster.PortDashboard), c.Port(raycluster.PortDashboard)),
 		Host: c.DashboardHost() + "." + in.Domain, Weight: new(resources.RouteWeight),
 		TLS:     &routev1.TLSConfig{Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect},
@@ -48,10 +48,10 @@ func dashboardBackend(c raycluster.Cluster, in Inputs) resources.Published {
 		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/", Redirected: true}},
 	}
 	if in.EffectiveAuth(c).Sidecar() {
-		p.Service, p.Port, p.ServerName = n.ProxyService, servicePort(raycluster.PortProxyName, portHTTPS), n.ProxyService+"."+c.Namespace()+".svc"
-		p.TLS.Termination = routev1.TLSTerminationReencrypt
+		backend.Service, backend.Port, backend.ServerName = n.ProxyService, servicePort(raycluster.PortProxyName, portHTTPS), n.ProxyService+"."+c.Namespace()+".svc"
+		backend.TLS.Termination = routev1.TLSTerminationReencrypt
 	}
-	return p
+	return backend
 }
 
 // servicePort returns a port of a Service by name, with its number for Gateways.
@@ -60,22 +60,22 @@ func servicePort(name string, number int32) intstr.IntOrString {
 }
 
 // clientPortRoutes returns the Route or Ingress of the client port. It requires TLS, because the router selects the cluster by SNI and
-// passes TLS through; ingress-nginx needs --enable-ssl-passthrough for it.
+// passes TLS through; ingress-nginx needs --enable-ssl-passthrough.
 func clientPortRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
-	meta, p := objectMeta(c, n.Client), resources.Published{
+	meta, backend := objectMeta(c, n.Client), resources.Published{
 		Service: n.HeadService, Port: intstr.FromString(string(raycluster.PortClient)), Host: c.ClientHost() + "." + in.Domain,
 		TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}, Weight: new(resources.RouteWeight),
 	}
 	switch {
 	case in.Publish == config.PublishNone || !in.HasPods(c) || !in.clientPortEncrypted(c):
 	case in.OpenShift:
-		p.Host = explicitHost(meta.Name, p.Host, c, in)
-		desired.Add(p.Route(meta))
+		backend.Host = explicitHost(meta.Name, backend.Host, c, in)
+		desired.Add(backend.Route(meta))
 	case in.Domain != "":
-		p.Port = intstr.FromInt32(c.Port(raycluster.PortClient))
-		ingress := p.Ingress(meta, cmp.Or(in.RayCluster.Exposure.IngressClass, "nginx"), map[string]string{
+		backend.Port = intstr.FromInt32(c.Port(raycluster.PortClient))
+		ingress := backend.Ingress(meta, cmp.Or(in.RayCluster.Exposure.IngressClass, "nginx"), map[string]string{
 			"nginx.ingress.kubernetes.io/rewrite-target":  "/",
 			"nginx.ingress.kubernetes.io/ssl-redirect":    "true",
 			"nginx.ingress.kubernetes.io/ssl-passthrough": "true",

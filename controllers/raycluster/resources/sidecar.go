@@ -19,8 +19,8 @@ import (
 const (
 	annotationRedirect    = "serviceaccounts.openshift.io/oauth-redirectreference.first"
 	annotationAccountName = "kubernetes.io/service-account.name"
-	// redirectReference makes a ServiceAccount the OAuth client of the dashboard's Route. The text equals that of the CodeFlare operator, so
-	// that an upgrade does not change the annotation.
+	// redirectReference makes a ServiceAccount the OAuth client of the dashboard's Route. The text equals that of the CodeFlare operator: an
+	// upgrade does not change the annotation.
 	redirectReference = `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":%q}}`
 
 	portHTTPS = 443
@@ -66,8 +66,8 @@ func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfigura
 	return account
 }
 
-// proxyService returns the Service of the sidecar. OpenShift issues its certificate. Behind a Gateway, the protocol of the port keeps it from
-// HTTP/2, over which the sidecar refuses the web sockets of logs; Ingress controllers do not know that protocol.
+// proxyService returns the Service of the sidecar. OpenShift issues its certificate. Behind a Gateway, the appProtocol of the port prevents
+// HTTP/2, over which the sidecar rejects the WebSockets of logs. Ingress controllers do not know this appProtocol.
 func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(clusterLabels(c))
 	port := corev1ac.ServicePort().WithName(raycluster.PortProxyName).WithPort(portHTTPS).
@@ -86,8 +86,8 @@ func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfigu
 		WithPorts(port))
 }
 
-// clusterRoleBinding returns the permission of the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner,
-// so the finalizer of the cluster deletes it.
+// clusterRoleBinding allows the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner, so the
+// finalizer of the cluster deletes it.
 func clusterRoleBinding(c raycluster.Cluster) *apply.Object {
 	n := c.Names()
 	return &apply.Object{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(n.ClusterRoleBinding).

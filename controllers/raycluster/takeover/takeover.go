@@ -1,5 +1,5 @@
-// Package takeover deletes leftovers of the CodeFlare operator: objects of Ray clusters, and webhooks. The manager registers it in one
-// line, and works without it. Version 1.0 can delete it, unless it supports a direct upgrade from that operator.
+// Package takeover deletes leftovers of the CodeFlare operator: objects of Ray clusters, and webhooks. The manager works without it:
+// version 1.0 can delete this package, unless it supports a direct upgrade from the CodeFlare operator.
 package takeover
 
 import (
@@ -36,17 +36,17 @@ type DeleteFunc = func(ctx context.Context, cluster *unstructured.Unstructured, 
 
 // Add adds the clean-up of webhooks to the manager, and returns the function that deletes objects of the given kinds.
 func Add(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVersionKind, clk clock.Clock) (DeleteFunc, error) {
-	o := &objects{live: mgr.GetAPIReader(), applier: applier, kinds: kinds}
+	objects := &objectCleaner{live: mgr.GetAPIReader(), applier: applier, kinds: kinds}
 	webhooks := &webhookCleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: clk, log: mgr.GetLogger().WithName("webhooks")}
 	if err := mgr.Add(webhooks); err != nil {
 		return nil, fmt.Errorf("adding the clean-up of webhooks to the manager: %w", err)
 	}
-	return o.delete, nil
+	return objects.delete, nil
 }
 
-// objects deletes objects of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of this
-// operator. They are listed once per process, for all clusters.
-type objects struct {
+// objectCleaner deletes objects of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of
+// this operator. They are listed once per process, for all clusters.
+type objectCleaner struct {
 	live    client.Reader
 	applier *apply.Applier
 	kinds   func() []schema.GroupVersionKind
@@ -56,8 +56,8 @@ type objects struct {
 }
 
 // delete implements DeleteFunc.
-func (o *objects) delete(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
-	legacy, err := o.ofCluster(ctx, client.ObjectKeyFromObject(cluster))
+func (o *objectCleaner) delete(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
+	legacy, err := o.legacyObjects(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func (o *objects) delete(ctx context.Context, cluster *unstructured.Unstructured
 	var errs []error
 	for i := range legacy {
 		object := &legacy[i]
-		// Objects of cluster scope were listed by the labels with name and namespace of the cluster.
-		belongs := object.Namespace == "" || metav1.IsControlledBy(object, cluster)
-		if !belongs || object.Namespace != "" && isDesired(desired, object) || object.Name == binding {
+		// Cluster-scoped objects were selected by the labels with name and namespace of the cluster.
+		isOwned := object.Namespace == "" || metav1.IsControlledBy(object, cluster)
+		if !isOwned || object.Namespace != "" && isDesired(desired, object) || object.Name == binding {
 			continue
 		}
 		errs = append(errs, o.applier.DeleteOwned(ctx, cluster.GetUID(), object))
@@ -88,12 +88,12 @@ func isDesired(desired apply.Desired, object *metav1.PartialObjectMetadata) bool
 	})
 }
 
-// ofCluster returns the objects of a cluster.
-func (o *objects) ofCluster(ctx context.Context, cluster types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
+// legacyObjects returns the objects of a cluster.
+func (o *objectCleaner) legacyObjects(ctx context.Context, cluster types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.listed == nil {
-		listed, err := list(ctx, o.live, o.kinds())
+		listed, err := listByCluster(ctx, o.live, o.kinds())
 		if err != nil {
 			return nil, err
 		}
@@ -102,12 +102,12 @@ func (o *objects) ofCluster(ctx context.Context, cluster types.NamespacedName) (
 	return o.listed[cluster], nil
 }
 
-func list(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
+func listByCluster(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
 	selector, err := labels.Parse(raycluster.LabelClusterName + ",!" + names.OperatorLabel)
 	if err != nil {
 		return nil, fmt.Errorf("selecting by label: %w", err)
 	}
-	out := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
+	byCluster := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
 	for _, kind := range kinds {
 		items := capability.MetadataListOf(kind)
 		err := live.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
@@ -123,10 +123,10 @@ func list(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKi
 			if object.Namespace == "" {
 				cluster.Namespace = object.Labels[raycluster.LabelClusterNamespace]
 			}
-			out[cluster] = append(out[cluster], object)
+			byCluster[cluster] = append(byCluster[cluster], object)
 		}
 	}
-	return out, nil
+	return byCluster, nil
 }
 
 // Names of the CodeFlare operator's webhooks. The configurations of this operator have the same names in order to replace them, but an
@@ -137,11 +137,11 @@ const (
 	webhookService          = "codeflare-operator-webhook-service"
 )
 
-// webhookInterval is the interval of checking webhooks whose Service still exists.
+// webhookInterval is the interval between checks of webhooks whose Service still exists.
 const webhookInterval = 10 * time.Minute
 
 // webhookCleaner removes the webhooks of the CodeFlare operator after its Service is deleted: with failurePolicy Fail they would reject
-// every RayCluster and AppWrapper. It is a manager Runnable of the leader, and returns when none is left.
+// every RayCluster and AppWrapper. It is a manager Runnable of the leader, and returns when no such webhook is left.
 type webhookCleaner struct {
 	live   client.Reader
 	writer client.Client
@@ -167,7 +167,7 @@ func (w *webhookCleaner) Start(ctx context.Context) error {
 	}
 }
 
-// clean removes webhooks without a Service and returns the number of those with one.
+// clean removes webhooks without a Service and returns the number of remaining ones.
 func (w *webhookCleaner) clean(ctx context.Context) (int, error) {
 	mutating, err := w.cleanConfiguration(ctx, "MutatingWebhookConfiguration", mutatingConfiguration)
 	validating, validatingErr := w.cleanConfiguration(ctx, "ValidatingWebhookConfiguration", validatingConfiguration)

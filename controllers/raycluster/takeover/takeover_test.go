@@ -48,10 +48,10 @@ func TestDeleteLegacyObjects(t *testing.T) {
 			networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
 		}
 	}
-	o := &objects{live: c, kinds: kinds, applier: apply.New(apply.Options{Client: c, Live: c, FieldOwner: "raycluster", Component: "raycluster"})}
+	cleaner := &objectCleaner{live: c, kinds: kinds, applier: apply.New(apply.Options{Client: c, Live: c, FieldOwner: "raycluster", Component: "raycluster"})}
 	desired := apply.Desired{{Config: corev1ac.Service("demo-oauth-7a6da8e2", "team1")}}
-	for range 2 { // the second time nothing is left
-		if err := o.delete(t.Context(), cluster, desired); err != nil {
+	for range 2 { // the second call finds no objects
+		if err := cleaner.delete(t.Context(), cluster, desired); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,21 +17,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func calling(service string) admissionv1.WebhookClientConfig {
+func clientConfig(service string) admissionv1.WebhookClientConfig {
 	return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "old", Name: service}}
 }
 
-// configurations contain webhooks of both operators, as an apply of another field manager leaves them.
+// configurations returns configurations with webhooks of both operators, as after an apply by another field manager.
 func configurations() []client.Object {
 	return []client.Object{
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{
-			{Name: "mraycluster.ray.openshift.ai", ClientConfig: calling("odh-platform-operator-webhook")},
-			{Name: "mappwrapper.kb.io", ClientConfig: calling(webhookService)},
+			{Name: "mraycluster.ray.openshift.ai", ClientConfig: clientConfig("odh-platform-operator-webhook")},
+			{Name: "mappwrapper.kb.io", ClientConfig: clientConfig(webhookService)},
 			{Name: "by-url", ClientConfig: admissionv1.WebhookClientConfig{URL: new("https://x")}},
 		}},
 		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{
-			{Name: "vappwrapper.kb.io", ClientConfig: calling(webhookService)},
-			{Name: "vraycluster.ray.openshift.ai", ClientConfig: calling("odh-platform-operator-webhook")},
+			{Name: "vappwrapper.kb.io", ClientConfig: clientConfig(webhookService)},
+			{Name: "vraycluster.ray.openshift.ai", ClientConfig: clientConfig("odh-platform-operator-webhook")},
 		}},
 	}
 }
@@ -52,25 +52,25 @@ func webhookNames(t *testing.T, reader client.Reader) []string {
 	return out
 }
 
-var oursOnly = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
+var managedWebhooks = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
 
 // Only webhooks of the CodeFlare operator are removed, after its Service is deleted.
 func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configurations()...).Build()
-	o := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
-	if err := o.Start(t.Context()); err != nil {
+	cleaner := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	if err := cleaner.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := webhookNames(t, c); !slices.Equal(got, oursOnly) {
-		t.Errorf("remaining objects %q, want %q", got, oursOnly)
+	if got := webhookNames(t, c); !slices.Equal(got, managedWebhooks) {
+		t.Errorf("remaining webhooks %q, want %q", got, managedWebhooks)
 	}
 }
 
 func TestWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	o := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
-	if left, err := o.clean(t.Context()); left != 0 || err != nil {
-		t.Errorf("%d left, error %v", left, err)
+	cleaner := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	if remaining, err := cleaner.clean(t.Context()); remaining != 0 || err != nil {
+		t.Errorf("%d webhooks remain, error %v", remaining, err)
 	}
 }
 
@@ -79,12 +79,12 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: webhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	o := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
+	cleaner := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
 	done := make(chan error, 1)
-	go func() { done <- o.Start(t.Context()) }()
-	awaitWaiter(t, clk)
+	go func() { done <- cleaner.Start(t.Context()) }()
+	waitForTimer(t, clk)
 	if got := webhookNames(t, c); len(got) != 5 {
-		t.Errorf("remaining objects %q", got)
+		t.Errorf("got webhooks %q, want all 5", got)
 	}
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got := webhookNames(t, c); !slices.Equal(got, oursOnly) {
-		t.Errorf("remaining objects %q, want %q", got, oursOnly)
+	if got := webhookNames(t, c); !slices.Equal(got, managedWebhooks) {
+		t.Errorf("remaining webhooks %q, want %q", got, managedWebhooks)
 	}
 }
 
@@ -109,23 +109,23 @@ func TestWebhookCleanerRetries(t *testing.T) {
 		},
 	}).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	o := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
+	cleaner := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- o.Start(ctx) }()
-	awaitWaiter(t, clk)
+	go func() { done <- cleaner.Start(ctx) }()
+	waitForTimer(t, clk)
 	requestErr = nil
 	clk.Step(webhookInterval)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	cancel()
-	if got := webhookNames(t, c); !slices.Equal(got, oursOnly) {
-		t.Errorf("remaining objects %q, want %q", got, oursOnly)
+	if got := webhookNames(t, c); !slices.Equal(got, managedWebhooks) {
+		t.Errorf("remaining webhooks %q, want %q", got, managedWebhooks)
 	}
 }
 
-func awaitWaiter(t *testing.T, clk *clocktesting.FakeClock) {
+func waitForTimer(t *testing.T, clk *clocktesting.FakeClock) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(time.Millisecond)

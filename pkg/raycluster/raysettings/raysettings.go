@@ -39,7 +39,7 @@ type Source struct {
 
 	mu        sync.Mutex
 	current   *config.RayCluster // nil until the first valid ConfigMap
-	lastError error              // the error of the ConfigMap; nil while it is valid
+	lastError error              // the error of the ConfigMap; nil if it is valid
 	notes     []string           // last logged notes
 }
 
@@ -63,8 +63,8 @@ func New(o Options) *Source {
 	return s
 }
 
-// Get returns the current settings. It reads the ConfigMap if it was not listed yet. Until the ConfigMap was valid once, the error names the
-// invalid key and the expected value.
+// Get returns the current settings. It reads the ConfigMap if it was not listed yet. Until the first valid ConfigMap, it returns an error
+// that names the invalid key and the expected value.
 func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	if err := s.ReadOnce(ctx); err != nil {
 		return config.RayCluster{}, fmt.Errorf("reading ConfigMap %s/%s: %w", s.options.Config.OperatorNamespace, ConfigMapName, err)

@@ -33,7 +33,7 @@ func configMapOf(text string) *corev1.ConfigMap {
 	}
 }
 
-// toUnstructured is the form in which the dynamic client has objects.
+// toUnstructured converts a ConfigMap for the dynamic client.
 func toUnstructured(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
@@ -49,7 +49,7 @@ type fixture struct {
 	dynamic  *dynamicfake.FakeDynamicClient
 	lists    atomic.Int32
 	notes    atomic.Int32
-	broken   error // of the next list
+	listErr  error
 }
 
 func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
@@ -63,7 +63,7 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 	f.dynamic = dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)
 	f.dynamic.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		f.lists.Add(1)
-		return f.broken != nil, nil, f.broken
+		return f.listErr != nil, nil, f.listErr
 	})
 	for _, m := range maps {
 		if err := f.dynamic.Tracker().Add(toUnstructured(t, m)); err != nil {
@@ -86,7 +86,7 @@ func TestGetReadsConfigMapOnce(t *testing.T) {
 	for range 3 {
 		got, err := f.Get(t.Context())
 		if err != nil || got.MTLS || !got.OAuth {
-			t.Fatalf("got %+v, error %v, want the mode of the ConfigMap", got, err)
+			t.Fatalf("got %+v, error %v, want the settings of the ConfigMap", got, err)
 		}
 	}
 	if f.lists.Load() != 1 || f.notes.Load() != 1 {
@@ -103,20 +103,20 @@ func TestGetWithoutConfigMapReturnsDefaults(t *testing.T) {
 
 func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: perhaps}"))
-	f.broken = errors.New("refused")
+	f.listErr = errors.New("refused")
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "reading ConfigMap opendatahub/codeflare-operator-config: listing configmaps: refused") {
-		t.Errorf("error %v", err)
+		t.Errorf("unexpected error %v", err)
 	}
-	f.broken = nil
+	f.listErr = nil
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), `ConfigMap opendatahub/codeflare-operator-config: kuberay.mTLSEnabled "perhaps"`) {
 		t.Errorf("error %v", err)
 	}
 	if f.lists.Load() != 2 {
-		t.Errorf("%d lists, want one that failed and one", f.lists.Load())
+		t.Errorf("%d lists, want a failed one and a successful one", f.lists.Load())
 	}
 }
 
-// [R24] A change takes effect without a restart; a bad one is reported, and the last good one stays.
+// [R24] A change takes effect without a restart; an invalid one is reported, and the last valid settings stay in effect.
 func TestUpdateAppliesChanges(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {ingressDomain: one.example.org}"))
 	if _, err := f.Get(t.Context()); err != nil {
@@ -130,7 +130,7 @@ func TestUpdateAppliesChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx) }()
-	poll.Until(t, 10*time.Second, "the watch runs", f.isWatching)
+	poll.Until(t, 10*time.Second, "the watch is started", f.isWatching)
 	put := func(text string) {
 		t.Helper()
 		if err := f.dynamic.Tracker().Update(configMaps, toUnstructured(t, configMapOf(text)), "opendatahub"); err != nil {
@@ -146,25 +146,25 @@ func TestUpdateAppliesChanges(t *testing.T) {
 	}
 
 	put("kuberay: {ingressDomain: two.example.org}")
-	poll.Until(t, 10*time.Second, "the new domain is in force and the controllers know", func() bool { return domain() == "two.example.org" && queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the new domain is in effect and the controllers are notified", func() bool { return domain() == "two.example.org" && queue.Len() == 1 })
 
 	put("kuberay: {ingressDomain: 3}")
 	if got := <-f.recorder.Events; !strings.Contains(got, "Warning "+ReasonRefused) || !strings.Contains(got, "kuberay.ingressDomain 3: must be a string") {
-		t.Errorf("event %q", got)
+		t.Errorf("unexpected Event %q", got)
 	}
 	if got := domain(); got != "two.example.org" {
-		t.Errorf("domain %q, want the last good one", got)
+		t.Errorf("got domain %q, want the last valid one", got)
 	}
 
 	if err := f.dynamic.Tracker().Delete(configMaps, "opendatahub", ConfigMapName); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 10*time.Second, "the defaults are back", func() bool { return domain() == "" })
+	poll.Until(t, 10*time.Second, "the defaults are in effect", func() bool { return domain() == "" })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	if f.lists.Load() != 2 {
-		t.Errorf("%d lists, want that of Get and that of Start", f.lists.Load())
+		t.Errorf("%d lists, want one by Get and one by Start", f.lists.Load())
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// bases are the names of clusters without the version annotation.
-var bases = map[string]string{
+// legacyFormats are the formats of legacy names, except for that of CASecret.
+var legacyFormats = map[string]string{
 	"ServiceAccount": "%s-oauth-proxy", "ProxyService": "%s-oauth", "CookieSecret": "%s-oauth-config", "ProxyTLS": "%s-proxy-tls-secret",
 	"CASecret": "%s-ca-secret", "ClusterRoleBinding": "%s-%s-auth", "HeadPolicy": "%s-head", "WorkerPolicy": "%s-workers",
 	"TokenSecret": "%s-oauth-token", "ProxyConfig": "%s-proxy-config", "HeadTLS": "%s-head-tls", "WorkerTLS": "%s-worker-tls",
 }
 
-// kindOf are the kinds of the objects by name: names must be unique within a kind.
+// kindOf is the kind of the object of each field of Names: names must be unique within a kind.
 var kindOf = map[string]string{
 	"ServiceAccount": "ServiceAccount", "ProxyService": "Service", "HeadService": "Service", "CookieSecret": "Secret", "ProxyTLS": "Secret",
 	"CASecret": "Secret", "TokenSecret": "Secret", "HeadTLS": "Secret", "WorkerTLS": "Secret", "ProxyConfig": "ConfigMap",
@@ -45,29 +45,29 @@ func fieldsOf(n Names) map[string]string {
 	return out
 }
 
-// [raycluster-8] For any cluster, each name follows the rule; only names that must be labels are truncated, and keep the hash of the whole.
-func TestNamesFollowTheRule(t *testing.T) {
+// [raycluster-8] Hashed names are legacy names with a hash; only names that must be DNS labels are truncated, but not their hash.
+func TestNamesFollowScheme(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,51}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
 		name, namespace := word.Draw(t, "name"), word.Draw(t, "namespace")
 		hashed, legacy := fieldsOf(namedCluster(name, namespace, true).Names()), fieldsOf(namedCluster(name, namespace, false).Names())
-		for field, form := range bases {
-			base := fmt.Sprintf(form, name)
-			if strings.Count(form, "%s") == 2 {
-				base = fmt.Sprintf(form, name, namespace)
+		for field, format := range legacyFormats {
+			base := fmt.Sprintf(format, name)
+			if strings.Count(format, "%s") == 2 {
+				base = fmt.Sprintf(format, name, namespace)
 			}
 			sum := sha256.Sum256([]byte("codeflare-raycluster-controller" + base))
 			hash := "-" + hex.EncodeToString(sum[:])[:8]
 			switch want := base + hash; {
 			case field == "ProxyService" && len(want) > 63:
 				if got := hashed[field]; len(got) != 63 || !strings.HasSuffix(got, hash) || !strings.HasPrefix(base, strings.TrimSuffix(got, hash)) {
-					t.Errorf("%s is %s, want what fits of %s", field, got, want)
+					t.Errorf("%s is %s, want %s with a truncated base", field, got, want)
 				}
 			case hashed[field] != want:
 				t.Errorf("%s is %s, want %s", field, hashed[field], want)
 			}
 			if field == "CASecret" {
-				base = "ca-secret-" + name // note the order
+				base = "ca-secret-" + name // another order than in the hashed name
 			}
 			if legacy[field] != base {
 				t.Errorf("legacy %s is %s, want %s", field, legacy[field], base)
@@ -79,12 +79,12 @@ func TestNamesFollowTheRule(t *testing.T) {
 			}
 		}
 	})
-	if all := len(fieldsOf(Names{})); all != len(bases)+3 || all != len(kindOf) {
-		t.Errorf("there are %d names", all)
+	if all := len(fieldsOf(Names{})); all != len(legacyFormats)+3 || all != len(kindOf) {
+		t.Errorf("Names has %d fields, but the tables of this test have %d and %d", all, len(legacyFormats)+3, len(kindOf))
 	}
 }
 
-// Objects of one kind in a namespace never share a name, even if one cluster is named like an object of another. Legacy names could.
+// Objects of one kind in a namespace never share a hashed name, even if one cluster has the name of an object of another.
 func TestClustersShareNoNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`).Draw(t, "name")
@@ -102,15 +102,15 @@ func TestClustersShareNoNames(t *testing.T) {
 	})
 }
 
-// [raycluster-4] [R7] [R23] Decide for all combinations of settings, platform and fields of the cluster.
+// [raycluster-4] [R7] [R23] Decide returns the expected mode for all combinations of settings, platform and fields of the cluster.
 func TestDecideInvariants(t *testing.T) {
 	bools := []bool{false, true}
 	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
 		for mask := range 1 << 7 {
 			bit := func(i int) bool { return bools[mask>>i&1] }
-			w, openShift := config.RayCluster{OAuth: bit(0), MTLS: bit(1), Certificates: string(issuer)}, bit(2)
+			settings, openShift := config.RayCluster{OAuth: bit(0), MTLS: bit(1), Certificates: string(issuer)}, bit(2)
 			if bit(6) {
-				w.KubeRaySecurity = config.KubeRaySecurityTrust
+				settings.KubeRaySecurity = config.KubeRaySecurityTrust
 			}
 			spec := map[string]any{}
 			if bit(3) {
@@ -123,13 +123,13 @@ func TestDecideInvariants(t *testing.T) {
 				spec["networkPolicy"] = map[string]any{}
 			}
 			c := View(map[string]any{"metadata": map[string]any{"name": "c", "namespace": "n"}, "spec": spec})
-			want := Mode{Policies: !bit(5) || !bit(6), MTLS: w.MTLS && !bit(4)}
+			want := Mode{Policies: !bit(5) || !bit(6), MTLS: settings.MTLS && !bit(4)}
 			switch {
-			case w.OAuth && bit(3) && bit(6):
+			case settings.OAuth && bit(3) && bit(6):
 				want.Auth = AuthRay
-			case w.OAuth && openShift:
+			case settings.OAuth && openShift:
 				want.Auth = AuthOAuth
-			case w.OAuth:
+			case settings.OAuth:
 				want.Auth = AuthProxy
 			}
 			if want.MTLS {
@@ -138,19 +138,19 @@ func TestDecideInvariants(t *testing.T) {
 					want.Issuer = IssuerOperator
 				}
 			}
-			got := Decide(w, Platform{OpenShift: openShift, OAuthServer: openShift}, c, c)
+			got := Decide(settings, Platform{OpenShift: openShift, OAuthServer: openShift}, c, c)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%+v on %t with %v (-want +got):\n%s", w, openShift, spec, diff)
+				t.Errorf("settings %+v, OpenShift %t, spec %v (-want +got):\n%s", settings, openShift, spec, diff)
 			}
-			// The result is the same for a creation, and does not change if it is applied.
-			if diff := cmp.Diff(got, Decide(w, Platform{OpenShift: openShift, OAuthServer: openShift}, c, Cluster{})); diff != "" {
-				t.Errorf("a new one: %s", diff)
+			// The mode of a new cluster is the same.
+			if diff := cmp.Diff(got, Decide(settings, Platform{OpenShift: openShift, OAuthServer: openShift}, c, Cluster{})); diff != "" {
+				t.Errorf("new cluster (-update +create):\n%s", diff)
 			}
 		}
 	}
 }
 
-// anyValue draws any JSON.
+// anyValue draws any JSON value.
 func anyValue(t *rapid.T, depth int) any {
 	kinds := []string{"nil", "text", "number", "bool", "list", "object"}
 	if depth == 0 {
@@ -190,7 +190,7 @@ func anyObject(t *rapid.T, depth int) map[string]any {
 	return object
 }
 
-// For any object, reading neither fails nor changes it, and the results are consistent.
+// View neither panics on nor changes any object, and its results are consistent.
 func TestViewAcceptsAnyObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := anyObject(t, 3)
@@ -198,25 +198,25 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 		object := map[string]any{"metadata": anyValue(t, 3), "spec": spec}
 		c := View(object)
 		before := fmt.Sprint(object)
-		injected, own := c.Injected(), c.UserSecurity()
-		if injected.PodIssued && !injected.MTLS || own.KubernetesToken && !own.Token {
-			t.Errorf("contradictory injected elements %+v or own security %+v", injected, own)
+		injected, user := c.Injected(), c.UserSecurity()
+		if injected.PodIssued && !injected.MTLS || user.KubernetesToken && !user.Token {
+			t.Errorf("contradictory injections %+v or user security %+v", injected, user)
 		}
 		for _, previous := range []Cluster{c, {}} {
-			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
-			if m.MTLS != m.Issuer.Valid() || m.KeepsServiceAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
-				t.Errorf("%+v of %v", m, object)
+			mode := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
+			if mode.MTLS != mode.Issuer.Valid() || mode.KeepsServiceAccount && !mode.Auth.Sidecar() || !mode.Active() && (mode.MTLS || mode.Policies || mode.Auth != AuthNone) {
+				t.Errorf("contradictory mode %+v of %v", mode, object)
 			}
-			if previous.Object() != nil && m.Active() && injected.PodIssued && m.MTLS && m.Issuer != IssuerPod {
-				t.Errorf("pods that sign for themselves lose their issuer: %+v", m)
+			if previous.Object() != nil && mode.Active() && injected.PodIssued && mode.MTLS && mode.Issuer != IssuerPod {
+				t.Errorf("got issuer %s for pods that issue their own certificates, want %s", mode.Issuer, IssuerPod)
 			}
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
 		if c.Workers() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
-			t.Errorf("unexpected object: %v", object)
+			t.Errorf("negative number of worker groups, or a kept ServiceAccount that is not set: %v", object)
 		}
 		if after := fmt.Sprint(object); after != before {
-			t.Errorf("looking changed\n%s\nto\n%s, want %s", before, after, before)
+			t.Errorf("the object was changed from\n%s\nto\n%s", before, after)
 		}
 	})
 }
@@ -225,13 +225,13 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 func TestTLSVariablesReferToMountedFiles(t *testing.T) {
 	for _, issuer := range []Issuer{IssuerOperator, IssuerCertManager, IssuerPod} {
 		for _, head := range []bool{true, false} {
-			content := TLS{Issuer: issuer, Names: namedCluster("c", "n", true).Names(), Head: head, SignedNames: []string{"a", "b"}}
+			tls := TLS{Issuer: issuer, Names: namedCluster("c", "n", true).Names(), Head: head, SignedNames: []string{"a", "b"}}
 			files := map[string]bool{}
 			paths := map[string]string{}
-			for _, m := range content.Mounts() {
+			for _, m := range tls.Mounts() {
 				paths[*m.Name] = *m.MountPath
 			}
-			for _, v := range content.Volumes() {
+			for _, v := range tls.Volumes() {
 				if v.Secret == nil {
 					continue
 				}
@@ -239,7 +239,7 @@ func TestTLSVariablesReferToMountedFiles(t *testing.T) {
 					files[paths[*v.Name]+"/"+*item.Path] = true
 				}
 			}
-			if issuer == IssuerPod { // the init container writes them
+			if issuer == IssuerPod { // the init container writes the files
 				script := SignCommand()[2]
 				for _, name := range []string{"server.crt", "server.key"} {
 					files["/home/ray/workspace/tls/"+name] = strings.HasPrefix(script, "cd /home/ray/workspace/tls && ") && strings.Contains(script, "out "+name)
@@ -247,14 +247,14 @@ func TestTLSVariablesReferToMountedFiles(t *testing.T) {
 				files["/home/ray/workspace/tls/server.key"] = strings.Contains(script, "-keyout server.key")
 				files["/home/ray/workspace/tls/ca.crt"] = strings.Contains(script, "cp /home/ray/workspace/ca/* .")
 			}
-			var reported []string
+			var referenced []string
 			for _, variable := range TLSEnv() {
 				if variable.Value != nil && strings.HasPrefix(*variable.Value, "/") {
-					reported = append(reported, *variable.Value)
+					referenced = append(referenced, *variable.Value)
 				}
 			}
-			if len(reported) != 3 || slices.ContainsFunc(reported, func(path string) bool { return !files[path] }) {
-				t.Errorf("%s, head %t: Ray looks for %v, there is %v", issuer, head, reported, files)
+			if len(referenced) != 3 || slices.ContainsFunc(referenced, func(path string) bool { return !files[path] }) {
+				t.Errorf("%s, head %t: variables refer to %v, but the volumes contain %v", issuer, head, referenced, files)
 			}
 		}
 	}

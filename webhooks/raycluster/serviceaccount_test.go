@@ -8,29 +8,29 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// tokenMounts returns the names of the containers that mount the token.
-func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
+// containersWithToken returns the names of the containers that mount the token volume.
+func containersWithToken(t *testing.T, object map[string]any, pod []string) []string {
 	t.Helper()
-	var mounting []string
+	var names []string
 	for _, list := range []string{"containers", "initContainers"} {
 		for _, container := range listAt(object, in(pod, list)...) {
 			fields := container.(map[string]any)
 			if find(listAt(fields, "volumeMounts"), raycluster.VolumeToken) != nil {
-				mounting = append(mounting, fields["name"].(string))
+				names = append(names, fields["name"].(string))
 			}
 		}
 	}
-	return mounting
+	return names
 }
 
 // [R30] Only the sidecar gets the token of the ServiceAccount that may review tokens.
-func TestTokenIsForTheSidecarOnly(t *testing.T) {
+func TestOnlySidecarMountsToken(t *testing.T) {
 	for name, test := range map[string]struct {
 		s    Settings
 		want string
 	}{"OpenShift": {onOpenShift(), "oauth-proxy"}, "plain": {onOpenShift().with(plain), "kube-rbac-proxy"}} {
 		got := applyDefaults(t, test.s, parse(t, full), nil)
-		if diff := cmp.Diff([]string{test.want}, tokenMounts(t, got, headPod)); diff != "" {
+		if diff := cmp.Diff([]string{test.want}, containersWithToken(t, got, headPod)); diff != "" {
 			t.Errorf("%s: containers with the token differ (-want +got):\n%s", name, diff)
 		}
 		projected := listAt(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "projected", "sources")
@@ -38,7 +38,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 			t.Errorf("%s: got sources %v, want 3, the first a token", name, projected)
 		}
 		if !raycluster.View(got).Injected().Token {
-			t.Errorf("%s: no container mounts the volume", name)
+			t.Errorf("%s: Injected does not report the token volume", name)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestServiceAccountOfUserIsReplaced(t *testing.T) {
 	stored := applyDefaults(t, s, parse(t, full), nil)
 	names := raycluster.View(stored).Names()
 	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(managed)+8 {
-		t.Errorf("got account %v, want the cluster's account with the user's as recorded one", got)
+		t.Errorf("got ServiceAccount and annotation %v, want that of the sidecar and that of the user", got)
 	}
 	for name, test := range map[string]struct {
 		submitted string
@@ -61,7 +61,7 @@ func TestServiceAccountOfUserIsReplaced(t *testing.T) {
 	}{
 		"manifest applied again": {"mine", [2]any{names.ServiceAccount, "mine"}},
 		"another account":        {"other", [2]any{names.ServiceAccount, "other"}},
-		"generated name":         {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
+		"injected account":       {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
 		"account removed":        {"", [2]any{names.ServiceAccount, nil}},
 	} {
 		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))
@@ -85,28 +85,28 @@ func TestServiceAccountOfUserIsKeptOnRequest(t *testing.T) {
 		if secret := at(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
 			t.Errorf("%s: Secret %v, want %v", name, secret, names.TokenSecret)
 		}
-		// KubeRay grants permissions to the ServiceAccount of the head for its autoscaler, which therefore needs that token.
+		// The autoscaler needs a token of the head's ServiceAccount, to which KubeRay grants the permissions.
 		if find(listAt(got, autoscalerMounts...), raycluster.VolumeToken) != nil {
-			t.Errorf("%s: the autoscaler has the token of the dashboard", name)
+			t.Errorf("%s: the autoscaler mounts the token of the sidecar", name)
 		}
 		expectAllowed(t, s, got, nil)
 		expectAllowed(t, s, got, got)
-		// A later request restores it from the annotation.
+		// If the annotation is added later, the ServiceAccount of the user is restored.
 		stored := applyDefaults(t, s, parse(t, full), nil)
 		later := applyDefaults(t, s, copyOf(stored, keep), stored)
 		if diff := cmp.Diff(normalize(got), normalize(later)); diff != "" {
-			t.Errorf("%s: a cluster that gets the annotation later differs from one created with it (-want +got):\n%s", name, diff)
+			t.Errorf("%s: annotation added by an update (-created with it +updated):\n%s", name, diff)
 		}
 		expectAllowed(t, s, later, stored)
 		if response := validateObject(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); response.Allowed {
-			t.Errorf("%s: the head may use the ServiceAccount of the dashboard", name)
+			t.Errorf("%s: want a rejection, because the head must not use the ServiceAccount of the sidecar", name)
 		}
 	}
 }
 
 // [R14] KubeRay's autoscaler needs certificates to connect to Ray, and the token of the head for Kubernetes.
 func TestAutoscaler(t *testing.T) {
-	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
+	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(issuedByPod), "plain": onOpenShift().with(plain)} {
 		got := applyDefaults(t, s, parse(t, full), nil)
 		if diff := cmp.Diff(append([]string{"OWN"}, tlsNames...), namesAt(got, autoscalerEnv...)); diff != "" {
 			t.Errorf("%s: variables of the autoscaler differ (-want +got):\n%s", name, diff)
@@ -137,8 +137,8 @@ func TestAutoscaler(t *testing.T) {
 }
 
 // [R15] Injected containers have small resources and a restricted security context; resources of the user stay.
-func TestResourcesAndContext(t *testing.T) {
-	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(original)} {
+func TestResourcesAndSecurityContext(t *testing.T) {
+	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(issuedByPod)} {
 		stored := applyDefaults(t, s, parse(t, minimal), nil)
 		sidecar := listAt(stored, in(headPod, "containers")...)[1].(map[string]any)
 		certificate := find(listAt(stored, in(headPod, "initContainers")...), "create-cert")
@@ -184,7 +184,7 @@ func TestResourcesAndContext(t *testing.T) {
 	}
 }
 
-// [R16] On plain Kubernetes, the container that creates the key has the UID of the Ray container that reads it.
+// [R16] On plain Kubernetes, the init container that creates the key runs with the UID of the Ray container that reads the key.
 func TestCertificateContainerRunsAsRayUser(t *testing.T) {
 	s := onOpenShift().with(plain)
 	for name, test := range map[string]struct {
@@ -199,7 +199,7 @@ func TestCertificateContainerRunsAsRayUser(t *testing.T) {
 	} {
 		context := at(find(listAt(applyDefaults(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
 		if _, nonRoot := context["runAsNonRoot"]; context["runAsUser"] != test.want || nonRoot != test.wantRoot {
-			t.Errorf("%s: unexpected context: %v", name, context)
+			t.Errorf("%s: unexpected securityContext: %v", name, context)
 		}
 	}
 }
@@ -218,12 +218,12 @@ func TestBrowserLoginRequiresPermission(t *testing.T) {
 	}
 }
 
-// [R20] Certificates are for the Service that the user names.
+// [R20] Certificates contain the name of the head Service that the user sets.
 func TestCertificateNamesHeadServiceOfUser(t *testing.T) {
-	s := onOpenShift().with(original)
+	s := onOpenShift().with(issuedByPod)
 	got := applyDefaults(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
 	command := listAt(find(listAt(got, in(headPod, "initContainers")...), "create-cert"), "command")
-	want := signing(`\nDNS.5 = rayclient-test-raycluster-test-namespace.apps.example.com\nDNS.6 = mine.test-namespace.svc`)
+	want := signCommand(`\nDNS.5 = rayclient-test-raycluster-test-namespace.apps.example.com\nDNS.6 = mine.test-namespace.svc`)
 	if diff := cmp.Diff(want, command); diff != "" {
 		t.Error(diff)
 	}

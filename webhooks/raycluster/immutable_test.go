@@ -18,13 +18,13 @@ import (
 // variants are settings with different injections.
 var variants = map[string]Settings{
 	"OpenShift":             onOpenShift(),
-	"OpenShift, pods issue": onOpenShift().with(original),
+	"OpenShift, pods issue": onOpenShift().with(issuedByPod),
 	"plain":                 onOpenShift().with(plain),
-	"OpenShift, mTLS only":  onOpenShift().with(noOAuth),
-	"plain, sidecar only":   onOpenShift().with(plain).with(noMTLS),
+	"OpenShift, mTLS only":  onOpenShift().with(withoutOAuth),
+	"plain, sidecar only":   onOpenShift().with(plain).with(withoutMTLS),
 }
 
-// clusterWithWorkerGroups is a cluster with an autoscaler and three worker groups, the second of which has an unexpected type.
+// clusterWithWorkerGroups returns a cluster with an autoscaler and three worker groups.
 func clusterWithWorkerGroups(t testing.TB) map[string]any {
 	t.Helper()
 	object := parse(t, full)
@@ -38,10 +38,10 @@ func clusterWithWorkerGroups(t testing.TB) map[string]any {
 	return object
 }
 
-// watched is a list with injected elements.
-type watched struct {
+// injectedList is a list with injected elements.
+type injectedList struct {
 	list []string
-	// message is the error of a changed element of that name.
+	// message returns the error about a changed element of that name.
 	message func(name string) string
 	// onCreation reports whether the rule applies on creation too.
 	onCreation func(name string) bool
@@ -49,10 +49,10 @@ type watched struct {
 
 func always(message string) func(string) string { return func(string) string { return message } }
 
-func isNever(string) bool { return false }
+func never(string) bool { return false }
 
-// watchedLists returns all lists with injected elements, of the head and of every group.
-func watchedLists(object map[string]any) []watched {
+// injectedLists returns all lists with injected elements of the head and the worker groups.
+func injectedLists(object map[string]any) []injectedList {
 	ofSidecar := func(name string) bool { return name != raycluster.VolumeCA && name != raycluster.VolumeServer }
 	ofVolumes := func(name string) string {
 		if ofSidecar(name) {
@@ -60,10 +60,10 @@ func watchedLists(object map[string]any) []watched {
 		}
 		return "ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them"
 	}
-	all := []watched{
+	all := []injectedList{
 		{in(headPod, "containers"), always("OAuth Proxy container is immutable: leave it as the operator sets it"), func(string) bool { return true }},
-		{autoscalerEnv, always(autoscalerImmutable), isNever},
-		{autoscalerMounts, always(autoscalerImmutable), isNever},
+		{autoscalerEnv, always(autoscalerImmutable), never},
+		{autoscalerMounts, always(autoscalerImmutable), never},
 	}
 	pods := [][]string{headPod}
 	for i := range listAt(object, "spec", "workerGroupSpecs") {
@@ -71,10 +71,10 @@ func watchedLists(object map[string]any) []watched {
 	}
 	for _, pod := range pods {
 		all = append(all,
-			watched{in(pod, "initContainers"), always("create-cert Init Container is immutable: leave it as the operator sets it"), isNever},
-			watched{in(pod, "volumes"), ofVolumes, ofSidecar},
-			watched{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable: leave them as the operator sets them"), isNever},
-			watched{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"), isNever})
+			injectedList{in(pod, "initContainers"), always("create-cert Init Container is immutable: leave it as the operator sets it"), never},
+			injectedList{in(pod, "volumes"), ofVolumes, ofSidecar},
+			injectedList{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable: leave them as the operator sets them"), never},
+			injectedList{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"), never})
 	}
 	return all
 }
@@ -125,8 +125,8 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	return out
 }
 
-// completed returns the stored clusters of a variant, with hashed names and, if possible, with legacy ones.
-func completed(t *testing.T, s Settings) map[string]map[string]any {
+// storedClusters returns the stored clusters of a variant, with hashed names and, if possible, with legacy ones.
+func storedClusters(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{"hashed": applyDefaults(t, s, clusterWithWorkerGroups(t), nil)}
 	if s.OpenShift && s.OAuth {
@@ -139,33 +139,33 @@ func completed(t *testing.T, s Settings) map[string]map[string]any {
 // of the head, of any worker group or of the autoscaler, is rejected with field and message, and defaulting reverts it.
 func TestInjectedValuesAreImmutable(t *testing.T) {
 	for variant, s := range variants {
-		for naming, stored := range completed(t, s) {
+		for naming, stored := range storedClusters(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
 				t.Parallel()
 				expectAllowed(t, s, stored, stored)
-				tried := 0
-				users := clusterWithWorkerGroups(t)
-				for _, w := range watchedLists(stored) {
-					own := namesAt(users, w.list...)
+				tested := 0
+				submitted := clusterWithWorkerGroups(t)
+				for _, w := range injectedLists(stored) {
+					own := namesAt(submitted, w.list...)
 					for i, name := range namesAt(stored, w.list...) {
 						if slices.Contains(own, name) {
 							continue
 						}
 						for _, at := range leaves(listAt(stored, w.list...)[i], fieldPath(w.list).child(strconv.Itoa(i))) {
-							tried++
+							tested++
 							checkImmutable(t, s, stored, w, name, at)
 						}
 					}
 				}
-				if tried < 20 {
-					t.Errorf("only %d values were tried", tried)
+				if tested < 20 {
+					t.Errorf("only %d values were tested", tested)
 				}
 			})
 		}
 	}
 }
 
-func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at fieldPath) {
+func checkImmutable(t *testing.T, s Settings, stored map[string]any, w injectedList, name string, at fieldPath) {
 	t.Helper()
 	changed := copyOf(stored, put(differentValue(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
@@ -180,19 +180,19 @@ func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, 
 		expectAllowed(t, s, changed, nil)
 	}
 	if want, got := normalize(stored), normalize(applyDefaults(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
-		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), cmp.Diff(want, got))
+		t.Errorf("defaulting does not revert %s (-want +got):\n%s", strings.Join(at, "."), cmp.Diff(want, got))
 	}
 }
 
-// The same for elements that are deleted, renamed or duplicated.
+// Missing and duplicate injected elements are rejected, and defaulting reverts them.
 func TestInjectedElementsAreUnique(t *testing.T) {
 	for variant, s := range variants {
-		for naming, stored := range completed(t, s) {
+		for naming, stored := range storedClusters(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
 				t.Parallel()
-				users := clusterWithWorkerGroups(t)
-				for _, w := range watchedLists(stored) {
-					own := namesAt(users, w.list...)
+				submitted := clusterWithWorkerGroups(t)
+				for _, w := range injectedLists(stored) {
+					own := namesAt(submitted, w.list...)
 					for i, name := range namesAt(stored, w.list...) {
 						if slices.Contains(own, name) {
 							continue
@@ -210,10 +210,10 @@ func TestInjectedElementsAreUnique(t *testing.T) {
 							if diff := cmp.Diff([]string{want}, causesOf(t, s, changed, stored)); diff != "" {
 								t.Errorf("(-want +got):\n%s", diff)
 							}
-							mended := applyDefaults(t, s, changed, stored)
-							expectAllowed(t, s, mended, stored)
-							if diff := cmp.Diff(sortedNames(stored, w.list), sortedNames(mended, w.list)); diff != "" {
-								t.Errorf("%s is not put right:\n%s", path, diff)
+							reverted := applyDefaults(t, s, changed, stored)
+							expectAllowed(t, s, reverted, stored)
+							if diff := cmp.Diff(sortedNames(stored, w.list), sortedNames(reverted, w.list)); diff != "" {
+								t.Errorf("defaulting does not revert %s (-want +got):\n%s", path, diff)
 							}
 						}
 					}
@@ -227,10 +227,10 @@ func sortedNames(object map[string]any, list []string) []string {
 	return slices.Sorted(slices.Values(namesAt(object, list...)))
 }
 
-// Users may change their own elements at any time in every group, without warnings, and injections change only with a new template.
+// Users may change their own elements in each group without warnings, and the injections stay unchanged.
 func TestUsersMayChangeTheirElements(t *testing.T) {
 	for variant, s := range variants {
-		for naming, stored := range completed(t, s) {
+		for naming, stored := range storedClusters(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
 				for i := range listAt(stored, "spec", "workerGroupSpecs") {
 					pod := []string{"spec", "workerGroupSpecs", strconv.Itoa(i), "template", "spec"}
@@ -249,9 +249,9 @@ func TestUsersMayChangeTheirElements(t *testing.T) {
 					} {
 						changed := copyOf(stored, change)
 						expectAllowed(t, s, changed, stored)
-						// The same version with the same settings changes nothing.
+						// The same version of the operator with the same settings changes nothing.
 						if diff := cmp.Diff(normalize(changed), normalize(applyDefaults(t, s, changed, stored))); diff != "" {
-							t.Errorf("group %d (-submitted +stored):\n%s", i, diff)
+							t.Errorf("group %d (-want +got):\n%s", i, diff)
 						}
 					}
 				}

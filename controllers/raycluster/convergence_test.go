@@ -105,41 +105,41 @@ func (s *testEnv) reconcileUntilIdle(u *unstructured.Unstructured) {
 // templates are pod templates with and without injections.
 var templates = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
 
-// turns are random events; each returns its name.
-var turns = map[string]func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured){
+// disruptions are changes of settings, platform, cluster and objects, by name.
+var disruptions = map[string]func(random *rand.Rand, s *testEnv, u *unstructured.Unstructured){
 	"OAuth": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = !s.settings.OAuth },
 	"mTLS":  func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.settings.MTLS = !s.settings.MTLS },
 	"policies": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		s.settings.OpenToNamespace = !s.settings.OpenToNamespace
 	},
-	"platform": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
-		s.served = oneOf(dice, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute), openShift.WithPlatformKubeRay(true)})
-		for _, o := range s.managedNames() { // with an API its objects go
+	"platform": func(random *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
+		s.served = choose(random, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute), openShift.WithPlatformKubeRay(true)})
+		for _, o := range s.managedNames() { // the API server deletes the objects of a removed API
 			if strings.HasPrefix(o, "Route ") && !s.served.Has(capability.Route) || strings.HasPrefix(o, "HTTPRoute ") && !s.served.Has(capability.HTTPRoute) {
 				s.deleteObject(o)
 			}
 		}
 	},
-	"publish": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
-		s.settings.Publish = oneOf(dice, []string{"auto", "open", "gateway", "none"})
+	"publish": func(random *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
+		s.settings.Publish = choose(random, []string{"auto", "open", "gateway", "none"})
 	},
-	"domain": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
-		s.settings.IngressDomain = oneOf(dice, []string{"", "one.example.org", "two.example.org"})
+	"domain": func(random *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
+		s.settings.IngressDomain = choose(random, []string{"", "one.example.org", "two.example.org"})
 	},
-	"suspend": func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
-		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, dice.IntN(2) == 0, "spec", "suspend") })
+	"suspend": func(random *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, random.IntN(2) == 0, "spec", "suspend") })
 	},
-	"managed": func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
-		by := oneOf(dice, []string{"", raycluster.ManagerMultiKueue, raycluster.ManagerKubeRay})
+	"managed": func(random *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
+		by := choose(random, []string{"", raycluster.ManagerMultiKueue, raycluster.ManagerKubeRay})
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, by, "spec", "managedBy") })
 	},
-	"template": func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
-		head := clusterFrom(s.t, oneOf(dice, templates)).Object["spec"].(map[string]any)["headGroupSpec"]
+	"template": func(random *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
+		head := clusterFrom(s.t, choose(random, templates)).Object["spec"].(map[string]any)["headGroupSpec"]
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, head, "spec", "headGroupSpec") })
 	},
-	"drift": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
+	"drift": func(random *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		if all := s.managedNames(); len(all) > 0 {
-			s.deleteObject(oneOf(dice, all))
+			s.deleteObject(choose(random, all))
 		}
 	},
 	"finalizer": func(_ *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
@@ -148,10 +148,10 @@ var turns = map[string]func(dice *rand.Rand, s *testEnv, u *unstructured.Unstruc
 	"restart": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.restart() },
 }
 
-// edit changes the stored cluster like a user.
+// edit updates the stored cluster as a user does.
 func (s *testEnv) edit(u *unstructured.Unstructured, change func()) {
 	s.t.Helper()
-	s.reread(u)
+	s.refresh(u)
 	change()
 	u.SetGeneration(u.GetGeneration() + 1)
 	if err := s.server.Update(s.t.Context(), u); err != nil {
@@ -159,10 +159,10 @@ func (s *testEnv) edit(u *unstructured.Unstructured, change func()) {
 	}
 }
 
-// deleteObject deletes a managed object.
-func (s *testEnv) deleteObject(title string) {
+// deleteObject deletes a managed object by "Kind name".
+func (s *testEnv) deleteObject(kindAndName string) {
 	s.t.Helper()
-	kind, name, _ := strings.Cut(title, " ")
+	kind, name, _ := strings.Cut(kindAndName, " ")
 	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		if gvk.Kind != kind {
 			continue
@@ -179,62 +179,63 @@ func (s *testEnv) deleteObject(title string) {
 	}
 }
 
-// restart replaces the controller, so that its state is lost.
+// restart clears the state of the controller, as a new process does.
 func (s *testEnv) restart() {
 	s.states = reconciler.SyncMap[types.NamespacedName, *clusterState]{}
 	s.applier = apply.New(s.applier.Options)
 }
 
-// After any sequence of events the controller gets idle, and the objects are the desired and the retained ones. The finalizer exists
-// exactly with the binding, and deletion leaves no binding.
-func TestJourneys(t *testing.T) {
-	const journeys = 25
-	for seed := range uint64(journeys) {
-		dice := rand.New(rand.NewPCG(seed, 1))
+// After any sequence of disruptions the controller reaches the steady state with the desired and retained objects. The finalizer is set if and
+// only if the binding exists, and deletion leaves no binding.
+func TestReconcileConvergesAfterDisruptions(t *testing.T) {
+	const sequences = 25
+	for seed := range uint64(sequences) {
+		random := rand.New(rand.NewPCG(seed, 1))
 		s := newTestEnv(t)
-		u := s.create(demoCluster(oneOf(dice, []string{"", hashedVersion}), oneOf(dice, templates)))
-		var story []string
-		for range 1 + dice.IntN(8) {
-			turn := oneOf(dice, slices.Sorted(maps.Keys(turns)))
-			story = append(story, turn)
-			turns[turn](dice, s, u)
-			if dice.IntN(2) == 0 {
+		u := s.create(demoCluster(choose(random, []string{"", hashedVersion}), choose(random, templates)))
+		var applied []string
+		for range 1 + random.IntN(8) {
+			name := choose(random, slices.Sorted(maps.Keys(disruptions)))
+			applied = append(applied, name)
+			disruptions[name](random, s, u)
+			if random.IntN(2) == 0 {
 				s.mustReconcile(u)
 			}
 		}
 		s.reconcileUntilIdle(u)
 		s.expectIdle(u)
-		s.reread(u)
+		s.refresh(u)
 		want, got := s.desiredObjects(u), s.managedNames()
 		if missing := difference(want, got); len(missing) > 0 {
-			t.Fatalf("journey %d: after %q is missing %q", seed, story, missing)
+			t.Fatalf("seed %d, after %q: missing objects %q", seed, applied, missing)
 		}
 		if extra := difference(got, append(want, s.retainedObjects(u)...)); len(extra) > 0 {
-			t.Fatalf("journey %d: after %q is left %q", seed, story, extra)
+			t.Fatalf("seed %d, after %q: unexpected objects %q", seed, applied, extra)
 		}
-		bound := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
-		if bound != controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
-			t.Fatalf("after %q, the ClusterRoleBinding exists: %t, but the finalizers are %v", story, bound, u.GetFinalizers())
+		hasBinding := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
+		if hasBinding != controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
+			t.Fatalf("seed %d, after %q: ClusterRoleBinding exists: %t, but the finalizers are %v", seed, applied, hasBinding, u.GetFinalizers())
 		}
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
 		if err := s.server.Delete(s.t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 		s.reconcileUntilIdle(u)
-		if s.reread(u); !slices.Equal(u.GetFinalizers(), []string{"example.com/other"}) || s.anyBinding() {
-			t.Fatalf("after %q and its end: finalizers %v, binding %t", story, u.GetFinalizers(), s.anyBinding())
+		if s.refresh(u); !slices.Equal(u.GetFinalizers(), []string{"example.com/other"}) || s.hasBinding() {
+			t.Fatalf("seed %d, after %q and the deletion: finalizers %v, ClusterRoleBinding exists: %t", seed, applied, u.GetFinalizers(), s.hasBinding())
 		}
 	}
 }
 
-// oneOf draws a value.
-func oneOf[T any](dice *rand.Rand, from []T) T { return from[dice.IntN(len(from))] }
+// choose returns a random element.
+func choose[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-func difference(all, these []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return slices.Contains(these, one) })
+// difference returns the elements of a that b lacks.
+func difference(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(element string) bool { return slices.Contains(b, element) })
 }
 
-func (s *testEnv) anyBinding() bool {
+func (s *testEnv) hasBinding() bool {
 	list := &rbacv1.ClusterRoleBindingList{}
 	if err := s.server.List(s.t.Context(), list); err != nil {
 		s.t.Fatal(err)
@@ -242,20 +243,20 @@ func (s *testEnv) anyBinding() bool {
 	return len(list.Items) > 0
 }
 
-// errCrash ends a reconcile.
-var errCrash = errors.New("the process ends")
+// errCrash is the error of a write during which the process crashes.
+var errCrash = errors.New("the process crashed")
 
-// scenarios must succeed despite crashes.
+// scenarios are changes of an idle cluster.
 var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
-	"creation":       func(*testEnv, *unstructured.Unstructured) {},
+	"no change":      func(*testEnv, *unstructured.Unstructured) {},
 	"OAuth disabled": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
-	"is suspended": func(s *testEnv, u *unstructured.Unstructured) {
+	"suspended": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	},
 	"moved to MultiKueue": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, raycluster.ManagerMultiKueue, "spec", "managedBy") })
 	},
-	"is deleted": func(s *testEnv, u *unstructured.Unstructured) {
+	"deleted": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
 		if err := s.server.Delete(s.t.Context(), u); err != nil {
 			s.t.Fatal(err)
@@ -263,16 +264,16 @@ var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
 	},
 }
 
-// A crash after any write, or a failed write, is recovered by the next process.
-func TestCrashesAfterEveryWrite(t *testing.T) {
+// The next process recovers from a crash after any write, and from any failed write.
+func TestRecoversFromCrashAtEachWrite(t *testing.T) {
 	for name, scenario := range scenarios {
-		for _, made := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, write carried out %t", name, made), func(t *testing.T) {
-				calm := endOf(t, scenario, 0, made)
-				for at := 1; ; at++ {
-					got := endOf(t, scenario, at, made)
-					if diff := cmp.Diff(calm.state, got.state); diff != "" {
-						t.Errorf("a crash at write %d (-calm +crashed):\n%s", at, diff)
+		for _, stored := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, write stored %t", name, stored), func(t *testing.T) {
+				want := runWithCrash(t, scenario, 0, stored)
+				for write := 1; ; write++ {
+					got := runWithCrash(t, scenario, write, stored)
+					if diff := cmp.Diff(want.state, got.state); diff != "" {
+						t.Errorf("crash at write %d (-without +with):\n%s", write, diff)
 					}
 					if !got.crashed {
 						break
@@ -284,12 +285,12 @@ func TestCrashesAfterEveryWrite(t *testing.T) {
 }
 
 type outcome struct {
-	state   []string // objects, finalizers and the cookie
+	state   []string // objects and finalizers
 	crashed bool
 }
 
-// endOf runs a scenario with a crash at the given write; 0 for none.
-func endOf(t *testing.T, scenario func(*testEnv, *unstructured.Unstructured), at int, made bool) outcome {
+// runWithCrash runs a scenario with a crash at the given write; 0 for none. The API server stores that write if stored is set.
+func runWithCrash(t *testing.T, scenario func(*testEnv, *unstructured.Unstructured), write int, stored bool) outcome {
 	t.Helper()
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
@@ -298,30 +299,30 @@ func endOf(t *testing.T, scenario func(*testEnv, *unstructured.Unstructured), at
 		scenario(s, u)
 	}
 	sent, crashed := 0, false
-	s.refuse = func(string, string) error {
-		if sent++; at == 0 || crashed || sent != at {
+	s.failWrite = func(string, string) error {
+		if sent++; write == 0 || crashed || sent != write {
 			return nil
 		}
 		crashed = true
-		if made {
-			return nil // the next request meets a process that is new
+		if stored {
+			return nil // the process restarts after this reconcile
 		}
 		return errCrash
 	}
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team1", Name: "demo"}}
 	for range 10 {
-		was := crashed
+		crashedBefore := crashed
 		_, err := reconciler.ClassifyErrors(s).Reconcile(t.Context(), request)
 		if err != nil && !errors.Is(err, errCrash) {
 			t.Fatal(err)
 		}
-		if crashed != was {
+		if crashed != crashedBefore {
 			s.restart()
 		}
 	}
-	s.refuse = func(string, string) error { return nil }
+	s.failWrite = func(string, string) error { return nil }
 	s.reconcileUntilIdle(u)
 	s.expectIdle(u)
-	s.reread(u)
+	s.refresh(u)
 	return outcome{state: append(s.managedNames(), u.GetFinalizers()...), crashed: crashed}
 }

@@ -19,9 +19,9 @@ var (
 )
 
 // decodeStrict decodes an apply configuration strictly, as the API server does.
-func decodeStrict[T any](t *testing.T, from any) T {
+func decodeStrict[T any](t *testing.T, config any) T {
 	t.Helper()
-	text, err := json.Marshal(from)
+	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,27 +40,27 @@ func restrictedContext() *corev1.SecurityContext {
 	}
 }
 
-func sidecarOf(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
+func decodeSidecar(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
 	t.Helper()
 	container := s.Container()
 	return decodeStrict[corev1.Container](t, container), decodeStrict[[]corev1.Volume](t, s.Volumes())
 }
 
-// The sidecar on OpenShift, with the fixes of R10, R15 and R30.
+// The OAuth sidecar equals that of the CodeFlare operator except for the fixes of R10, R15 and R30.
 func TestOAuthSidecar(t *testing.T) {
 	n := demo.Names()
 	s := Sidecar{Auth: AuthOAuth, Names: n, Namespace: "team", Image: "i", Resources: sizes}
-	container, volumes := sidecarOf(t, s)
-	original := []string{ // as recorded
+	container, volumes := decodeSidecar(t, s)
+	legacyArgs := []string{ // as recorded
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=" + n.ServiceAccount, "--upstream=http://localhost:8265",
 		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"team","verb":"get"}}`,
 	}
-	if diff := cmp.Diff(original, s.LegacyArgs()); diff != "" {
-		t.Errorf("the arguments of the original (-want +got):\n%s", diff)
+	if diff := cmp.Diff(legacyArgs, s.LegacyArgs()); diff != "" {
+		t.Errorf("arguments of the CodeFlare operator (-want +got):\n%s", diff)
 	}
 	want := corev1.Container{
-		Name: "oauth-proxy", Image: "i", Args: append(slices.Delete(slices.Clone(original), 6, 7), `--openshift-sar={"resource":"pods","namespace":"team","verb":"get"}`),
+		Name: "oauth-proxy", Image: "i", Args: append(slices.Delete(slices.Clone(legacyArgs), 6, 7), `--openshift-sar={"resource":"pods","namespace":"team","verb":"get"}`),
 		Ports: []corev1.ContainerPort{{Name: "oauth-proxy", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}},
 		Env: []corev1.EnvVar{{Name: "OAUTH2_PROXY_COOKIE_SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: n.CookieSecret}, Key: "cookie_secret",
@@ -74,7 +74,7 @@ func TestOAuthSidecar(t *testing.T) {
 	if diff := cmp.Diff(want, container); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Clients in pods expect these files.
+	// Kubernetes clients in pods expect these files.
 	wantVolumes := []corev1.Volume{
 		{Name: "proxy-tls-secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: n.ProxyTLS}}},
 		{Name: "oauth-proxy-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
@@ -91,16 +91,16 @@ func TestOAuthSidecar(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.SecretToken = true
-	_, volumes = sidecarOf(t, s)
+	_, volumes = decodeSidecar(t, s)
 	if volumes[1].Secret == nil || volumes[1].Secret.SecretName != n.TokenSecret || volumes[1].Projected != nil {
 		t.Errorf("want a Secret volume, got %+v", volumes[1])
 	}
 }
 
-// [R16] The sidecar on plain Kubernetes has the same port as the OAuth proxy, and requires the same right.
+// [R16] The sidecar on plain Kubernetes has the same port as the OAuth proxy, and requires the same permission.
 func TestProxySidecar(t *testing.T) {
 	n := demo.Names()
-	container, volumes := sidecarOf(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
+	container, volumes := decodeSidecar(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
 	if container.Name != rbacproxy.ContainerName || container.Ports[0].Name != PortProxyName || container.Ports[0].ContainerPort != PortProxy {
 		t.Errorf("unexpected container.Ports: %+v", container.Ports)
 	}
@@ -120,7 +120,7 @@ func TestProxySidecar(t *testing.T) {
 		}
 		delete(mounted, volume.Name)
 		if volume.Secret != nil && volume.Secret.DefaultMode != nil {
-			t.Errorf("%s: a mode that only root may read", volume.Name)
+			t.Errorf("%s: want the default mode, because the sidecar does not run as root", volume.Name)
 		}
 	}
 	if len(mounted) > 0 {
@@ -144,21 +144,21 @@ func TestTLS(t *testing.T) {
 		}
 		return list
 	}
-	from := func(name, secret string, items []corev1.KeyToPath) corev1.Volume {
+	secretVolume := func(name, secret string, items []corev1.KeyToPath) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: items}}}
 	}
 	leaf := items("tls.crt", "server.crt", "tls.key", "server.key", "ca.crt", "ca.crt")
-	own := []corev1.Volume{from("ca-vol", n.CASecret, nil), {Name: "server-cert", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	podIssued := []corev1.Volume{secretVolume("ca-vol", n.CASecret, nil), {Name: "server-cert", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	for name, test := range map[string]struct {
 		tls     TLS
 		volumes []corev1.Volume
 		command []string
 		env     []string
 	}{
-		"head, operator":       {TLS{Issuer: IssuerOperator, Head: true}, []corev1.Volume{from("ca-vol", n.CASecret, items("ca.crt", "ca.crt")), from("server-cert", n.HeadTLS, leaf)}, WaitCommand(), []string{"MY_POD_IP", "RAY_NODE_TYPE", "RAY_TLS_SERVER_CERT", "RAY_TLS_CA_CERT"}},
-		"worker, cert-manager": {TLS{Issuer: IssuerCertManager}, []corev1.Volume{from("ca-vol", n.CASecret, items("ca.crt", "ca.crt")), from("server-cert", n.WorkerTLS, leaf)}, WaitCommand(), []string{"MY_POD_IP", "RAY_NODE_TYPE", "RAY_TLS_SERVER_CERT", "RAY_TLS_CA_CERT"}},
-		"head, pod":            {TLS{Issuer: IssuerPod, Head: true}, own, SignCommand(signed...), nil},
-		"worker, pod":          {TLS{Issuer: IssuerPod}, own, SignCommand(), nil},
+		"head, operator":       {TLS{Issuer: IssuerOperator, Head: true}, []corev1.Volume{secretVolume("ca-vol", n.CASecret, items("ca.crt", "ca.crt")), secretVolume("server-cert", n.HeadTLS, leaf)}, WaitCommand(), []string{"MY_POD_IP", "RAY_NODE_TYPE", "RAY_TLS_SERVER_CERT", "RAY_TLS_CA_CERT"}},
+		"worker, cert-manager": {TLS{Issuer: IssuerCertManager}, []corev1.Volume{secretVolume("ca-vol", n.CASecret, items("ca.crt", "ca.crt")), secretVolume("server-cert", n.WorkerTLS, leaf)}, WaitCommand(), []string{"MY_POD_IP", "RAY_NODE_TYPE", "RAY_TLS_SERVER_CERT", "RAY_TLS_CA_CERT"}},
+		"head, pod":            {TLS{Issuer: IssuerPod, Head: true}, podIssued, SignCommand(signed...), nil},
+		"worker, pod":          {TLS{Issuer: IssuerPod}, podIssued, SignCommand(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.tls.Names, test.tls.Image, test.tls.Resources, test.tls.SignedNames = n, "i", sizes, signed
@@ -181,9 +181,9 @@ func TestTLS(t *testing.T) {
 				t.Errorf("variables (-want +got):\n%s", diff)
 			}
 			container.Env = nil
-			ofRay := restrictedContext()
-			ofRay.RunAsUser = new(int64(1000))
-			want := corev1.Container{Name: "create-cert", Image: "i", Command: test.command, VolumeMounts: mounts, Resources: sizes, SecurityContext: ofRay}
+			securityContext := restrictedContext()
+			securityContext.RunAsUser = new(int64(1000))
+			want := corev1.Container{Name: "create-cert", Image: "i", Command: test.command, VolumeMounts: mounts, Resources: sizes, SecurityContext: securityContext}
 			if diff := cmp.Diff(want, container); diff != "" {
 				t.Errorf("container (-want +got):\n%s", diff)
 			}
@@ -192,12 +192,12 @@ func TestTLS(t *testing.T) {
 	for user, nonRoot := range map[int64]*bool{0: nil, 7: new(true)} {
 		got := decodeStrict[corev1.Container](t, TLS{Issuer: IssuerPod, Pod: map[string]any{"securityContext": map[string]any{"runAsUser": user}}}.InitContainer()).SecurityContext
 		if diff := cmp.Diff(nonRoot, got.RunAsNonRoot); diff != "" || *got.RunAsUser != user {
-			t.Errorf("user %d: %s", user, diff)
+			t.Errorf("user %d: runAsUser %d, runAsNonRoot (-want +got):\n%s", user, *got.RunAsUser, diff)
 		}
 	}
 }
 
-// [raycluster-13] The five variables, in their order.
+// [raycluster-13] The variables have the order of the CodeFlare operator.
 func TestTLSEnv(t *testing.T) {
 	want := []corev1.EnvVar{
 		{Name: "MY_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},

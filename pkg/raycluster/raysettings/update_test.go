@@ -26,13 +26,13 @@ func (f *fixture) isWatching() bool {
 	return slices.ContainsFunc(f.dynamic.Actions(), func(action clienttesting.Action) bool { return action.GetVerb() == "watch" })
 }
 
-// start runs the source and returns a way to end it.
-func (f *fixture) start(t *testing.T) (end func()) {
+// start runs the source and returns a function that stops it.
+func (f *fixture) start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx) }()
-	poll.Until(t, 10*time.Second, "the watch runs", f.isWatching)
+	poll.Until(t, 10*time.Second, "the watch is started", f.isWatching)
 	return func() {
 		t.Helper()
 		cancel()
@@ -42,8 +42,8 @@ func (f *fixture) start(t *testing.T) (end func()) {
 	}
 }
 
-// edits stores another text, or for none removes the ConfigMap.
-func (f *fixture) edits(t *testing.T, data map[string]string) {
+// updateConfigMap replaces the data of the ConfigMap.
+func (f *fixture) updateConfigMap(t *testing.T, data map[string]string) {
 	t.Helper()
 	m := configMapOf("")
 	m.Data = data
@@ -71,70 +71,70 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 	return queue
 }
 
-// [R24] Each kind of invalid ConfigMap is reported in an Event of the ConfigMap, and the previous settings stay in effect; the next
-// valid ConfigMap takes effect without a restart.
+// [R24] An Event on the ConfigMap reports why it is invalid, and the previous settings stay in effect. The next valid ConfigMap takes effect
+// without a restart.
 func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data map[string]string
 		want string
 	}{
-		"no YAML":      {map[string]string{"config.yaml": "{"}, "not valid YAML"},
-		"a list":       {map[string]string{"config.yaml": "[1]"}, "must hold one YAML object"},
-		"two keys":     {map[string]string{"a": "", "b": ""}, "it has 2 keys [a b]: leave exactly one"},
-		"no key":       {nil, "it has 0 keys []: leave exactly one"},
-		"another type": {map[string]string{"x": "kuberay: {rayDashboardOAuthEnabled: 'yes'}"}, `kuberay.rayDashboardOAuthEnabled "yes": must be true or false`},
-		"no section":   {map[string]string{"x": "kuberay: [a]"}, "must be an object"},
-		"no domain":    {map[string]string{"x": "kuberay: {ingressDomain: 'a b'}"}, `kuberay.ingressDomain "a b"`},
+		"invalid YAML":  {map[string]string{"config.yaml": "{"}, "not valid YAML"},
+		"list":          {map[string]string{"config.yaml": "[1]"}, "must hold one YAML object"},
+		"two keys":      {map[string]string{"a": "", "b": ""}, "it has 2 keys [a b]: leave exactly one"},
+		"no key":        {nil, "it has 0 keys []: leave exactly one"},
+		"wrong type":    {map[string]string{"x": "kuberay: {rayDashboardOAuthEnabled: 'yes'}"}, `kuberay.rayDashboardOAuthEnabled "yes": must be true or false`},
+		"wrong section": {map[string]string{"x": "kuberay: [a]"}, "must be an object"},
+		"wrong domain":  {map[string]string{"x": "kuberay: {ingressDomain: 'a b'}"}, `kuberay.ingressDomain "a b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, configMapOf("kuberay: {ingressDomain: good.example.org, mTLSEnabled: false}"))
 			if f.domain(t) != "good.example.org" {
 				t.Fatal("want the domain of the initial ConfigMap")
 			}
-			end := f.start(t)
-			defer end()
-			f.edits(t, tc.data)
+			stop := f.start(t)
+			defer stop()
+			f.updateConfigMap(t, tc.data)
 			message := <-f.recorder.Events
 			for _, part := range []string{"Warning " + ReasonRefused, "the previous settings stay in effect", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
 				if !strings.Contains(message, part) {
-					t.Errorf("%q lacks %q", message, part)
+					t.Errorf("Event %q does not contain %q", message, part)
 				}
 			}
 			if got, err := f.Get(t.Context()); err != nil || got.IngressDomain != "good.example.org" || got.MTLS {
 				t.Errorf("got %+v, error %v, want the last valid settings", got, err)
 			}
-			f.edits(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
-			poll.Until(t, 10*time.Second, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
+			f.updateConfigMap(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
+			poll.Until(t, 10*time.Second, "the valid ConfigMap is in effect", func() bool { return f.domain(t) == "better.example.org" })
 			if got, _ := f.Get(t.Context()); !got.MTLS {
 				t.Error("a removed key did not return to its default")
 			}
 			if f.lists.Load() != 2 {
-				t.Errorf("%d lists, want that of Get and that of Start", f.lists.Load())
+				t.Errorf("%d lists, want one by Get and one by Start", f.lists.Load())
 			}
 		})
 	}
 }
 
-// Only changes notify listeners, each change notifies all of them, and keys of the other component have no effect.
+// Each change notifies all listeners. Keys of other components, and equal settings, notify none.
 func TestNotifiesOnlyChanges(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {ingressDomain: one.example.org}"))
 	f.domain(t)
 	queues := []workqueue.TypedRateLimitingInterface[reconcile.Request]{queueOf(t, f), queueOf(t, f)}
-	end := f.start(t)
-	defer end()
-	// The last change is made by the test, so the earlier ones have been read once it takes effect.
+	stop := f.start(t)
+	defer stop()
+	// Only the last change has an effect; the previous ones are read before it.
 	for _, text := range []string{
 		"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "appwrapper: {enabled: true}\nkuberay: {ingressDomain: .one.example.org.}",
 		"kuberay: {ingressDomain: one.example.org}\nmcad: {}", "kuberay: {ingressDomain: two.example.org}",
 	} {
 		for _, q := range queues {
 			if q.Len() > 0 {
-				t.Errorf("reconciled before %q", text)
+				t.Errorf("the listeners were notified before %q", text)
 			}
 		}
-		f.edits(t, map[string]string{"config.yaml": text})
+		f.updateConfigMap(t, map[string]string{"config.yaml": text})
 	}
-	poll.Until(t, 10*time.Second, "the change is in force and all listeners know", func() bool {
+	poll.Until(t, 10*time.Second, "the change is in effect and all listeners are notified", func() bool {
 		return f.domain(t) == "two.example.org" && queues[0].Len() == 1 && queues[1].Len() == 1
 	})
 	request, _ := queues[0].Get()
@@ -143,25 +143,25 @@ func TestNotifiesOnlyChanges(t *testing.T) {
 	}
 }
 
-// A key without effect is reported once, and again only when the report changes.
+// A key without effect is logged once, and again only if the set of such keys changes.
 func TestNotesAreLoggedOnce(t *testing.T) {
 	f := newFixture(t)
 	for _, tc := range []struct {
-		text     string
-		reported int32
+		text   string
+		logged int32
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
 		if err := f.apply(configMapOf(tc.text)); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.notes.Load(); got != tc.reported {
-			t.Errorf("after %q %d notes, want %d", tc.text, got, tc.reported)
+		if got := f.notes.Load(); got != tc.logged {
+			t.Errorf("after %q: %d notes, want %d", tc.text, got, tc.logged)
 		}
 	}
 }
 
-// Webhooks and controllers ask at the same time, before and while the settings change: none of them sees half of a change.
+// Concurrent calls of Get during changes return consistent settings.
 func TestConcurrentGet(t *testing.T) {
 	texts := []string{"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "kuberay: {ingressDomain: two.example.org, mTLSEnabled: false}"}
 	f := newFixture(t, configMapOf(texts[0]))
@@ -171,7 +171,7 @@ func TestConcurrentGet(t *testing.T) {
 			for range 200 {
 				got, err := f.Get(t.Context())
 				if err != nil || got.MTLS != (got.IngressDomain == "one.example.org") {
-					t.Errorf("%t with %s, %v", got.MTLS, got.IngressDomain, err)
+					t.Errorf("got mTLS %t with domain %s, error %v", got.MTLS, got.IngressDomain, err)
 				}
 			}
 		})
@@ -184,18 +184,18 @@ func TestConcurrentGet(t *testing.T) {
 	readers.Wait()
 }
 
-// A failed first read is retried at the next use; settings that were never read are not replaced by defaults.
+// A failed first read is retried by the next Get, and does not return defaults.
 func TestGetFailsWithoutAPIServer(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: false}"))
-	f.broken = errors.New("no connection")
+	f.listErr = errors.New("no connection")
 	for range 2 {
 		if got, err := f.Get(t.Context()); err == nil || got.OAuth {
-			t.Errorf("%+v, %v: there are no defaults to continue with", got, err)
+			t.Errorf("got %+v, error %v, want an error and no defaults", got, err)
 		}
 	}
-	f.broken = nil
+	f.listErr = nil
 	if got, err := f.Get(t.Context()); err != nil || got.MTLS || !got.OAuth {
-		t.Errorf("got %+v, error %v, want the last read settings", got, err)
+		t.Errorf("got %+v, error %v, want the settings of the ConfigMap", got, err)
 	}
 	var none *corev1.ConfigMap
 	if err := f.apply(none); err != nil {
@@ -206,24 +206,25 @@ func TestGetFailsWithoutAPIServer(t *testing.T) {
 	}
 }
 
+// recorder is an events.EventRecorder that calls a function with the object of each Event.
 type recorder func(runtime.Object)
 
 func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...any) { r(regarding) }
 
-// Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept. A
-// mistake is reported once while it stays.
+// Each Event refers to one version of the ConfigMap: clients aggregate Events with the same object and reason, and keep only the first note.
+// An error is reported once until the ConfigMap has another error or becomes valid.
 func TestUpdateReportsEachErrorOnce(t *testing.T) {
 	f := newFixture(t)
 	var versions []string
 	f.options.Recorder = recorder(func(o runtime.Object) {
-		about, err := reference.GetReference(clientgoscheme.Scheme, o)
+		regarding, err := reference.GetReference(clientgoscheme.Scheme, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if about.Kind != "ConfigMap" || about.Namespace != "opendatahub" || about.Name != ConfigMapName || about.UID != "uid" {
-			t.Errorf("unexpected about: %+v", about)
+		if regarding.Kind != "ConfigMap" || regarding.Namespace != "opendatahub" || regarding.Name != ConfigMapName || regarding.UID != "uid" {
+			t.Errorf("unexpected object of the Event: %+v", regarding)
 		}
-		versions = append(versions, about.ResourceVersion)
+		versions = append(versions, regarding.ResourceVersion)
 	})
 	for _, step := range []struct{ version, text string }{
 		{"1", "kuberay: [a]"}, {"1", "kuberay: [a]"}, {"2", "kuberay: [a]"}, {"3", "{"}, {"4", ""}, {"5", "{"}, {"6", "kuberay: [a]"},

@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// platforms determine the objects; the pod templates have injections.
+// platforms are the settings and platforms that determine the objects; the pod templates have injections.
 var platforms = map[string]struct {
-	spec string
-	set  func(*testEnv)
+	spec   string
+	change func(*testEnv)
 }{
 	"OpenShift":             {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*testEnv) {}},
 	"OpenShift, no sidecar": {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, "open" }},
@@ -34,16 +34,16 @@ var platforms = map[string]struct {
 func (s *testEnv) managedObjects() map[string]*unstructured.Unstructured {
 	s.t.Helper()
 	out := map[string]*unstructured.Unstructured{}
-	for _, title := range s.managedNames() {
-		out[title] = s.fetch(title)
+	for _, kindAndName := range s.managedNames() {
+		out[kindAndName] = s.fetch(kindAndName)
 	}
 	return out
 }
 
 // fetch returns an object by "Kind name", or nil.
-func (s *testEnv) fetch(title string) *unstructured.Unstructured {
+func (s *testEnv) fetch(kindAndName string) *unstructured.Unstructured {
 	s.t.Helper()
-	kind, name, _ := strings.Cut(title, " ")
+	kind, name, _ := strings.Cut(kindAndName, " ")
 	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		if gvk.Kind != kind {
 			continue
@@ -60,7 +60,7 @@ func (s *testEnv) fetch(title string) *unstructured.Unstructured {
 	return nil
 }
 
-// content returns an object without fields that change with each write.
+// content returns an object without the fields that differ after a recreation.
 func content(o *unstructured.Unstructured) map[string]any {
 	o = o.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
@@ -90,28 +90,28 @@ func scalars(value any, path []string) [][]string {
 	return out
 }
 
-// A deleted object is recreated, and then the controller is idle.
+// A deleted object is recreated, after which the controller is idle.
 func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)
-			platform.set(s)
+			platform.change(s)
 			u := s.create(demoCluster(hashedVersion, platform.spec))
 			s.reconcileUntilIdle(u)
 			before := s.managedObjects()
 			if len(before) < 4 {
-				t.Fatalf("only %v", s.managedNames())
+				t.Fatalf("got only the objects %v", s.managedNames())
 			}
-			for title, was := range before {
-				s.deleteObject(title)
+			for kindAndName, original := range before {
+				s.deleteObject(kindAndName)
 				s.reconcileUntilIdle(u)
-				is := s.fetch(title)
-				if is == nil {
-					t.Errorf("%s was deleted", title)
+				recreated := s.fetch(kindAndName)
+				if recreated == nil {
+					t.Errorf("%s was not recreated", kindAndName)
 					continue
 				}
-				if diff := cmp.Diff(content(was), content(is)); diff != "" {
-					t.Errorf("%s (-before +after):\n%s", title, diff)
+				if diff := cmp.Diff(content(original), content(recreated)); diff != "" {
+					t.Errorf("%s (-before +after):\n%s", kindAndName, diff)
 				}
 				s.expectIdle(u)
 			}
@@ -119,65 +119,65 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	}
 }
 
-// A changed owned field is reverted, and additional fields stay.
+// Changes of owned fields are reverted, and fields of other clients stay.
 func TestChangedObjectsAreReverted(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)
-			platform.set(s)
+			platform.change(s)
 			u := s.create(demoCluster(hashedVersion, platform.spec))
 			s.reconcileUntilIdle(u)
 			changes := 0
-			for title, was := range s.managedObjects() {
-				for _, path := range scalars(was.Object, nil) {
+			for kindAndName, original := range s.managedObjects() {
+				for _, path := range scalars(original.Object, nil) {
 					if path[0] == "data" && path[1] == raycluster.KeyCookie {
 						continue // a key that a user sets is kept for the life of the process
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
 						continue // the cache selects by these labels, so it would no longer show the object
 					}
-					if was.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
+					if original.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
 						continue // the labels identify the cluster: a binding with others has another owner
 					}
-					is := s.fetch(title)
-					changed, _, _ := unstructured.NestedFieldNoCopy(is.Object, path...)
+					current := s.fetch(kindAndName)
+					changed, _, _ := unstructured.NestedFieldNoCopy(current.Object, path...)
 					if _, isText := changed.(string); !isText {
 						continue
 					}
 					changes++
-					_ = unstructured.SetNestedField(is.Object, "tampered", path...)
-					_ = unstructured.SetNestedField(is.Object, "theirs", "metadata", "annotations", "example.com/note")
-					if err := s.server.Update(t.Context(), is); err != nil {
+					_ = unstructured.SetNestedField(current.Object, "tampered", path...)
+					_ = unstructured.SetNestedField(current.Object, "theirs", "metadata", "annotations", "example.com/note")
+					if err := s.server.Update(t.Context(), current); err != nil {
 						t.Fatal(err)
 					}
 					s.reconcileUntilIdle(u)
-					is = s.fetch(title)
-					if is == nil || is.GetAnnotations()["example.com/note"] != "theirs" {
-						t.Fatalf("%s: additions of other clients were removed at %v", title, path)
+					current = s.fetch(kindAndName)
+					if current == nil || current.GetAnnotations()["example.com/note"] != "theirs" {
+						t.Fatalf("%s: additions of other clients were removed at %v", kindAndName, path)
 					}
-					unstructured.RemoveNestedField(is.Object, "metadata", "annotations", "example.com/note")
-					if len(is.GetAnnotations()) == 0 {
-						unstructured.RemoveNestedField(is.Object, "metadata", "annotations")
+					unstructured.RemoveNestedField(current.Object, "metadata", "annotations", "example.com/note")
+					if len(current.GetAnnotations()) == 0 {
+						unstructured.RemoveNestedField(current.Object, "metadata", "annotations")
 					}
-					if diff := cmp.Diff(content(was), content(is)); diff != "" {
-						t.Errorf("%s, %v (-before +after):\n%s", title, path, diff)
+					if diff := cmp.Diff(content(original), content(current)); diff != "" {
+						t.Errorf("%s, %v (-before +after):\n%s", kindAndName, path, diff)
 					}
 					s.expectIdle(u)
 				}
 			}
 			if changes < 10 {
-				t.Errorf("only %d changes were tried", changes)
+				t.Errorf("only %d changes were tested", changes)
 			}
 		})
 	}
 }
 
-// permutations calls the function with every order of the items.
-func permutations(items []string, with func([]string)) {
+// forEachOrder calls a function with every order of the items.
+func forEachOrder(items []string, call func([]string)) {
 	var next func(done, rest []string)
 	next = func(done, rest []string) {
 		if len(rest) == 0 {
-			with(done)
+			call(done)
 		}
 		for i := range rest {
 			next(append(slices.Clone(done), rest[i]), slices.Concat(rest[:i], rest[i+1:]))
@@ -186,86 +186,86 @@ func permutations(items []string, with func([]string)) {
 	next(nil, items)
 }
 
-// [R6] [R7] For any order of deletion of the cluster, of its binding, a restart and a change of settings: no binding is created after the
-// deletion started, none is left, and the deletion completes.
+// [R6] [R7] For any order of the deletion of the cluster, the deletion of its binding, a restart and a change of settings: no binding is
+// created after the deletion of the cluster started, no binding remains, and the deletion completes.
 func TestDeletionInAnyOrder(t *testing.T) {
-	ends := map[string]func(*testEnv, *unstructured.Unstructured){
-		"the cluster": func(s *testEnv, u *unstructured.Unstructured) {
+	steps := map[string]func(*testEnv, *unstructured.Unstructured){
+		"delete the cluster": func(s *testEnv, u *unstructured.Unstructured) {
 			if err := s.server.Delete(s.t.Context(), u); err != nil {
 				s.t.Fatal(err)
 			}
 		},
-		"the binding": func(s *testEnv, u *unstructured.Unstructured) {
-			if title := "ClusterRoleBinding " + raycluster.View(u.Object).Names().ClusterRoleBinding; s.fetch(title) != nil {
-				s.deleteObject(title)
+		"delete the binding": func(s *testEnv, u *unstructured.Unstructured) {
+			if kindAndName := "ClusterRoleBinding " + raycluster.View(u.Object).Names().ClusterRoleBinding; s.fetch(kindAndName) != nil {
+				s.deleteObject(kindAndName)
 			}
 		},
-		"the process": func(s *testEnv, _ *unstructured.Unstructured) { s.restart() },
-		"OAuth":       func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
+		"restart":       func(s *testEnv, _ *unstructured.Unstructured) { s.restart() },
+		"disable OAuth": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
 	}
-	for version, platform := range map[string]capability.Set{"": openShift, hashedVersion: {}} { // as it is, or OpenShift ends first
-		permutations(slices.Sorted(maps.Keys(ends)), func(order []string) {
+	for version, platform := range map[string]capability.Set{"": openShift, hashedVersion: {}} { // on OpenShift, or after OpenShift's APIs were removed
+		forEachOrder(slices.Sorted(maps.Keys(steps)), func(order []string) {
 			s := newTestEnv(t)
 			u := s.create(demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")))
 			s.reconcileUntilIdle(u)
 			s.served = platform
-			ended := false
-			for _, end := range order {
-				ends[end](s, u)
-				ended = ended || end == "the cluster"
+			terminating := false
+			for _, step := range order {
+				steps[step](s, u)
+				terminating = terminating || step == "delete the cluster"
 				for _, write := range s.mustReconcile(u) {
-					if ended && strings.HasPrefix(write, "apply") {
-						t.Fatalf("%q: %s after the end", order, write)
+					if terminating && strings.HasPrefix(write, "apply") {
+						t.Fatalf("%q: %s after the deletion of the cluster", order, write)
 					}
 				}
 			}
-			if s.exists(u.DeepCopy(), "team1", "demo") || s.anyBinding() {
-				t.Fatalf("%q: the cluster or its binding is left: %v", order, s.managedNames())
+			if s.exists(u.DeepCopy(), "team1", "demo") || s.hasBinding() {
+				t.Fatalf("%q: the cluster or its binding remains: %v", order, s.managedNames())
 			}
 			s.expectIdle(u)
 		})
 	}
 }
 
-// A recreated cluster adopts and keeps the objects of the previous one.
-func TestAClusterIsRecreated(t *testing.T) {
-	for name, sweptBefore := range map[string]bool{"before the end was seen": false, "after it": true} {
+// The objects of a recreated cluster are recreated, whether or not the deletion of the previous one was reconciled.
+func TestRecreatedCluster(t *testing.T) {
+	for name, reconciled := range map[string]bool{"deletion not reconciled": false, "deletion reconciled": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)
 			u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 			s.reconcileUntilIdle(u)
-			s.edit(u, func() { u.SetFinalizers(nil) }) // by force: the binding stays
+			s.edit(u, func() { u.SetFinalizers(nil) }) // a forced deletion, which leaves the binding
 			if err := s.server.Delete(t.Context(), u); err != nil {
 				t.Fatal(err)
 			}
-			if sweptBefore {
+			if reconciled {
 				s.mustReconcile(u)
-				if s.anyBinding() {
+				if s.hasBinding() {
 					t.Error("the ClusterRoleBinding of the deleted cluster exists")
 				}
 			}
-			for title := range s.managedObjects() { // the garbage collector
-				if !strings.HasPrefix(title, "ClusterRoleBinding ") {
-					s.deleteObject(title)
+			for kindAndName := range s.managedObjects() { // as the garbage collector does
+				if !strings.HasPrefix(kindAndName, "ClusterRoleBinding ") {
+					s.deleteObject(kindAndName)
 				}
 			}
-			again := clusterFrom(t, demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
-			again.SetUID(types.UID("another"))
-			again.SetGeneration(1)
-			if err := s.server.Create(t.Context(), again); err != nil {
+			recreated := clusterFrom(t, demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+			recreated.SetUID(types.UID("another"))
+			recreated.SetGeneration(1)
+			if err := s.server.Create(t.Context(), recreated); err != nil {
 				t.Fatal(err)
 			}
-			s.reconcileUntilIdle(again)
-			s.expectIdle(again)
-			for title, o := range s.managedObjects() {
+			s.reconcileUntilIdle(recreated)
+			s.expectIdle(recreated)
+			for kindAndName, o := range s.managedObjects() {
 				if owners := o.GetOwnerReferences(); len(owners) > 0 && owners[0].UID != "another" {
-					t.Errorf("%s belongs to %v", title, owners)
+					t.Errorf("%s has owners %v, want the recreated cluster", kindAndName, owners)
 				}
 			}
-			if diff := cmp.Diff(s.desiredObjects(again), s.managedNames()); diff != "" {
+			if diff := cmp.Diff(s.desiredObjects(recreated), s.managedNames()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if s.reread(again); !slices.Contains(again.GetFinalizers(), raycluster.Finalizer) {
+			if s.refresh(recreated); !slices.Contains(recreated.GetFinalizers(), raycluster.Finalizer) {
 				t.Error("the cluster has a ClusterRoleBinding but no finalizer")
 			}
 		})
@@ -275,12 +275,12 @@ func TestAClusterIsRecreated(t *testing.T) {
 // Two clusters with similar names share no object, and the deletion of one does not affect the other.
 func TestClustersWithSimilarNames(t *testing.T) {
 	s := newTestEnv(t)
-	text := fmt.Sprintf(injectedHead, "oauth-proxy")
+	spec := fmt.Sprintf(injectedHead, "oauth-proxy")
 	clusters := map[string]*unstructured.Unstructured{}
 	for _, name := range []string{"demo", "demo-oauth", "demo-head", "ray-dashboard-demo"} {
-		clusters[name] = s.create(strings.Replace(demoCluster(hashedVersion, text), "name: demo", "name: "+name+", uid: "+name, 1))
+		clusters[name] = s.create(strings.Replace(demoCluster(hashedVersion, spec), "name: demo", "name: "+name+", uid: "+name, 1))
 	}
-	settle := func() {
+	reconcileAll := func() {
 		for range 3 {
 			for name, u := range clusters {
 				if _, _, err := s.reconcile(u); err != nil {
@@ -289,7 +289,7 @@ func TestClustersWithSimilarNames(t *testing.T) {
 			}
 		}
 	}
-	settle()
+	reconcileAll()
 	before := s.managedObjects()
 	owned := func(name string) int {
 		return len(slices.DeleteFunc(slices.Collect(maps.Values(before)), func(o *unstructured.Unstructured) bool {
@@ -306,18 +306,18 @@ func TestClustersWithSimilarNames(t *testing.T) {
 	}
 	s.mustReconcile(clusters["demo-oauth"])
 	delete(clusters, "demo-oauth")
-	settle()
-	for title, o := range before {
-		isManaged := o.GetLabels()[raycluster.LabelClusterName] == "demo-oauth"
-		is := s.fetch(title)
-		if o.GetNamespace() == "" && isManaged {
-			if is != nil {
-				t.Errorf("%s is left", title)
+	reconcileAll()
+	for kindAndName, o := range before {
+		isOfDeleted := o.GetLabels()[raycluster.LabelClusterName] == "demo-oauth"
+		current := s.fetch(kindAndName)
+		if o.GetNamespace() == "" && isOfDeleted {
+			if current != nil {
+				t.Errorf("%s was not deleted", kindAndName)
 			}
 			continue
 		}
-		if !isManaged && (is == nil || is.GetResourceVersion() != o.GetResourceVersion()) {
-			t.Errorf("%s of another cluster changed", title)
+		if !isOfDeleted && (current == nil || current.GetResourceVersion() != o.GetResourceVersion()) {
+			t.Errorf("%s of another cluster changed", kindAndName)
 		}
 	}
 	for _, u := range clusters {
@@ -325,8 +325,8 @@ func TestClustersWithSimilarNames(t *testing.T) {
 	}
 }
 
-// Requests for unknown clusters send no requests.
-func TestRequestsWithoutACluster(t *testing.T) {
+// A reconcile of a cluster that does not exist sends no request.
+func TestReconcileIgnoresMissingCluster(t *testing.T) {
 	s := newTestEnv(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	s.expectIdle(u)

@@ -35,48 +35,48 @@ spec:
         volumes: [{name: data, emptyDir: {}}]
 `
 
-// versioned sets the version annotation, the only change on a cluster with all features disabled.
-func versioned(object map[string]any) {
+// withVersion sets the version annotation, the only change on a cluster with all features disabled.
+func withVersion(object map[string]any) {
 	put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)(object)
 }
 
 // [R28] With a feature disabled, an update that recreates the head removes its injections and keeps the user's elements. Any other update
 // keeps all injections.
 func TestDisabledInjectionsAreRemoved(t *testing.T) {
-	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
-	for form, on := range map[string]Settings{
-		"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain), "plain pod": onOpenShift().with(plain).with(original),
+	withoutAll := func(s *Settings) { withoutOAuth(s); withoutMTLS(s) }
+	for form, enabled := range map[string]Settings{
+		"operator": onOpenShift(), "pod": onOpenShift().with(issuedByPod), "plain": onOpenShift().with(plain), "plain pod": onOpenShift().with(plain).with(issuedByPod),
 	} {
 		for name, object := range map[string]string{"full": full, "minimal": minimal} {
 			t.Run(form+" "+name, func(t *testing.T) {
-				stored := applyDefaults(t, on, parse(t, object), nil)
-				for from, off := range map[string]Settings{
-					"nothing": on.with(none), "mTLS": on.with(noOAuth), "OAuth": on.with(noMTLS),
+				stored := applyDefaults(t, enabled, parse(t, object), nil)
+				for remaining, disabled := range map[string]Settings{
+					"nothing": enabled.with(withoutAll), "mTLS": enabled.with(withoutOAuth), "OAuth": enabled.with(withoutMTLS),
 				} {
 					submitted := copyOf(stored, changedHead)
-					got := applyDefaults(t, off, submitted, stored)
-					expectAllowed(t, off, got, stored)
+					got := applyDefaults(t, disabled, submitted, stored)
+					expectAllowed(t, disabled, got, stored)
 					// The result equals a cluster that is created with these settings.
-					if diff := cmp.Diff(normalize(applyDefaults(t, off, parse(t, object, changedHead), nil)), normalize(got)); diff != "" {
-						t.Errorf("with %s only (-new +got):\n%s", from, diff)
+					if diff := cmp.Diff(normalize(applyDefaults(t, disabled, parse(t, object, changedHead), nil)), normalize(got)); diff != "" {
+						t.Errorf("with %s only (-want +got):\n%s", remaining, diff)
 					}
-					labelled := copyOf(stored, put("x", "metadata", "labels", "a"))
-					got = applyDefaults(t, off, labelled, stored)
-					expectAllowed(t, off, got, stored)
-					if diff := cmp.Diff(labelled, got); diff != "" {
-						t.Errorf("with %s only, another label removes something from running pods: %s", from, diff)
+					labeled := copyOf(stored, put("x", "metadata", "labels", "a"))
+					got = applyDefaults(t, disabled, labeled, stored)
+					expectAllowed(t, disabled, got, stored)
+					if diff := cmp.Diff(labeled, got); diff != "" {
+						t.Errorf("with %s only: an update of labels changed the injections (-want +got):\n%s", remaining, diff)
 					}
 				}
 				submitted := copyOf(stored, changedHead)
-				if diff := cmp.Diff(normalize(parse(t, object, versioned, changedHead)), normalize(applyDefaults(t, on.with(none), submitted, stored))); diff != "" {
-					t.Errorf("the withdrawal differs from the object of the user (-user +got):\n%s", diff)
+				if diff := cmp.Diff(normalize(parse(t, object, withVersion, changedHead)), normalize(applyDefaults(t, enabled.with(withoutAll), submitted, stored))); diff != "" {
+					t.Errorf("with all features disabled (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-// Elements of the user that only have the name of an injected one stay.
+// Elements of the user with the name of an injected element are kept.
 func TestForeignElementsWithInjectedNamesAreKept(t *testing.T) {
 	const own = `
 metadata: {name: c, namespace: team}
@@ -100,50 +100,50 @@ spec:
         - {name: ca-vol, secret: {secretName: mine}}
         - {name: server-cert, emptyDir: {}}
 `
-	off := onOpenShift().with(noOAuth).with(noMTLS)
-	stored := parse(t, own, versioned)
-	if diff := cmp.Diff(stored, applyDefaults(t, off, stored, stored)); diff != "" {
-		t.Errorf("changed (-before +after):\n%s", diff)
+	disabled := onOpenShift().with(withoutOAuth).with(withoutMTLS)
+	stored := parse(t, own, withVersion)
+	if diff := cmp.Diff(stored, applyDefaults(t, disabled, stored, stored)); diff != "" {
+		t.Errorf("update (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(stored, applyDefaults(t, off, parse(t, own), nil)); diff != "" {
-		t.Errorf("changed at creation:\n%s", diff)
+	if diff := cmp.Diff(stored, applyDefaults(t, disabled, parse(t, own), nil)); diff != "" {
+		t.Errorf("create (-want +got):\n%s", diff)
 	}
 }
 
-// [R16] A cluster from plain Kubernetes, whose legacy sidecar could never start, gets another sidecar.
+// [R16] The sidecar is replaced if the OAuth server is removed or added.
 func TestSidecarFollowsOAuthServer(t *testing.T) {
-	on := onOpenShift()
-	stored := applyDefaults(t, on, parse(t, full), nil)
-	got := applyDefaults(t, on.with(plain), stored, stored)
+	openShift := onOpenShift()
+	stored := applyDefaults(t, openShift, parse(t, full), nil)
+	got := applyDefaults(t, openShift.with(plain), stored, stored)
 	expectNames(t, got, headPod, "containers", "ray-head", "own", "kube-rbac-proxy")
 	expectNames(t, got, headPod, "volumes", "data", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert", "kube-rbac-proxy-config")
-	expectAllowed(t, on.with(plain), got, stored)
-	back := applyDefaults(t, on, got, got)
-	expectNames(t, back, headPod, "containers", "ray-head", "own", "oauth-proxy")
-	expectAllowed(t, on, back, got)
+	expectAllowed(t, openShift.with(plain), got, stored)
+	restored := applyDefaults(t, openShift, got, got)
+	expectNames(t, restored, headPod, "containers", "ray-head", "own", "oauth-proxy")
+	expectAllowed(t, openShift, restored, got)
 }
 
-// If an administrator trusts KubeRay, a cluster that KubeRay secures has no corresponding injections, also after an update.
+// If an administrator trusts KubeRay, a cluster that KubeRay secures has no corresponding injections, on creation and after an update.
 func TestUserSecurityReplacesInjections(t *testing.T) {
-	on := onOpenShift().with(trusting)
+	trusting := onOpenShift().with(trustKubeRay)
 	for name, test := range map[string]struct {
 		change func(map[string]any)
 		want   Settings
 	}{
-		"token": {put("token", "spec", "authOptions", "mode"), on.with(noOAuth)},
-		"mTLS":  {put(true, "spec", "tlsOptions", "enabled"), on.with(noMTLS)},
+		"token": {put("token", "spec", "authOptions", "mode"), trusting.with(withoutOAuth)},
+		"mTLS":  {put(true, "spec", "tlsOptions", "enabled"), trusting.with(withoutMTLS)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := applyDefaults(t, test.want, parse(t, full, test.change), nil)
-			if diff := cmp.Diff(normalize(want), normalize(applyDefaults(t, on, parse(t, full, test.change), nil))); diff != "" {
-				t.Errorf("new: %s", diff)
+			if diff := cmp.Diff(normalize(want), normalize(applyDefaults(t, trusting, parse(t, full, test.change), nil))); diff != "" {
+				t.Errorf("create (-want +got):\n%s", diff)
 			}
-			stored := applyDefaults(t, on, parse(t, full), nil)
-			got := applyDefaults(t, on, copyOf(stored, test.change), stored)
+			stored := applyDefaults(t, trusting, parse(t, full), nil)
+			got := applyDefaults(t, trusting, copyOf(stored, test.change), stored)
 			if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
-				t.Errorf("later: %s", diff)
+				t.Errorf("update (-want +got):\n%s", diff)
 			}
-			expectAllowed(t, on, got, stored)
+			expectAllowed(t, trusting, got, stored)
 		})
 	}
 }
