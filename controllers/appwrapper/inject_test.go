@@ -77,7 +77,7 @@ func TestBuildObjectGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(warnings) != 0 {
-					t.Errorf("warnings %q", warnings)
+					t.Errorf("got warnings %q, want none", warnings)
 				}
 				object, err := yaml.Marshal(u.Object)
 				if err != nil {

@@ -337,7 +337,7 @@ func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 		t.Errorf("got component %+v, want it not created", aw.Status.ComponentStatus[0])
 	}
 	if _, watched := f.kinds.watched[jobKind]; watched {
-		t.Error("the kind is still watched")
+		t.Error("want the watch of the kind stopped")
 	}
 }
 

@@ -119,7 +119,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	}
 }
 
-// Changes of owned fields are reverted, and fields of other clients stay.
+// Changes of owned fields are reverted, and fields of other clients are not changed.
 func TestChangedObjectsAreReverted(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 			for kindAndName, original := range s.managedObjects() {
 				for _, path := range scalars(original.Object, nil) {
 					if path[0] == "data" && path[1] == raycluster.KeyCookie {
-						continue // a key that a user sets is kept for the life of the process
+						continue // the process uses a key that a user sets until it ends
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
 						continue // the cache selects by these labels, so it would no longer show the object

@@ -106,7 +106,7 @@ func TestPodIsDeletedOnceForPullSecret(t *testing.T) {
 		return nil
 	}
 	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "deleting Pod team1/head") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one for the pod", err)
 	}
 	s.failWrite = func(string, string) error { return nil }
 	s.mustReconcile(u)
@@ -209,7 +209,7 @@ func TestRecordEvents(t *testing.T) {
 	}
 }
 
-// [R28] Disabled injections and their objects stay while pods use them; for a suspended cluster admission is triggered once for each
+// [R28] Disabled injections and their objects are retained while pods use them; for a suspended cluster admission is triggered once for each
 // generation to remove them.
 func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	s := newTestEnv(t)

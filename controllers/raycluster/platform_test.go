@@ -67,8 +67,8 @@ func TestPlatformKubeRayIsEnabledAndDisabled(t *testing.T) {
 	}
 }
 
-// If the OAuth server is removed and added again, admission replaces the sidecar, and the Route stays. Admission is triggered repeatedly,
-// because another replica may detect the change later.
+// If the OAuth server is removed and added again, admission replaces the sidecar, and the Route is not deleted. Admission is triggered
+// repeatedly, because another replica may detect the change later.
 func TestSidecarIsReplacedIfOAuthServerIsRemoved(t *testing.T) {
 	s, now := newTestEnv(t), testclock.NewFakePassiveClock(time.Now())
 	s.clock = now

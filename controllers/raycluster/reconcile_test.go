@@ -65,14 +65,14 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	s := newTestEnv(t)
 	s.failWrite = func(_, kind string) error {
 		if kind == "NetworkPolicy" {
-			return errors.New("admission says no")
+			return errors.New("the webhook rejects the object")
 		}
 		return nil
 	}
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	writes, _, err := s.reconcile(u)
-	if err == nil || !strings.Contains(err.Error(), "admission says no") {
-		t.Errorf("error %v", err)
+	if err == nil || !strings.Contains(err.Error(), "the webhook rejects the object") {
+		t.Errorf("got error %v, want the rejection", err)
 	}
 	if slices.ContainsFunc(writes, exposes) {
 		t.Errorf("the cluster was exposed: writes %q", writes)
@@ -114,7 +114,7 @@ func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 		return nil
 	}
 	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "no quota") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want the quota error", err)
 	}
 	for name, tc := range map[string]struct {
 		err  error
@@ -170,7 +170,7 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 		u := s.create(demoCluster(hashedVersion, plainHead))
 		writes, _, err := s.reconcile(u)
 		if err == nil || !strings.Contains(err.Error(), "no "+kind) {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want the error for %s", err, kind)
 		}
 		if slices.ContainsFunc(writes, exposes) || !slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, applied) }) {
 			t.Errorf("unexpected writes without %s: %q", kind, writes)
@@ -253,7 +253,7 @@ func TestReconcileFailsWithoutSettings(t *testing.T) {
 	s.kubeRayKnown = true
 	s.clusterReconciler.settings = brokenSettings
 	if writes, _, err := s.reconcile(u); err == nil || len(writes) > 0 {
-		t.Errorf("writes %q, error %v", writes, err)
+		t.Errorf("got writes %q, error %v, want only an error", writes, err)
 	}
 }
 
@@ -402,11 +402,11 @@ func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 		}
 	}
 	if err := s.ensureBinding(t.Context(), recreated, c, p.Binding); err != nil || !s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
-		t.Errorf("writes %q, error %v", s.writes, err)
+		t.Errorf("got writes %q, error %v, want the ClusterRoleBinding created", s.writes, err)
 	}
 }
 
-// [R28] Objects of disabled features are deleted, including those of the CodeFlare operator; foreign objects stay.
+// [R28] Objects of disabled features are deleted, including those of the CodeFlare operator. Objects of other clients are not deleted.
 func TestDisabledObjectsArePruned(t *testing.T) {
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))

@@ -10,7 +10,7 @@ import (
 type Injected struct {
 	// Sidecar is the authentication of the injected sidecar, or AuthNone.
 	Sidecar Auth
-	// Token reports whether the sidecar mounts its token from a separate volume, so that no other container needs a token.
+	// Token reports whether the sidecar mounts its token from a separate volume: no other container then needs a token.
 	Token bool
 	// MTLS reports whether the pod mounts certificates of its cluster, PodIssued whether it issues them itself.
 	MTLS, PodIssued bool

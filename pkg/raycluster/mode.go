@@ -55,7 +55,7 @@ type Mode struct {
 	Issuer Issuer
 	// Policies reports whether NetworkPolicies are created.
 	Policies bool
-	// ByKubeRay reports whether the KubeRay of the platform secures the cluster, so that no injection may remain in pod templates: a head with
+	// ByKubeRay reports whether the KubeRay of the platform secures the cluster. Then no injection may remain in pod templates: a head with
 	// two proxies on one port never becomes ready.
 	ByKubeRay bool
 }
@@ -106,7 +106,7 @@ func Decide(settings config.RayCluster, platform Platform, cluster, previous Clu
 	return mode
 }
 
-// KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template stay, and
+// KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template remain, and
 // certificates are not added, because pods with and without certificates cannot communicate.
 func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	injected := stored.Injected()

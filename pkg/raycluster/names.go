@@ -14,7 +14,7 @@ import (
 
 // Names are the names of the objects of one RayCluster.
 type Names struct {
-	// ServiceAccount is that of the sidecar, and of the head unless the head keeps the ServiceAccount of its user.
+	// ServiceAccount is the ServiceAccount of the sidecar, and of the head unless the head keeps the ServiceAccount of its user.
 	ServiceAccount string
 	// TokenSecret holds a token of ServiceAccount if the head keeps the ServiceAccount of its user.
 	TokenSecret string
@@ -112,7 +112,7 @@ func (c Cluster) HeadDNSName() string { return c.Names().HeadService + "." + c.N
 const hashDigits = 8
 
 // hashedName returns <base>-<hash>, where the hash covers FieldOwner and the whole base. To stay within the limit, it truncates base but
-// not the hash: names stay unique, and short names never change.
+// not the hash: names remain unique, and short names never change.
 func hashedName(base string, limit int) string {
 	sum := sha256.Sum256([]byte(FieldOwner + base))
 	prefix := base[:min(len(base), limit-hashDigits-1)]
@@ -133,12 +133,12 @@ const (
 	AnnotationVersion = "ray.openshift.ai/version"
 	// AnnotationCertificates on a new RayCluster selects the Issuer of its pods' certificates.
 	AnnotationCertificates = "ray.openshift.ai/certificates"
-	// AnnotationKeepServiceAccount "true" on a RayCluster keeps the ServiceAccount of the head template, so that only the sidecar uses
+	// AnnotationKeepServiceAccount "true" on a RayCluster keeps the ServiceAccount of the head template: only the sidecar then uses
 	// Names.ServiceAccount. It has no effect while the head template sets no ServiceAccount.
 	AnnotationKeepServiceAccount = "ray.openshift.ai/keep-service-account"
 	// AnnotationServiceAccount stores the ServiceAccount of the head template before it was overwritten.
 	AnnotationServiceAccount = "ray.openshift.ai/service-account"
-	// Finalizer keeps a RayCluster until its ClusterRoleBinding is deleted.
+	// Finalizer prevents the deletion of a RayCluster until its ClusterRoleBinding is deleted.
 	Finalizer = "ray.openshift.ai/oauth-finalizer"
 
 	// LabelCluster is set by KubeRay on pods; its value is the name of the RayCluster.

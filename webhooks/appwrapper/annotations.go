@@ -20,7 +20,7 @@ var workloadAnnotations = []string{
 
 var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.AnnotationSubGroupIndexLabel, v1beta2.AnnotationSubGroupCount}
 
-// ineffectiveAnnotations returns a warning for each annotation without effect: a misspelt key, an invalid value, or an annotation of a component.
+// ineffectiveAnnotations returns a warning for each annotation without effect: an unknown key, an invalid value, or an annotation of a component.
 // The order is stable.
 func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 	warnings := unknownAnnotations("metadata.annotations", aw.Annotations, workloadAnnotations)

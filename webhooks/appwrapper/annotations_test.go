@@ -9,11 +9,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// [D24] An annotation without effect causes a warning, a misspelt one with the right name.
+// [D24] An annotation without effect causes a warning, which contains the correct key for a misspelled one.
 func TestWarnings(t *testing.T) {
 	aw := &v1beta2.AppWrapper{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-			"example.com/free":                   "x",
+			"example.com/annotation":             "x",
 			v1beta2.AnnotationDeletionOnFailure:  "5m",
 			v1beta2.AnnotationTerminalExitCodes:  "1",
 			v1beta2.AnnotationPrefix + "volume":  "11",
@@ -23,7 +23,7 @@ func TestWarnings(t *testing.T) {
 			v1beta2.AnnotationPrefix + "delectionOnFailureGracePeriodDuration": "5m",
 		}},
 		Spec: v1beta2.AppWrapperSpec{Components: []v1beta2.AppWrapperComponent{
-			{Annotations: map[string]string{"free": "x"}},
+			{Annotations: map[string]string{"annotation": "x"}},
 			{
 				Annotations: map[string]string{v1beta2.AnnotationRetryLimit: "5"},
 				PodSets: []v1beta2.AppWrapperPodSet{{}, {Annotations: map[string]string{
@@ -41,9 +41,9 @@ func TestWarnings(t *testing.T) {
 		`spec.components[1].podSets[1].annotations: "workload.codeflare.dev.appwrapper/tas-sub-group-size" is not known and has no effect: remove it`,
 	}
 	if got := ineffectiveAnnotations(aw); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("got warnings\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := ineffectiveAnnotations(&v1beta2.AppWrapper{}); len(got) != 0 {
-		t.Errorf("nothing to warn of, got %q", got)
+		t.Errorf("no annotations: got warnings %q, want none", got)
 	}
 }

@@ -25,8 +25,8 @@ type restMapper interface {
 	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// creation validates an AppWrapper that a user creates, or starts with an update.
-type creation struct {
+// creationValidator validates an AppWrapper that a user creates, or starts with an update.
+type creationValidator struct {
 	wrapper   *v1beta2.AppWrapper
 	namespace string
 	user      authenticationv1.UserInfo
@@ -39,12 +39,12 @@ type creation struct {
 	podSets int
 	// unauthorized reports whether the user lacks a permission.
 	unauthorized bool
-	// podSetsUnknown reports whether a component could not be validated, so that podSets is incomplete.
+	// podSetsUnknown reports whether a component could not be validated. podSets is then incomplete.
 	podSetsUnknown bool
 }
 
-// validate returns the errors of the components, in their order, and then those of the AppWrapper.
-func (c *creation) validate(ctx context.Context) field.ErrorList {
+// validate returns the errors of the components, in their order, and then of the AppWrapper.
+func (c *creationValidator) validate(ctx context.Context) field.ErrorList {
 	path := field.NewPath("spec", "components")
 	if c.access != nil && c.user.Username == "" {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
@@ -67,11 +67,11 @@ func (c *creation) validate(ctx context.Context) field.ErrorList {
 			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
 		}
 	}
-	c.errs = append(c.errs, nameErrors(c.wrapper, c.podSets)...)
+	c.errs = append(c.errs, validateName(c.wrapper, c.podSets)...)
 	return c.errs
 }
 
-func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWrapperComponent, path *field.Path) {
+func (c *creationValidator) checkComponent(ctx context.Context, component *v1beta2.AppWrapperComponent, path *field.Path) {
 	template := path.Child("template")
 	object := c.decode(component, template)
 	if object == nil {
@@ -91,7 +91,7 @@ func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWra
 }
 
 // decode returns the decoded template of a component, or nil after it has recorded an error.
-func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
+func (c *creationValidator) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
 	object, err := decodeTemplate(component)
 	if err != nil {
 		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShownBytes), "failed to decode as JSON: "+err.Error()))
@@ -121,9 +121,9 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 const maxShownBytes = 60
 
 // checkKind rejects kinds that are forbidden in AppWrappers, and those that the user may not create.
-func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
+func (c *creationValidator) checkKind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
-	if isAppWrapper(kind) { // first, since an error of the mapper would hide this one
+	if isAppWrapper(kind) { // before the mapper, whose error would hide this one
 		c.errs = append(c.errs, field.Forbidden(path, nestedAppWrapper))
 		return
 	}
@@ -145,21 +145,21 @@ func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructu
 	if c.access == nil || c.user.Username == "" {
 		return
 	}
-	for _, right := range requiredRights(object, mapping.Resource, c.namespace) {
-		allowed, err := c.access(ctx, c.user, right)
+	for _, permission := range requiredPermissions(object, mapping.Resource, c.namespace) {
+		allowed, err := c.access(ctx, c.user, permission)
 		switch {
 		case err != nil:
-			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("checking whether %s may create %s: %w", c.user.Username, pkgadmission.ResourceName(right), err)))
+			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("checking whether %s may create %s: %w", c.user.Username, pkgadmission.ResourceName(permission), err)))
 		case !allowed:
-			detail := fmt.Sprintf("User %s is not authorized to create %s in %s: grant the user this permission", c.user.Username, pkgadmission.ResourceName(right), c.namespace)
+			detail := fmt.Sprintf("User %s is not authorized to create %s in %s: grant the user this permission", c.user.Username, pkgadmission.ResourceName(permission), c.namespace)
 			c.errs, c.unauthorized = append(c.errs, field.Forbidden(path, detail)), true
 		}
 	}
 }
 
-// nameErrors rejects names that Kueue or the API server would reject later: the name is a label value on every component, and Kueue appends
-// the number of a pod set to it and uses the result as a DNS label.
-func nameErrors(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
+// validateName rejects names that Kueue or the API server would reject later: the name is a label value on every component, and Kueue uses the
+// name with the number of a pod set as a DNS label.
+func validateName(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
 	if length := len(wrapper.Name); length > maxLength {

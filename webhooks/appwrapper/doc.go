@@ -2,5 +2,5 @@
 // run, components that the user may not create, and changes of deployed components.
 //
 // The rules are pure functions of the object and of the kinds and permissions in the cluster; the handlers decode requests and send responses. The
-// patch contains labels only, so that fields unknown to this program survive.
+// patch contains labels only: it does not change fields that are unknown to this program.
 package appwrapper

@@ -22,21 +22,21 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-const home = "team"
+const testNamespace = "team"
 
 // Templates of components.
 const (
-	pod        = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}"
-	service    = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"
-	deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: {spec: {containers: [{name: main, image: a}]}}}}"
-	homePod    = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team}, spec: {containers: [{name: main, image: a}]}}"
-	awayPod    = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: other}, spec: {containers: [{name: main, image: a}]}}"
-	nestedAW   = "{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: x}, spec: {components: []}}"
-	binding    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: cluster-admin}}"
-	clusterRB  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}}"
-	namespaceT = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}"
-	strange    = "{apiVersion: example.com/v1, kind: Strange, metadata: {name: x}}"
-	jobSet     = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, spec: {replicatedJobs: [" +
+	pod                = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}"
+	service            = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"
+	deployment         = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: {spec: {containers: [{name: main, image: a}]}}}}"
+	sameNamespacePod   = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team}, spec: {containers: [{name: main, image: a}]}}"
+	otherNamespacePod  = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: other}, spec: {containers: [{name: main, image: a}]}}"
+	nestedTemplate     = "{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: x}, spec: {components: []}}"
+	roleBinding        = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: cluster-admin}}"
+	clusterRoleBinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}}"
+	namespaceTemplate  = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}"
+	unservedTemplate   = "{apiVersion: example.com/v1, kind: Unserved, metadata: {name: x}}"
+	jobSet             = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, spec: {replicatedJobs: [" +
 		"{name: a, replicas: 1, template: {spec: {parallelism: 1, completions: 1, template: {spec: {containers: [{name: main, image: a}]}}}}}," +
 		"{name: b, replicas: 2, template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: main, image: a}]}}}}}]}}"
 	rayCluster = "{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {" +
@@ -64,12 +64,12 @@ func component(template string, sets ...string) string {
 	return text
 }
 
-// wrapperOf returns an AppWrapper with components.
-func wrapperOf(t *testing.T, components ...string) *v1beta2.AppWrapper {
+// newAppWrapper returns an AppWrapper with the given components.
+func newAppWrapper(t *testing.T, components ...string) *v1beta2.AppWrapper {
 	t.Helper()
 	wrapper := &v1beta2.AppWrapper{}
 	wrapper.APIVersion, wrapper.Kind = v1beta2.GroupVersion.String(), v1beta2.Kind
-	wrapper.Namespace, wrapper.Name = home, "aw"
+	wrapper.Namespace, wrapper.Name = testNamespace, "aw"
 	wrapper.Spec.Components = []v1beta2.AppWrapperComponent{}
 	if err := yaml.Unmarshal([]byte(strings.Join(components, "")), &wrapper.Spec.Components); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func wrapperOf(t *testing.T, components ...string) *v1beta2.AppWrapper {
 	return wrapper
 }
 
-func rawOf(t *testing.T, object any) []byte {
+func toJSON(t *testing.T, object any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -86,15 +86,15 @@ func rawOf(t *testing.T, object any) []byte {
 	return raw
 }
 
-// cluster implements restMapper and access reviews.
+// cluster is a fake REST mapper and access reviewer. It records reviews.
 type cluster struct {
 	mapper meta.RESTMapper
 	// forbidden are resources that the user may not create.
 	forbidden []string
-	// err is the error of all requests.
-	err      error
-	reviewed []authorizationv1.ResourceAttributes
-	users    []authenticationv1.UserInfo
+	// err is the error of access reviews.
+	err     error
+	reviews []authorizationv1.ResourceAttributes
+	users   []authenticationv1.UserInfo
 }
 
 func newCluster(forbidden ...string) *cluster {
@@ -122,11 +122,11 @@ func newCluster(forbidden ...string) *cluster {
 	return &cluster{mapper: mapper, forbidden: forbidden}
 }
 
-func (c *cluster) review(_ context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-	c.reviewed, c.users = append(c.reviewed, right), append(c.users, user)
-	name := right.Resource
-	if right.Subresource != "" {
-		name += "/" + right.Subresource
+func (c *cluster) review(_ context.Context, user authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
+	c.reviews, c.users = append(c.reviews, permission), append(c.users, user)
+	name := permission.Resource
+	if permission.Subresource != "" {
+		name += "/" + permission.Subresource
 	}
 	return !slices.Contains(c.forbidden, name), c.err
 }
@@ -139,11 +139,11 @@ var alice = authenticationv1.UserInfo{
 // validate returns the errors of a creation by alice.
 func (c *cluster) validate(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: pkgadmission.LimitReviews(c.review), podSetLimit: always(maxPodSets)}
-	return request.validate(t.Context())
+	validator := &creationValidator{wrapper: newAppWrapper(t, components...), namespace: testNamespace, user: alice, mapper: c.mapper, access: pkgadmission.LimitReviews(c.review), podSetLimit: fixedLimit(maxPodSets)}
+	return validator.validate(t.Context())
 }
 
-func lines(errs field.ErrorList) []string {
+func errorStrings(errs field.ErrorList) []string {
 	out := make([]string, 0, len(errs))
 	for _, err := range errs {
 		out = append(out, err.Error())
@@ -151,23 +151,23 @@ func lines(errs field.ErrorList) []string {
 	return out
 }
 
-func settingsOf(s Settings) settingsFunc {
+func fixedSettings(s Settings) settingsFunc {
 	return func(context.Context) (Settings, error) { return s, nil }
 }
 
-func noSettings(context.Context) (Settings, error) {
-	return Settings{}, errors.New("resetPause is wrong")
+func failingSettings(context.Context) (Settings, error) {
+	return Settings{}, errors.New("resetPause is invalid")
 }
 
-func requestOf(t *testing.T, operation admissionv1.Operation, object, old any) admission.Request {
+func newRequest(t *testing.T, operation admissionv1.Operation, object, old any) admission.Request {
 	t.Helper()
 	request := admission.Request{}
-	request.UID, request.Operation, request.Namespace, request.UserInfo = "r", operation, home, alice
+	request.UID, request.Operation, request.Namespace, request.UserInfo = "r", operation, testNamespace, alice
 	if object != nil {
-		request.Object = runtime.RawExtension{Raw: rawOf(t, object)}
+		request.Object = runtime.RawExtension{Raw: toJSON(t, object)}
 	}
 	if old != nil {
-		request.OldObject = runtime.RawExtension{Raw: rawOf(t, old)}
+		request.OldObject = runtime.RawExtension{Raw: toJSON(t, old)}
 	}
 	return request
 }

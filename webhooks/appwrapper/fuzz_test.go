@@ -12,10 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzAdmission sends any JSON to the handlers. They must not panic, and admit no component that is an AppWrapper, grants permissions, or is
-// cluster-scoped.
+// The handlers do not panic for any JSON, and admit no component that is an AppWrapper, grants permissions, or is cluster-scoped.
 func FuzzAdmission(f *testing.F) {
-	for _, template := range []string{pod, service, deployment, nestedAW, clusterRB, binding, rayCluster, rayJob, pyTorch, jobSet, job("1", "2"), namespaceT} {
+	for _, template := range []string{pod, service, deployment, nestedTemplate, clusterRoleBinding, roleBinding, rayCluster, rayJob, pyTorch, jobSet, job("1", "2"), namespaceTemplate} {
 		raw, err := yaml.YAMLToJSON([]byte("metadata: {name: a}\nspec:\n  components:\n  - template: " + template + "\n    podSets: [{path: template, replicas: 1}]\n  - template: " + pod))
 		if err != nil {
 			f.Fatal(err)
@@ -24,53 +23,53 @@ func FuzzAdmission(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec":{"components":[{"template":{"apiVersion":"v1","kind":"Pod","Kind":"AppWrapper","metadata":{"namespace":5}}},{"template":null}]}}`), []byte(`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}`))
 	fixture := newCluster()
-	v := &validator{settings: settingsOf(Settings{}), kinds: fixture.mapper, podSetLimit: always(maxPodSets)}
-	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
+	v := &validator{settings: fixedSettings(Settings{}), kinds: fixture.mapper, podSetLimit: fixedLimit(maxPodSets)}
+	d := &defaulter{fixedSettings(Settings{DefaultQueueName: "q"})}
 	f.Fuzz(func(t *testing.T, object, old []byte) {
 		request := admission.Request{}
-		request.Namespace, request.UserInfo = home, alice
+		request.Namespace, request.UserInfo = testNamespace, alice
 		request.Object, request.OldObject = runtime.RawExtension{Raw: object}, runtime.RawExtension{Raw: old}
 		request.Operation = admissionv1.Update
 		v.Handle(t.Context(), request)
 		request.Operation = admissionv1.Create
 		if response := d.Handle(t.Context(), request); response.Complete(request) != nil {
-			t.Errorf("patch %s", response.Patches)
+			t.Errorf("got patches %s that cannot be encoded", response.Patches)
 		}
 		if response := v.Handle(t.Context(), request); response.Allowed {
-			onlyHarmless(t, fixture.mapper, object)
+			expectAllowedComponents(t, fixture.mapper, object)
 		}
 	})
 }
 
-// onlyHarmless checks the raw components of an admitted AppWrapper.
-func onlyHarmless(t *testing.T, mapper meta.RESTMapper, object []byte) {
+// expectAllowedComponents checks that an admitted AppWrapper has no forbidden components.
+func expectAllowedComponents(t *testing.T, mapper meta.RESTMapper, object []byte) {
 	t.Helper()
 	wrapper, err := decode(object)
 	if err != nil {
-		t.Fatalf("allowed, and cannot be read: %v", err)
+		t.Fatalf("admitted AppWrapper: %v", err)
 	}
 	for _, c := range wrapper.Spec.Components {
 		var template map[string]any
 		if err := json.Unmarshal(c.Template.Raw, &template); err != nil {
-			t.Fatalf("allowed template %q: %v", c.Template.Raw, err)
+			t.Fatalf("admitted template %q: %v", c.Template.Raw, err)
 		}
 		kind, _ := template["kind"].(string)
 		apiVersion, _ := template["apiVersion"].(string)
 		if strings.HasPrefix(apiVersion, "workload.codeflare.dev/") || strings.HasPrefix(apiVersion, "rbac.authorization.k8s.io/") ||
 			strings.HasPrefix(apiVersion, "authorization.openshift.io/") || kind == "Namespace" || kind == "ClusterRoleBinding" {
-			t.Errorf("allowed %s %s", apiVersion, kind)
+			t.Errorf("admitted kind %s %s", apiVersion, kind)
 		}
 		metadata, _ := template["metadata"].(map[string]any)
-		if namespace, _ := metadata["namespace"].(string); namespace != "" && namespace != home {
-			t.Errorf("allowed namespace %q", namespace)
+		if namespace, _ := metadata["namespace"].(string); namespace != "" && namespace != testNamespace {
+			t.Errorf("admitted namespace %q", namespace)
 		}
 		object, err := decodeTemplate(&c)
 		if err != nil {
-			t.Fatalf("allowed: %v", err)
+			t.Fatalf("admitted template: %v", err)
 		}
 		mapping, err := mapper.RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 		if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			t.Errorf("allowed %s: %v", object.GroupVersionKind(), err)
+			t.Errorf("admitted %s: %v", object.GroupVersionKind(), err)
 		}
 	}
 }

@@ -18,12 +18,12 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// disabled is the warning while the component is disabled.
-const disabled = "the component appwrapper is disabled: the AppWrapper is stored, but the operator does not reconcile it: set ENABLE_APPWRAPPER=true to change this"
+// disabledWarning is the warning while the component is disabled.
+const disabledWarning = "the component appwrapper is disabled: the AppWrapper is stored, but the operator does not reconcile it: set ENABLE_APPWRAPPER=true to change this"
 
 var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 
-// Settings of the webhooks.
+// Settings are the settings of the webhooks.
 type Settings struct {
 	// DefaultQueueName is the local queue of AppWrappers without a queue label; "" for none.
 	DefaultQueueName string
@@ -59,7 +59,7 @@ type validator struct {
 	kinds       restMapper
 	access      pkgadmission.Access
 	podSetLimit func(context.Context) int
-	// enabled reports whether the component is enabled. Requests are validated in any case, since enabling it later creates stored components.
+	// enabled reports whether the component is enabled. Requests are validated in any case, because the component may be enabled later.
 	enabled bool
 }
 
@@ -73,7 +73,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		response = v.update(ctx, request)
 	}
 	if !v.enabled {
-		return response.WithWarnings(disabled)
+		return response.WithWarnings(disabledWarning)
 	}
 	return response
 }
@@ -87,7 +87,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return settingsFailed(err)
 	}
-	c := v.creation(request, wrapper)
+	c := v.newCreationValidator(request, wrapper)
 	if !settings.ReviewAccess {
 		c.access = nil
 	}
@@ -99,8 +99,8 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	return response.WithWarnings(warnings(wrapper)...)
 }
 
-func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: pkgadmission.LimitReviews(v.access), podSetLimit: v.podSetLimit}
+func (v *validator) newCreationValidator(request admission.Request, wrapper *v1beta2.AppWrapper) *creationValidator {
+	return &creationValidator{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: pkgadmission.LimitReviews(v.access), podSetLimit: v.podSetLimit}
 }
 
 // update validates an update, unless the AppWrapper is being deleted: deletion must not depend on the webhook.

@@ -51,17 +51,17 @@ func isAppWrapper(kind schema.GroupVersionKind) bool {
 	return kind.Group == v1beta2.GroupVersion.Group && strings.EqualFold(kind.Kind, "AppWrapper")
 }
 
-// requiredRights returns the permissions that a user needs to create the object. The first is to create the kind.
-func requiredRights(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespace string) []authorizationv1.ResourceAttributes {
+// requiredPermissions returns the permissions that a user needs to create the object. The first permission is to create the kind.
+func requiredPermissions(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespace string) []authorizationv1.ResourceAttributes {
 	create := authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: "create", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
 	}
-	all := []authorizationv1.ResourceAttributes{create}
+	permissions := []authorizationv1.ResourceAttributes{create}
 	if resource.Group == "route.openshift.io" && resource.Resource == "routes" && hasCustomHost(object) {
 		create.Subresource = "custom-host"
-		all = append(all, create)
+		permissions = append(permissions, create)
 	}
-	return all
+	return permissions
 }
 
 // hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for that, which this operator may

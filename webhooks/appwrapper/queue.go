@@ -13,12 +13,12 @@ import (
 // isQueued reports whether Kueue manages the quota of an AppWrapper.
 func isQueued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
 
-// unknownFieldCause is the reason to reject an unknown field in a queued AppWrapper: Kueue skips a pod template that it cannot decode, and
-// never starts the AppWrapper, without any message.
+// unknownFieldCause is the reason to reject an unknown field in a queued AppWrapper: Kueue skips a pod template that it cannot decode,
+// and never starts the AppWrapper, without a message.
 const unknownFieldCause = ": Kueue cannot decode a pod template with this field, and would never start the AppWrapper; remove the field"
 
 // quotaErrors returns the errors that prevent a component from being queued: its pods would exceed their quota, or Kueue cannot decode them.
-func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, unknownSuffix string) field.ErrorList {
+func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, unknownFieldSuffix string) field.ErrorList {
 	errs := podset.QuotaErrors(object, path.Child("template"))
 	sets, err := podset.ForComponent(component)
 	if err != nil {
@@ -26,7 +26,7 @@ func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Un
 	}
 	for _, set := range sets {
 		for _, problem := range podset.UnknownFields(object.Object, set.Path) {
-			errs = append(errs, field.Forbidden(path, problem+unknownSuffix))
+			errs = append(errs, field.Forbidden(path, problem+unknownFieldSuffix))
 		}
 	}
 	return errs
@@ -49,7 +49,7 @@ func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 
 // warnings returns warnings about fields of an AppWrapper that have no effect, are changed, or are unknown.
 func warnings(wrapper *v1beta2.AppWrapper) []string {
-	all := ineffectiveAnnotations(wrapper)
+	messages := ineffectiveAnnotations(wrapper)
 	for i := range wrapper.Spec.Components {
 		component := &wrapper.Spec.Components[i]
 		object, err := podset.Decode(component)
@@ -59,12 +59,12 @@ func warnings(wrapper *v1beta2.AppWrapper) []string {
 		path := field.NewPath("spec", "components").Index(i)
 		if !isQueued(wrapper) {
 			for _, err := range quotaErrors(component, object, path, "") {
-				all = append(all, fmt.Sprintf("%s: %s", err.Field, err.Detail))
+				messages = append(messages, fmt.Sprintf("%s: %s", err.Field, err.Detail))
 			}
 		}
 		if raised := podset.RaiseTTL(object); raised != "" {
-			all = append(all, fmt.Sprintf("%s: %s", path.Child("template"), raised))
+			messages = append(messages, fmt.Sprintf("%s: %s", path.Child("template"), raised))
 		}
 	}
-	return all
+	return messages
 }

@@ -18,7 +18,7 @@ const (
 	ValidatePath = "/validate-workload-codeflare-dev-v1beta2-appwrapper"
 )
 
-// The webhook configurations. Kueue must see the default queue, and configurations are called in the order of their names.
+// The names of the webhook configurations. The API server calls webhooks in this order: the default queue must be set before Kueue is called.
 const (
 	MutatingConfiguration   = "appwrapper-mutating-webhook-configuration"
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"

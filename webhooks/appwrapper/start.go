@@ -12,8 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// isStart reports whether an update starts an AppWrapper, makes Kueue manage its start, or changes podSetInfos, which are merged into its pod
-// templates.
+// isStart reports whether an update starts an AppWrapper, sets its queue, or changes podSetInfos, which are merged into its pod templates.
 func isStart(old, updated *v1beta2.AppWrapper) bool {
 	if old.Spec.Suspend && !updated.Spec.Suspend || isQueued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
 		return true
@@ -26,20 +25,20 @@ func isStart(old, updated *v1beta2.AppWrapper) bool {
 	return false
 }
 
-// reviewStart rejects a start by a user who may not create the components, because the manager creates them with its own permissions. Kueue is
-// exempt, and so is everyone else who may update the status of Workloads: they could admit a Workload instead.
+// reviewStart rejects a start by a user who may not create the components, because the manager creates them with its own permissions. Users who
+// may update workloads/status, such as Kueue, are exempt: they could admit a Workload instead.
 func (v *validator) reviewStart(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
 	settings, err := v.settings(ctx)
 	if err != nil || !settings.ReviewAccess {
 		return nil, err
 	}
-	c := v.creation(request, wrapper)
-	kueue, err := c.access(ctx, c.user, authorizationv1.ResourceAttributes{
+	c := v.newCreationValidator(request, wrapper)
+	mayAdmit, err := c.access(ctx, c.user, authorizationv1.ResourceAttributes{
 		Namespace: request.Namespace, Verb: "update", Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "workloads", Subresource: "status"})
 	if err != nil {
 		return nil, fmt.Errorf("checking whether %s may update workloads/status: %w", c.user.Username, err)
 	}
-	if kueue {
+	if mayAdmit {
 		return nil, nil
 	}
 	for i := range wrapper.Spec.Components {

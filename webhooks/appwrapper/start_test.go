@@ -9,44 +9,45 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// Starting an AppWrapper, or adding to its pod templates, requires the permissions of its creation or those of Kueue.
+// An update that starts an AppWrapper, sets its queue or changes podSetInfos requires the permission to create the components, or to admit a
+// Workload.
 func TestReviewStart(t *testing.T) {
-	suspended := func(change func(*v1beta2.AppWrapper)) *v1beta2.AppWrapper {
-		w := wrapperOf(t, component(pod), component(deployment))
+	suspendedAppWrapper := func(change func(*v1beta2.AppWrapper)) *v1beta2.AppWrapper {
+		w := newAppWrapper(t, component(pod), component(deployment))
 		w.Spec.Suspend, w.Labels = true, map[string]string{v1beta2.LabelQueue: "a"}
 		change(w)
 		return w
 	}
-	start := func(w *v1beta2.AppWrapper) { w.Spec.Suspend = false }
-	infos := func(w *v1beta2.AppWrapper) {
+	unsuspend := func(w *v1beta2.AppWrapper) { w.Spec.Suspend = false }
+	setPodSetInfos := func(w *v1beta2.AppWrapper) {
 		w.Spec.Components[1].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Tolerations: nil, NodeSelector: map[string]string{"a": "b"}}}
 	}
-	queue := func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelQueue] = "b" }
+	setQueue := func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelQueue] = "b" }
 	for name, tc := range map[string]struct {
-		before, now func(*v1beta2.AppWrapper)
-		forbidden   []string
-		message     string
-		reviews     int
+		old, updated func(*v1beta2.AppWrapper)
+		forbidden    []string
+		wantMessage  string
+		wantReviews  int
 	}{
-		"Kueue":                                  {func(*v1beta2.AppWrapper) {}, start, []string{"pods", "deployments"}, "", 1},
-		"user may create the components":         {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status"}, "", 3},
-		"user may not create a component":        {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status", "deployments"}, "is not authorized to create deployments", 3},
-		"sets podSetInfos without permission":    {func(*v1beta2.AppWrapper) {}, infos, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
-		"removes podSetInfos without permission": {infos, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
-		"chooses the queue without permission":   {func(*v1beta2.AppWrapper) {}, queue, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
-		"suspends without permission":            {start, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "", 0},
+		"user may update workloads/status":       {func(*v1beta2.AppWrapper) {}, unsuspend, []string{"pods", "deployments"}, "", 1},
+		"user may create the components":         {func(*v1beta2.AppWrapper) {}, unsuspend, []string{"workloads/status"}, "", 3},
+		"user may not create a component":        {func(*v1beta2.AppWrapper) {}, unsuspend, []string{"workloads/status", "deployments"}, "is not authorized to create deployments", 3},
+		"sets podSetInfos without permission":    {func(*v1beta2.AppWrapper) {}, setPodSetInfos, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"removes podSetInfos without permission": {setPodSetInfos, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"sets the queue without permission":      {func(*v1beta2.AppWrapper) {}, setQueue, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"suspends without permission":            {unsuspend, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "", 0},
 		"sets an annotation without permission": {func(*v1beta2.AppWrapper) {}, func(w *v1beta2.AppWrapper) { w.Annotations = map[string]string{"a": "b"} },
 			[]string{"workloads/status", "pods"}, "", 0},
 	} {
 		c := newCluster(tc.forbidden...)
-		response := validatorOf(c).Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(tc.now), suspended(tc.before)))
-		if response.Allowed != (tc.message == "") || !strings.Contains(response.Result.Message, tc.message) || len(c.reviewed) != tc.reviews {
-			t.Errorf("%s: response %+v with %d access reviews", name, response.Result, len(c.reviewed))
+		response := newValidator(c).Handle(t.Context(), newRequest(t, admissionv1.Update, suspendedAppWrapper(tc.updated), suspendedAppWrapper(tc.old)))
+		if response.Allowed != (tc.wantMessage == "") || !strings.Contains(response.Result.Message, tc.wantMessage) || len(c.reviews) != tc.wantReviews {
+			t.Errorf("%s: got result %+v after %d access reviews, want message %q after %d", name, response.Result, len(c.reviews), tc.wantMessage, tc.wantReviews)
 		}
 	}
-	v := validatorOf(newCluster("workloads/status", "pods"))
-	v.settings = settingsOf(Settings{})
-	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(start), suspended(func(*v1beta2.AppWrapper) {}))); !response.Allowed {
-		t.Errorf("reviews are off: %+v", response.Result)
+	v := newValidator(newCluster("workloads/status", "pods"))
+	v.settings = fixedSettings(Settings{})
+	if response := v.Handle(t.Context(), newRequest(t, admissionv1.Update, suspendedAppWrapper(unsuspend), suspendedAppWrapper(func(*v1beta2.AppWrapper) {}))); !response.Allowed {
+		t.Errorf("access reviews disabled: got result %+v, want it allowed", response.Result)
 	}
 }

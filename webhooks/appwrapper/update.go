@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	immutable = "attempt to change immutable field"
-	recreate  = immutable + ": leave it as it is, or delete the AppWrapper and create it again"
-	restore   = immutable + ": leave it as it is"
+	immutableMessage = "attempt to change immutable field"
+	recreateMessage  = immutableMessage + ": leave it as it is, or delete the AppWrapper and create it again"
+	restoreMessage   = immutableMessage + ": leave it as it is"
 )
 
 // immutableErrors returns an error for each change of an immutable field. Clients depend on the spelling of the paths.
 func immutableErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	var errs field.ErrorList
-	reject := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreate)) }
+	reject := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreateMessage)) }
 	spec := field.NewPath("spec")
 	components := spec.Child("components")
 	if len(old.Spec.Components) != len(updated.Spec.Components) {
@@ -37,7 +37,7 @@ func immutableErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	}
 	for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
 		if old.Labels[label] != updated.Labels[label] {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(label), restore))
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(label), restoreMessage))
 		}
 	}
 	if !ptr.Equal(old.Spec.ManagedBy, updated.Spec.ManagedBy) {
@@ -67,33 +67,33 @@ func equalTemplates(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	var left, right any
-	if kjson.Unmarshal(a, &left) != nil || kjson.Unmarshal(b, &right) != nil {
+	var decodedA, decodedB any
+	if kjson.Unmarshal(a, &decodedA) != nil || kjson.Unmarshal(b, &decodedB) != nil {
 		return false
 	}
-	return reflect.DeepEqual(normalize(left), normalize(right))
+	return reflect.DeepEqual(normalize(decodedA), normalize(decodedB))
 }
 
-// normalize drops null fields and converts integral numbers to int64. Nulls in lists stay: they are significant.
+// normalize drops null fields and converts integral numbers to int64. It does not drop null items of lists, which are significant.
 func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(value))
+		normalized := make(map[string]any, len(value))
 		for key, field := range value {
 			if field != nil {
-				out[key] = normalize(field)
+				normalized[key] = normalize(field)
 			}
 		}
-		return out
+		return normalized
 	case []any:
-		out := make([]any, len(value))
+		normalized := make([]any, len(value))
 		for i, item := range value {
-			out[i] = normalize(item)
+			normalized[i] = normalize(item)
 		}
-		return out
+		return normalized
 	case float64:
 		// Beyond 2^53 floats do not represent all integers.
-		if whole := math.Trunc(value); whole == value && math.Abs(value) < 1<<53 {
+		if math.Trunc(value) == value && math.Abs(value) < 1<<53 {
 			return int64(value)
 		}
 		return value

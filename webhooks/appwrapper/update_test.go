@@ -11,15 +11,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// storedWrapper returns a stored AppWrapper.
-func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
+// storedAppWrapper returns a stored AppWrapper.
+func storedAppWrapper(t *testing.T) *v1beta2.AppWrapper {
 	t.Helper()
-	wrapper := wrapperOf(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))
-	wrapper.Labels = map[string]string{v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1", "free": "x"}
+	wrapper := newAppWrapper(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))
+	wrapper.Labels = map[string]string{v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1", "example.com/label": "x"}
 	return wrapper
 }
 
-// [appwrapper-31] Allowed changes.
+// [appwrapper-31] Changes of mutable fields are allowed.
 func TestAllowedUpdates(t *testing.T) {
 	for name, change := range map[string]func(*v1beta2.AppWrapper){
 		"no change": func(*v1beta2.AppWrapper) {},
@@ -32,30 +32,30 @@ func TestAllowedUpdates(t *testing.T) {
 			w.Spec.Components[0].Annotations = map[string]string{"a": "b"}
 			w.Spec.Components[0].PodSets[0].Annotations = map[string]string{"a": "b"}
 		},
-		"other labels":                func(w *v1beta2.AppWrapper) { w.Labels["free"] = "y" },
+		"other labels":                func(w *v1beta2.AppWrapper) { w.Labels["example.com/label"] = "y" },
 		"unset replicas instead of 1": func(w *v1beta2.AppWrapper) { w.Spec.Components[1].PodSets = nil },
 		"template formatted differently": func(w *v1beta2.AppWrapper) {
-			w.Spec.Components[1].Template.Raw = reordered(t, w.Spec.Components[1].Template.Raw)
+			w.Spec.Components[1].Template.Raw = reformat(t, w.Spec.Components[1].Template.Raw)
 		},
 		"finalizer added": func(w *v1beta2.AppWrapper) { w.Finalizers = []string{v1beta2.Finalizer} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			updated := storedWrapper(t)
+			updated := storedAppWrapper(t)
 			change(updated)
-			if errs := immutableErrors(storedWrapper(t), updated); len(errs) > 0 {
-				t.Errorf("the update was rejected: %v", errs)
+			if errs := immutableErrors(storedAppWrapper(t), updated); len(errs) > 0 {
+				t.Errorf("got errors %v, want none", errs)
 			}
 		})
 	}
-	one, absent := storedWrapper(t), storedWrapper(t)
+	one, absent := storedAppWrapper(t), storedAppWrapper(t)
 	one.Spec.Components[0].PodSets[0].Replicas, absent.Spec.Components[0].PodSets[0].Replicas = new(int32(1)), nil
 	if errs := immutableErrors(one, absent); len(errs) > 0 {
-		t.Errorf("unsetting replicas of 1 was rejected: %v", errs)
+		t.Errorf("replicas unset instead of 1: got errors %v, want none", errs)
 	}
 }
 
-// reordered encodes an object with sorted keys and other whitespace.
-func reordered(t *testing.T, raw []byte) []byte {
+// reformat encodes an object with sorted keys and indentation.
+func reformat(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	var object map[string]any
 	if err := json.Unmarshal(raw, &object); err != nil {
@@ -68,14 +68,14 @@ func reordered(t *testing.T, raw []byte) []byte {
 	return out
 }
 
-// [appwrapper-30] [appwrapper-32] Rejected changes, with the paths that clients expect.
-func TestRefusedUpdates(t *testing.T) {
+// [appwrapper-30] [appwrapper-32] Changes of immutable fields are rejected, with the paths that clients expect.
+func TestImmutableFieldsAreRejected(t *testing.T) {
 	sets := func(w *v1beta2.AppWrapper) *v1beta2.AppWrapperPodSet { return &w.Spec.Components[0].PodSets[0] }
 	for name, tc := range map[string]struct {
 		change func(*v1beta2.AppWrapper)
 		want   []string
 	}{
-		"template swapped": {func(w *v1beta2.AppWrapper) {
+		"templates swapped": {func(w *v1beta2.AppWrapper) {
 			c := w.Spec.Components
 			c[0].Template, c[1].Template = c[1].Template, c[0].Template
 		}, []string{"spec.components[0].template.raw", "spec.components[1].template.raw"}},
@@ -84,26 +84,26 @@ func TestRefusedUpdates(t *testing.T) {
 			w.Labels[v1beta2.LabelUser] = "bad"
 		}, []string{"spec.components"}}, // labels are not compared after this error
 		"component removed": {func(w *v1beta2.AppWrapper) { w.Spec.Components = w.Spec.Components[:1] }, []string{"spec.components"}},
-		"pod sets duplicated": {func(w *v1beta2.AppWrapper) {
+		"pod set duplicated": {func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[0].PodSets = append(w.Spec.Components[0].PodSets, *sets(w))
 		}, []string{"spec.components[0].podsets"}},
-		"path changed":     {func(w *v1beta2.AppWrapper) { sets(w).Path = "template" }, []string{"spec.components[0].podsets[0].path"}},
-		"replicas changed": {func(w *v1beta2.AppWrapper) { sets(w).Replicas = new(int32(3)) }, []string{"spec.components[0].podsets[0].replicas"}},
-		"user":             {func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelUser] = "bad" }, []string{"metadata.labels[workload.codeflare.dev/user]"}},
-		"user removed":     {func(w *v1beta2.AppWrapper) { delete(w.Labels, v1beta2.LabelUserID) }, []string{"metadata.labels[workload.codeflare.dev/userid]"}},
-		"managedBy":        {func(w *v1beta2.AppWrapper) { w.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") }, []string{"spec.managedBy"}},
-		"managedBy, empty": {func(w *v1beta2.AppWrapper) { w.Spec.ManagedBy = new("") }, []string{"spec.managedBy"}},
-		"template": {func(w *v1beta2.AppWrapper) {
+		"path changed":                     {func(w *v1beta2.AppWrapper) { sets(w).Path = "template" }, []string{"spec.components[0].podsets[0].path"}},
+		"replicas changed":                 {func(w *v1beta2.AppWrapper) { sets(w).Replicas = new(int32(3)) }, []string{"spec.components[0].podsets[0].replicas"}},
+		"user changed":                     {func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelUser] = "bad" }, []string{"metadata.labels[workload.codeflare.dev/user]"}},
+		"user ID removed":                  {func(w *v1beta2.AppWrapper) { delete(w.Labels, v1beta2.LabelUserID) }, []string{"metadata.labels[workload.codeflare.dev/userid]"}},
+		"managedBy set":                    {func(w *v1beta2.AppWrapper) { w.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") }, []string{"spec.managedBy"}},
+		"managedBy set to an empty string": {func(w *v1beta2.AppWrapper) { w.Spec.ManagedBy = new("") }, []string{"spec.managedBy"}},
+		"template changed": {func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[1].Template = runtime.RawExtension{Raw: []byte(strings.Replace(string(w.Spec.Components[1].Template.Raw), `"a"`, `"b"`, 1))}
 		}, []string{"spec.components[1].template.raw"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			updated := storedWrapper(t)
+			updated := storedAppWrapper(t)
 			tc.change(updated)
 			var got []string
-			for _, err := range immutableErrors(storedWrapper(t), updated) {
-				if err.Type != "FieldValueForbidden" || !strings.HasPrefix(err.Detail, immutable+": leave it as it is") {
-					t.Errorf("unexpected error: %v", err)
+			for _, err := range immutableErrors(storedAppWrapper(t), updated) {
+				if err.Type != "FieldValueForbidden" || !strings.HasPrefix(err.Detail, immutableMessage+": leave it as it is") {
+					t.Errorf("got error %v, want FieldValueForbidden with the fix", err)
 				}
 				got = append(got, err.Field)
 			}
@@ -120,22 +120,22 @@ func TestEqualTemplates(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"equal bytes":               {`{"a":1}`, `{"a":1}`, true},
-		"equal bytes, no JSON":      {`{`, `{`, true},
-		"order and space":           {`{"a":1,"b":[1,2]}`, `{ "b": [1, 2], "a": 1 }`, true},
-		"null fields":               {`{"metadata":{"creationTimestamp":null,"name":"a"}}`, `{"metadata":{"name":"a"}}`, true},
-		"null fields in lists":      {`{"l":[{"a":null}]}`, `{"l":[{}]}`, true},
-		"notation of numbers":       {`{"a":1,"b":10}`, `{"a":1.0,"b":1e1}`, true},
-		"null items count":          {`{"l":[null]}`, `{"l":[]}`, false},
-		"empty map and absent":      {`{"m":{}}`, `{}`, false},
-		"other value":               {`{"a":1}`, `{"a":2}`, false},
-		"other type":                {`{"a":1}`, `{"a":"1"}`, false},
-		"order of a list":           {`{"l":[1,2]}`, `{"l":[2,1]}`, false},
-		"case of a key":             {`{"kind":"Pod"}`, `{"Kind":"Pod"}`, false},
-		"fraction":                  {`{"a":0.5}`, `{"a":0}`, false},
-		"big numbers differ by one": {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
-		"second is no JSON":         {`{"a":1}`, `{`, false},
-		"first is no JSON":          {`{`, `{"a":1}`, false},
+		"equal bytes":                      {`{"a":1}`, `{"a":1}`, true},
+		"equal bytes, invalid JSON":        {`{`, `{`, true},
+		"order of fields and white space":  {`{"a":1,"b":[1,2]}`, `{ "b": [1, 2], "a": 1 }`, true},
+		"null fields":                      {`{"metadata":{"creationTimestamp":null,"name":"a"}}`, `{"metadata":{"name":"a"}}`, true},
+		"null fields in lists":             {`{"l":[{"a":null}]}`, `{"l":[{}]}`, true},
+		"notation of numbers":              {`{"a":1,"b":10}`, `{"a":1.0,"b":1e1}`, true},
+		"null item of a list":              {`{"l":[null]}`, `{"l":[]}`, false},
+		"empty and absent map":             {`{"m":{}}`, `{}`, false},
+		"different value":                  {`{"a":1}`, `{"a":2}`, false},
+		"different type":                   {`{"a":1}`, `{"a":"1"}`, false},
+		"order of a list":                  {`{"l":[1,2]}`, `{"l":[2,1]}`, false},
+		"case of a key":                    {`{"kind":"Pod"}`, `{"Kind":"Pod"}`, false},
+		"fraction":                         {`{"a":0.5}`, `{"a":0}`, false},
+		"large numbers that differ by one": {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
+		"second is invalid JSON":           {`{"a":1}`, `{`, false},
+		"first is invalid JSON":            {`{`, `{"a":1}`, false},
 	} {
 		if got := equalTemplates([]byte(tc.a), []byte(tc.b)); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
@@ -143,7 +143,7 @@ func TestEqualTemplates(t *testing.T) {
 	}
 }
 
-// An object equals its own encoding, and equality is symmetric.
+// equalTemplates is reflexive and symmetric.
 func FuzzEqualTemplates(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
@@ -151,7 +151,7 @@ func FuzzEqualTemplates(f *testing.F) {
 			t.Errorf("equalTemplates is not symmetric for %q and %q", a, b)
 		}
 		if !equalTemplates([]byte(a), []byte(a)) {
-			t.Errorf("%q differs from itself", a)
+			t.Errorf("equalTemplates is not reflexive for %q", a)
 		}
 	})
 }

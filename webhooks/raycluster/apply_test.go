@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// mergeApply merges a manifest into a stored object as server-side apply does: injected fields stay, because no applied manifest contains
+// mergeApply merges a manifest into a stored object as server-side apply does: injected fields remain, because no applied manifest contains
 // them. Lists of named elements are merged by name if keyed is set, and otherwise replaced; versions of KubeRay's CRDs differ in this.
 func mergeApply(stored, manifest any, keyed bool) any {
 	switch m := manifest.(type) {

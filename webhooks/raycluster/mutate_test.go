@@ -145,7 +145,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	}
 }
 
-// [R34] Images and other injections stay until the user changes a template; scheduling fields that Kueue sets are not a change.
+// [R34] Images and other injections do not change until the user changes a template; scheduling fields that Kueue sets are not a change.
 func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 	s, later := onOpenShift(), onOpenShift().with(newRelease)
 	for name, s := range map[string][2]Settings{

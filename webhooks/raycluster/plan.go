@@ -42,7 +42,7 @@ type group struct {
 	// fields are the submitted fields of the group.
 	fields map[string]any
 	injection
-	// templateChanged reports whether the user changed the template, so that its pods are recreated anyway.
+	// templateChanged reports whether the user changed the template, which recreates its pods.
 	templateChanged bool
 }
 
@@ -64,7 +64,7 @@ type plan struct {
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group
-	// recreated reports whether the head pods are recreated anyway, or would not start. Only then are certificates added or removed, because
+	// recreated reports whether the update recreates the head pods, or they would not start. Only then are certificates added or removed, because
 	// pods with and without certificates cannot communicate.
 	recreated  bool
 	autoscaler autoscaler
@@ -186,7 +186,7 @@ func (p *plan) serviceAccount() string {
 }
 
 // version returns the value of the version annotation, and whether it is desired. A legacy cluster keeps its names [R8], and the value is
-// updated only when pods are recreated anyway [R34].
+// updated only when another change recreates the pods [R34].
 func (p *plan) version(current string) (string, bool) {
 	if p.old.Object() == nil {
 		return current, true

@@ -136,7 +136,7 @@ func TestAutoscaler(t *testing.T) {
 	}
 }
 
-// [R15] Injected containers have small resources and a restricted security context; resources of the user stay.
+// [R15] Injected containers have small resources and a restricted security context. Resources that the user sets are not changed.
 func TestResourcesAndSecurityContext(t *testing.T) {
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(issuedByPod)} {
 		stored := applyDefaults(t, s, parse(t, minimal), nil)

@@ -157,8 +157,8 @@ type AppWrapperStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// lastFailure describes the most recent failure after which the workload was reset or failed. It is kept after the
-	// failed pods are deleted.
+	// lastFailure describes the most recent failure after which the workload was reset or failed. It remains set after
+	// the failed pods are deleted.
 	// +optional
 	LastFailure *AppWrapperFailure `json:"lastFailure,omitempty"`
 

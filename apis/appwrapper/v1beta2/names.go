@@ -73,9 +73,9 @@ const (
 	LabelUser = "workload.codeflare.dev/user"
 	// LabelUserID contains the sanitized UID of the user who created the AppWrapper.
 	LabelUserID = "workload.codeflare.dev/userid"
-	// LabelQueue is the name of the LocalQueue of Kueue.
+	// LabelQueue contains the name of the LocalQueue of Kueue.
 	LabelQueue = "kueue.x-k8s.io/queue-name"
-	// Finalizer keeps an AppWrapper until its objects are deleted.
+	// Finalizer prevents the deletion of an AppWrapper until its objects are deleted.
 	Finalizer = "workload.codeflare.dev/finalizer"
 	// ManagedByThis is the value of spec.managedBy that selects this operator.
 	ManagedByThis = "workload.codeflare.dev/appwrapper-controller"

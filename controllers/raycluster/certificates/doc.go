@@ -8,6 +8,6 @@
 //  2. isUpToDate (reconciler.go) compares each Secret with the memory: an unchanged Secret that is not due needs no request.
 //  3. issue.go issues or renews due certificates with pkg/certs, or certmanager.go creates Certificates. applySecret (reconciler.go)
 //     applies the Secrets.
-//  4. podannotation.go annotates waiting pods when the certificate contains their address, so that the kubelet updates their volumes.
+//  4. podannotation.go annotates waiting pods when the certificate contains their address: the kubelet then updates their volumes.
 //  5. Reconcile returns the time until the next renewal.
 package certificates

@@ -45,7 +45,7 @@ const (
 // A pod waits in an init container until the certificate contains its address: the address is added once the pod has it, and an annotation
 // of the pod makes the kubelet update the Secret volume immediately. With IssuerPod, as in the CodeFlare operator, each pod issues its own.
 type Reconciler struct {
-	// Cached reads the metadata of managed Secrets, Live whole objects from the API server.
+	// Cached reads the metadata of managed Secrets. Live reads complete objects from the API server.
 	Cached, Live client.Reader
 	// Writer patches pods.
 	Writer  client.Writer

@@ -101,8 +101,8 @@ func TestReconcileIssuesCertificates(t *testing.T) {
 	}
 }
 
-// [R12] [R13] Addresses of new pods are added to the certificate of their role, with at most one write per second, and stay while the pods
-// exist.
+// [R12] [R13] Addresses of new pods are added to the certificate of their role, with at most one write per second, and not removed while
+// the pods exist.
 func TestAddressesFollowPods(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	_, head, worker := demoSecrets(t)

@@ -170,7 +170,7 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// trimSpec keeps the fields that raycluster.Injected depends on: names, arguments, mounts and two variables of containers, and volumes.
+// trimSpec removes all fields except those that raycluster.Injected reads: names, arguments, mounts and two variables of containers, and volumes.
 func trimSpec(spec *corev1.PodSpec) {
 	for i, c := range spec.Containers {
 		trimmed := corev1.Container{Name: c.Name}

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// Trimmed pods keep all fields that are read, and are much smaller.
+// Trimmed pods have all fields that are read, and are much smaller.
 func TestTrimPod(t *testing.T) {
 	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationCertificateFor: "10.0.0.1", "big": string(make([]byte, 4000))}

@@ -141,7 +141,7 @@ const (
 const webhookInterval = 10 * time.Minute
 
 // webhookCleaner removes the webhooks of the CodeFlare operator after its Service is deleted: with failurePolicy Fail they would reject
-// every RayCluster and AppWrapper. It is a manager Runnable of the leader, and returns when no such webhook is left.
+// every RayCluster and AppWrapper. It is a manager Runnable of the leader, and returns when no such webhook remains.
 type webhookCleaner struct {
 	live   client.Reader
 	writer client.Client

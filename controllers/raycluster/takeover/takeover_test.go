@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator and keeps desired ones, which are adopted.
+// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator, and adopts desired ones.
 func TestDeleteLegacyObjects(t *testing.T) {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	cluster.SetGroupVersionKind(raycluster.GVK)

@@ -74,7 +74,7 @@ func TestWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
 	}
 }
 
-// While the Service exists the webhooks stay, and are checked periodically.
+// While the Service exists, the webhooks are retained and checked periodically.
 func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: webhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()

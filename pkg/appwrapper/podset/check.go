@@ -10,7 +10,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// Check validates the declared pod sets of a component with the given path. It returns the number of pod sets, and whether that number is known.
+// Check validates the declared pod sets of a component with the given path. It returns the number of pod sets, and whether it is known.
 //
 // Each declared path must be unique and refer to a pod template. For kinds that the CodeFlare operator could infer, the declaration must
 // contain exactly the inferred pod sets with the same replicas. For other kinds any declaration is accepted.
@@ -33,7 +33,7 @@ func Check(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, 
 // checkDeclared validates each declared pod set, and that paths are unique.
 func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := map[string]bool{}
+	seenPaths := map[string]bool{}
 	for i, set := range declared {
 		setPath := path.Index(i)
 		if set.Replicas != nil && *set.Replicas < 0 {
@@ -46,10 +46,10 @@ func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstru
 		if err := CheckTemplate(u.Object, set.Path); err != nil {
 			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodSpecTemplate: %v: write a path such as template.spec.template", err)))
 		}
-		if seen[set.Path] {
+		if seenPaths[set.Path] {
 			errs = append(errs, field.Invalid(path, len(declared), fmt.Sprintf("multiple DeclaredPodSets with path '%s': remove all but one", set.Path)))
 		}
-		seen[set.Path] = true
+		seenPaths[set.Path] = true
 	}
 	return errs
 }
@@ -69,13 +69,13 @@ func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSe
 		reject("DeclaredPodSet count %d differs from inferred count %d: declare all of them, or remove podSets", len(declared), expected)
 	}
 	for _, set := range sets {
-		found, ok := byPath[set.Path]
+		declaredSet, ok := byPath[set.Path]
 		switch {
 		case !ok && set.optional:
 		case !ok:
 			reject("PodSet with path '%s' is missing: add it", set.Path)
-		case Replicas(found) != Replicas(set.AppWrapperPodSet):
-			reject("replica count %d differs from inferred count %d for PodSet at path position '%s': correct replicas", Replicas(found), Replicas(set.AppWrapperPodSet), set.Path)
+		case Replicas(declaredSet) != Replicas(set.AppWrapperPodSet):
+			reject("replica count %d differs from inferred count %d for PodSet at path position '%s': correct replicas", Replicas(declaredSet), Replicas(set.AppWrapperPodSet), set.Path)
 		}
 	}
 	return errs

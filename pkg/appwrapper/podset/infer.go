@@ -15,7 +15,7 @@ import (
 // inferredPodSet is a pod set of an object of a known kind.
 type inferredPodSet struct {
 	awv1beta2.AppWrapperPodSet
-	// optional pod sets need not be declared: the CodeFlare operator did not infer and rejected them.
+	// optional reports whether a declaration may omit the pod set: the CodeFlare operator did not infer it, and rejected its declaration.
 	optional bool
 	// minReady is the number of pods that make the object ready; below replicas if it may scale down.
 	minReady int32
@@ -24,8 +24,8 @@ type inferredPodSet struct {
 // inferenceRule infers the pod sets of one kind.
 type inferenceRule struct {
 	inferFunc func(n *numberReader, object map[string]any) []inferredPodSet
-	// checksDeclared rules also validate declared pod sets. They are those of the CodeFlare operator, and those of kinds whose pods cannot be
-	// declared. For other kinds any declaration is accepted.
+	// checksDeclared reports whether declared pod sets must match the inferred ones: for kinds that the CodeFlare operator knew, and kinds whose
+	// pods cannot be declared. For other kinds, any declaration is accepted.
 	checksDeclared bool
 }
 
@@ -126,7 +126,7 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 // queued.
 func MinReady(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
 	minReady := map[string]int32{}
-	// The templates were checked when the pod sets were inferred, so they are not decoded in every reconcile.
+	// The templates were checked when the pod sets were inferred: they are not decoded in every reconcile.
 	r, _ := ruleOf(u)
 	if inferred, err := r.infer(u); err == nil {
 		for _, set := range inferred {
@@ -136,15 +136,15 @@ func MinReady(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) i
 	var sum int64
 	for _, set := range sets {
 		replicas := Replicas(set)
-		if needed, ok := minReady[set.Path]; ok {
-			replicas = min(replicas, needed)
+		if required, ok := minReady[set.Path]; ok {
+			replicas = min(replicas, required)
 		}
 		sum += int64(replicas)
 	}
 	return int32(min(sum, math.MaxInt32))
 }
 
-// podSet returns a pod set whose pods are all needed. path is the path of its template in the object.
+// podSet returns a pod set whose pods must all be ready. path is the path of its template in the object.
 func podSet(path string, replicas int32, annotations map[string]string) inferredPodSet {
 	return inferredPodSet{
 		AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root + "." + path, Replicas: new(replicas), Annotations: annotations},
@@ -174,11 +174,11 @@ func (n *numberReader) int32Field(object map[string]any, path, field string, def
 	return int32(number)
 }
 
-// product returns a * b, or stores an error if that exceeds int32.
+// product returns a * b, or stores an error if the product exceeds int32.
 func (n *numberReader) product(path string, a, b int32) int32 {
 	result := int64(a) * int64(b)
 	if result > math.MaxInt32 {
-		n.fail(fmt.Errorf("%s asks for more than %d pods: lower its numbers", path, math.MaxInt32))
+		n.fail(fmt.Errorf("%s requests more than %d pods: reduce its replicas", path, math.MaxInt32))
 	}
 	return int32(result)
 }

@@ -53,8 +53,8 @@ func inferJobSet(n *numberReader, object map[string]any) []inferredPodSet {
 		}
 		path := indexPath("spec.replicatedJobs", i)
 		replicas := n.int32Field(job, path, "replicas", 1)
-		each := jobPods(n, nested.Map(job, "template", "spec"), path+".template.spec")
-		sets = append(sets, podSet(path+".template.spec.template", n.product(path, replicas, each), map[string]string{
+		podsPerJob := jobPods(n, nested.Map(job, "template", "spec"), path+".template.spec")
+		sets = append(sets, podSet(path+".template.spec.template", n.product(path, replicas, podsPerJob), map[string]string{
 			awv1beta2.AnnotationPodIndexLabel:      jobIndexLabel,
 			awv1beta2.AnnotationSubGroupIndexLabel: jobSetIndexLabel,
 			awv1beta2.AnnotationSubGroupCount:      strconv.Itoa(int(replicas)),
@@ -87,8 +87,7 @@ func rejectTrainJob(n *numberReader, _ map[string]any) []inferredPodSet {
 	return nil
 }
 
-// inferLeaderWorkerSet counts a leader and the remaining workers in each group. Without a template of its own the leader uses that of the
-// workers.
+// inferLeaderWorkerSet counts a leader and the remaining workers in each group. Without a leader template, the leader uses the worker template.
 func inferLeaderWorkerSet(n *numberReader, object map[string]any) []inferredPodSet {
 	const path = "spec.leaderWorkerTemplate"
 	groups := n.int32Field(nested.Map(object, "spec"), "spec", "replicas", 1)

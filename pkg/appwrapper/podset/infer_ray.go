@@ -12,7 +12,7 @@ import (
 var errClusterSelector = errors.New("spec.clusterSelector runs a RayJob on an existing cluster, so it has no pods of its own to queue: " +
 	"describe the cluster in spec.rayClusterSpec, or create the RayJob outside of an AppWrapper")
 
-// inferRayCluster returns the rule of kinds that are a cluster, or describe one in a field.
+// inferRayCluster returns the rule of kinds that are a Ray cluster, or have one in a field.
 func inferRayCluster(path string) func(*numberReader, map[string]any) []inferredPodSet {
 	return func(n *numberReader, object map[string]any) []inferredPodSet {
 		return rayPods(n, nested.Map(object, strings.Split(path, ".")...), path)
@@ -32,15 +32,15 @@ func inferRayCronJob(n *numberReader, object map[string]any) []inferredPodSet {
 	return sets
 }
 
-// rayJobPods returns the pod sets of the cluster and, last, that of the submitter [D8], if the object has a template for it: a path cannot
-// address the default template of KubeRay.
+// rayJobPods returns the pod sets of the cluster, and of the submitter [D8] if the object has a template for it: a path cannot refer to the
+// default template of KubeRay.
 func rayJobPods(n *numberReader, spec map[string]any, path string) []inferredPodSet {
 	if len(nested.Map(spec, "clusterSelector")) > 0 {
 		n.fail(errClusterSelector)
 	}
 	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), path+".rayClusterSpec")
 	mode := spec["submissionMode"]
-	if byJob := mode == nil || mode == "" || mode == string(rayv1.K8sJobMode); byJob && spec["submitterPodTemplate"] != nil {
+	if usesJob := mode == nil || mode == "" || mode == string(rayv1.K8sJobMode); usesJob && spec["submitterPodTemplate"] != nil {
 		submitter := podSet(path+".submitterPodTemplate", 1, nil)
 		submitter.optional = true
 		// The submitter is created after the cluster is ready.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Root is the first word of every path; it denotes the object.
+// Root is the first word of every path. It denotes the object.
 const Root = "template"
 
 var errRoot = errors.New("first element of the path must be '" + Root + "'")
@@ -18,29 +18,29 @@ var pathStep = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
 
 // TemplateAt returns the map at a path, without copying it. The error names the last valid position of the path.
 func TemplateAt(object map[string]any, path string) (map[string]any, error) {
-	rest, found := strings.CutPrefix(path, Root)
+	remaining, found := strings.CutPrefix(path, Root)
 	if !found {
 		return nil, errRoot
 	}
 	var value any = object
-	for rest != "" {
-		position := path[:len(path)-len(rest)]
-		next := pathStep.FindStringSubmatch(rest)
+	for remaining != "" {
+		position := path[:len(path)-len(remaining)]
+		step := pathStep.FindStringSubmatch(remaining)
 		var err error
 		switch {
-		case next != nil && rest[0] == '.':
-			value, err = fieldOf(value, next[1])
-		case next != nil:
-			value, err = elementAt(value, next[2])
-		case rest[0] == '[':
-			err = fmt.Errorf("invalid array index '%s'", rest)
+		case step != nil && remaining[0] == '.':
+			value, err = fieldOf(value, step[1])
+		case step != nil:
+			value, err = elementAt(value, step[2])
+		case remaining[0] == '[':
+			err = fmt.Errorf("invalid array index '%s'", remaining)
 		default:
-			err = fmt.Errorf("invalid path element '%s'", rest)
+			err = fmt.Errorf("invalid path element '%s'", remaining)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("at path position '%s' %w", position, err)
 		}
-		rest = rest[len(next[0]):]
+		remaining = remaining[len(step[0]):]
 	}
 	result, ok := value.(map[string]any)
 	if !ok {

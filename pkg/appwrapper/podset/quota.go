@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// QuotaErrors returns errors for fields by which the pods of an object exceed or outlive their quota, or are never created. Kueue rejects the
-// first two for kinds that it queues itself, and controls their suspension. path is the path of the object.
+// QuotaErrors returns errors for fields with which the pods of an object may exceed or outlive their quota, or are never created. Kueue rejects
+// these fields in kinds that it queues itself, except for suspend, which it controls. path is the path of the object.
 func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	job := map[string]string{"RayJob": "spec", "RayCronJob": "spec.jobTemplate"}[u.GetKind()]
@@ -43,13 +43,13 @@ func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 	return errs
 }
 
-const neverResumed = "must not be true: nothing resumes what is suspended in a component: remove the field, and use spec.suspend of the AppWrapper"
+const neverResumed = "must not be true: a suspended component is never resumed: remove the field, and use spec.suspend of the AppWrapper"
 
 // minTTLSeconds is the minimum ttlSecondsAfterFinished of a component: the operator must be able to read the outcome after a restart. The
 // AppWrapper deletes the component itself.
 const minTTLSeconds = 3600
 
-// ttlFields are the fields by which finished objects of kinds that report completion delete themselves.
+// ttlFields are the fields that limit how long finished objects exist, for kinds that report completion.
 var ttlFields = map[string][]string{
 	"batch/v1:Job":                    {"spec", "ttlSecondsAfterFinished"},
 	"jobset.x-k8s.io/v1alpha2:JobSet": {"spec", "ttlSecondsAfterFinished"},
@@ -69,6 +69,6 @@ func RaiseTTL(u *unstructured.Unstructured) string {
 		return ""
 	}
 	parent[path[last]] = int64(minTTLSeconds)
-	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, so that the outcome can be seen: set annotation %s to choose how long objects stay after success",
+	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, because the operator must read the outcome: set annotation %s to limit how long objects are retained after success",
 		seconds, minTTLSeconds, awv1beta2.AnnotationSuccessTTL)
 }

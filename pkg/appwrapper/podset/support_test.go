@@ -11,8 +11,8 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// component returns a component with a template in YAML.
-func component(t testing.TB, text string) *awv1beta2.AppWrapperComponent {
+// newComponent returns a component with a template in YAML.
+func newComponent(t testing.TB, text string) *awv1beta2.AppWrapperComponent {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -21,10 +21,10 @@ func component(t testing.TB, text string) *awv1beta2.AppWrapperComponent {
 	return &awv1beta2.AppWrapperComponent{Template: runtime.RawExtension{Raw: raw}}
 }
 
-// object parses an object in YAML.
-func object(t testing.TB, text string) *unstructured.Unstructured {
+// parseObject parses an object in YAML.
+func parseObject(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
-	u, err := Decode(component(t, text))
+	u, err := Decode(newComponent(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ spec:
   - {name: driver, template: {spec: {template: ` + pod + `}}}
 `
 
-// anyJSON decodes a text, or returns it if it is no JSON.
+// anyJSON decodes JSON, or returns invalid JSON as a string.
 func anyJSON(raw []byte) any {
 	var value any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {

@@ -49,17 +49,17 @@ func CheckTemplate(object map[string]any, path string) error {
 	return err
 }
 
-// UnknownFields returns an error text for each unknown or duplicate field of the pod template at the path, or none if there is no pod template.
+// UnknownFields returns a message for each unknown or duplicate field of the pod template at the path, or none if there is no pod template.
 func UnknownFields(object map[string]any, path string) []string {
 	unknown, err := decodeSpec(object, path)
 	if err != nil {
 		return nil
 	}
-	warnings := make([]string, 0, len(unknown))
+	messages := make([]string, 0, len(unknown))
 	for _, err := range unknown {
-		warnings = append(warnings, fmt.Sprintf("at path position '%s.spec' %v", path, err))
+		messages = append(messages, fmt.Sprintf("at path position '%s.spec' %v", path, err))
 	}
-	return warnings
+	return messages
 }
 
 // decodeSpec decodes the pod spec of the template at a path and returns its unknown fields.
@@ -105,11 +105,11 @@ func checkQuantity(text string) error {
 	if len(text) > maxQuantityLength {
 		return fmt.Errorf("quantity of %d characters: write one of at most %d", len(text), maxQuantityLength)
 	}
-	e := strings.IndexAny(text, "eE")
-	if e < 0 {
+	exponentIndex := strings.IndexAny(text, "eE")
+	if exponentIndex < 0 {
 		return nil
 	}
-	exponent, err := strconv.Atoi(text[e+1:])
+	exponent, err := strconv.Atoi(text[exponentIndex+1:])
 	if err == nil && (exponent > maxQuantityExponent || exponent < -maxQuantityExponent) {
 		return fmt.Errorf("quantity %q: write an exponent between -%d and %d", text, maxQuantityExponent, maxQuantityExponent)
 	}

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// full is a pod template with many fields.
-const full = `
+// fullJob is a Job whose pod template has many fields.
+const fullJob = `
 apiVersion: batch/v1
 kind: Job
 spec:
@@ -49,18 +49,18 @@ spec:
         resources: {requests: {cpu: 100u, memory: 1.5}, limits: {nvidia.com/gpu: 1}}
 `
 
-func TestCheckTemplateDoesNotTouchTheObject(t *testing.T) {
-	u := object(t, full)
+func TestCheckTemplateDoesNotModifyObject(t *testing.T) {
+	u := parseObject(t, fullJob)
 	before := u.DeepCopy()
 	if err := CheckTemplate(u.Object, "template.spec.template"); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := mustYAML(t, u.Object), mustYAML(t, before.Object); a != b {
-		t.Errorf("got\n%s\nwant\n%s", a, b)
+	if got, want := toYAML(t, u.Object), toYAML(t, before.Object); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func mustYAML(t *testing.T, value any) string {
+func toYAML(t *testing.T, value any) string {
 	t.Helper()
 	text, err := yaml.Marshal(value)
 	if err != nil {
@@ -69,8 +69,8 @@ func mustYAML(t *testing.T, value any) string {
 	return string(text)
 }
 
-// [appwrapper-28] Paths to other values than a pod template.
-func TestCheckTemplateRefuses(t *testing.T) {
+// [appwrapper-28] CheckTemplate rejects paths to values that are not a pod template.
+func TestCheckTemplateRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		`{apiVersion: v1, kind: Pod, metadata: {name: p}}`:                "content at template does not contain a spec",
 		`{apiVersion: v1, kind: Pod, spec: []}`:                           "content at template does not contain a spec",
@@ -79,26 +79,26 @@ func TestCheckTemplateRefuses(t *testing.T) {
 		`{apiVersion: v1, kind: Pod, spec: {overhead: {cpu: plenty}}}`:    "content at template.spec not parseable as a v1.PodSpec: ",
 		`{apiVersion: v1, kind: Pod, spec: {activeDeadlineSeconds: 1.5}}`: "content at template.spec not parseable as a v1.PodSpec: ",
 	} {
-		if err := CheckTemplate(object(t, text).Object, "template"); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
+		if err := CheckTemplate(parseObject(t, text).Object, "template"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got error %v, want prefix %q", text, err, want)
 		}
 	}
 }
 
-// [D19] Fields of a newer Kubernetes are accepted and reported.
+// [D19] CheckTemplate accepts fields of a newer Kubernetes, and UnknownFields returns them.
 func TestUnknownFields(t *testing.T) {
-	u := object(t, `{apiVersion: v1, kind: Pod, spec: {inTheFuture: {a: 1}, containers: [{name: c, image: x, flavour: sweet}]}}`)
+	u := parseObject(t, `{apiVersion: v1, kind: Pod, spec: {newField: {a: 1}, containers: [{name: c, image: x, flavour: sweet}]}}`)
 	if err := CheckTemplate(u.Object, "template"); err != nil {
 		t.Fatal(err)
 	}
-	warnings := strings.Join(UnknownFields(u.Object, "template"), "\n")
-	for _, want := range []string{`at path position 'template.spec' unknown field "inTheFuture"`, `unknown field "containers[0].flavour"`} {
-		if !strings.Contains(warnings, want) {
-			t.Errorf("no %q in\n%s", want, warnings)
+	messages := strings.Join(UnknownFields(u.Object, "template"), "\n")
+	for _, want := range []string{`at path position 'template.spec' unknown field "newField"`, `unknown field "containers[0].flavour"`} {
+		if !strings.Contains(messages, want) {
+			t.Errorf("got messages\n%s\nwant them to contain %q", messages, want)
 		}
 	}
-	if got := UnknownFields(object(t, full).Object, "template.spec.template"); len(got) != 0 {
-		t.Errorf("unexpected unknown fields %q", got)
+	if got := UnknownFields(parseObject(t, fullJob).Object, "template.spec.template"); len(got) != 0 {
+		t.Errorf("known fields: got %q, want none", got)
 	}
 	for _, path := range []string{"template.metadata", "x"} {
 		if got := UnknownFields(u.Object, path); got != nil {

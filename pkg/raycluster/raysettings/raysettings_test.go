@@ -109,14 +109,14 @@ func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
 	}
 	f.listErr = nil
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), `ConfigMap opendatahub/codeflare-operator-config: kuberay.mTLSEnabled "perhaps"`) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one for kuberay.mTLSEnabled", err)
 	}
 	if f.lists.Load() != 2 {
 		t.Errorf("%d lists, want a failed one and a successful one", f.lists.Load())
 	}
 }
 
-// [R24] A change takes effect without a restart; an invalid one is reported, and the last valid settings stay in effect.
+// [R24] A change takes effect without a restart. An invalid change is reported, and the last valid settings remain in effect.
 func TestUpdateAppliesChanges(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {ingressDomain: one.example.org}"))
 	if _, err := f.Get(t.Context()); err != nil {

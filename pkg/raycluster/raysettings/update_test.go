@@ -71,7 +71,7 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 	return queue
 }
 
-// [R24] An Event on the ConfigMap reports why it is invalid, and the previous settings stay in effect. The next valid ConfigMap takes effect
+// [R24] An Event on the ConfigMap reports why it is invalid, and the previous settings remain in effect. The next valid ConfigMap takes effect
 // without a restart.
 func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 	for name, tc := range map[string]struct {
