@@ -246,9 +246,9 @@ func (s *testEnv) hasBinding() bool {
 // errCrash is the error of a write during which the process crashes.
 var errCrash = errors.New("the process crashed")
 
-// scenarios are changes of an idle cluster.
+// scenarios are changes of an idle cluster, or nil for a cluster that was just created.
 var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
-	"no change":      func(*testEnv, *unstructured.Unstructured) {},
+	"created":        nil,
 	"OAuth disabled": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
 	"suspended": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
