@@ -283,7 +283,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols, reference pages, da
 	done
 	go run ./cmd/generate/reference config/crd/bases config/samples docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
-	go test -count=1 -run TestVersionsAreThoseOfTests ./test/docs -update-versions
+	go test -count=1 -run TestVersionsMatchTests ./test/docs -update-versions
 	cd config/dashboards && go run github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION) -S -m . dashboards.jsonnet
 	$(MAKE) --no-print-directory bundle-files
 

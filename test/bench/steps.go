@@ -230,7 +230,7 @@ func (b *bench) deleteAll(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// measureIdle observes the idle manager without changes, and then after a change of every child. The latter also yields the duration of
+// measureIdle observes the idle manager without changes, and then after a change of every child. The second observation also yields the duration of
 // a reconcile without differences.
 func (b *bench) measureIdle(ctx context.Context) error {
 	objects, err := b.children(ctx)
