@@ -228,7 +228,7 @@ func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (stri
 	return shorten(differences(snapshot{key: c.base[key]}, snapshot{key: leaves(o)}, c.ignore), 3), nil
 }
 
-// restoreChild deletes a child that was not repaired, so that the manager recreates it before the next change. If the manager does not,
+// restoreChild deletes a child that was not repaired, so the manager recreates it before the next change. If the manager does not,
 // the current state becomes base.
 func (c *campaign) restoreChild(ctx context.Context, key id) error {
 	if key.Kind != "PersistentVolumeClaim" && key.Kind != "Job" {

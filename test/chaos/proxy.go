@@ -219,7 +219,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	x.forward(w)
 }
 
-// wrapWatch wraps the body of a watch, so that rules can delay its events.
+// wrapWatch wraps the body of a watch, so rules can delay its events.
 func (p *proxy) wrapWatch(response *http.Response) error {
 	if x, ok := response.Request.Context().Value(exchangeKey{}).(*exchange); ok && x.verb == "watch" {
 		response.Body = &stream{ReadCloser: response.Body, proxy: p, x: x}

@@ -13,7 +13,7 @@ type step struct {
 	Do string `json:"do"`
 	// On is the name of the subject or of the fault.
 	On string `json:"on,omitempty"`
-	// Pick seeds the choices of the step, so that a shorter sequence makes the same choices.
+	// Pick seeds the choices of the step, so a shorter sequence makes the same choices.
 	Pick uint64 `json:"pick,omitempty"`
 }
 

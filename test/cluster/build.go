@@ -72,7 +72,7 @@ func BuildPeer(ctx context.Context, peer Peer, progress io.Writer) (string, erro
 	return binaries[programName(m.packages[0])], nil
 }
 
-// DownloadPeer downloads the modules of a peer that the module cache lacks, so that [BuildPeer] only compiles.
+// DownloadPeer downloads the modules of a peer that the module cache lacks, so [BuildPeer] only compiles.
 func DownloadPeer(ctx context.Context, peer Peer) error {
 	m, ok := peers[peer]
 	if !ok {

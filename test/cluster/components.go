@@ -108,7 +108,7 @@ func (i *Instance) kwok() *Process {
 	}}
 }
 
-// subjects returns the subjects of the certificates of an instance. kwok has an administrator's permissions under its own name, so that
+// subjects returns the subjects of the certificates of an instance. kwok has an administrator's permissions under its own name, so
 // the audit log distinguishes its requests from those of tests.
 func (i *Instance) subjects() []subject {
 	all := []subject{

@@ -43,7 +43,7 @@ var platformSets = map[Platform][]Set{
 	OpenShift: {GatewayAPI, Monitoring, KubeRay, OpenShiftAPI},
 }
 
-// source is the location of the CRDs of a set: files of a module. An empty version means the version in the main module, so that tests
+// source is the location of the CRDs of a set: files of a module. An empty version means the version in the main module, so tests
 // serve the APIs that the operator is compiled with.
 type source struct {
 	module Module

@@ -14,7 +14,7 @@
 //
 // # Binaries
 //
-// [Build] compiles the programs from the module test/cluster/binaries, which is separate from the main module so that its
+// [Build] compiles the programs from the module test/cluster/binaries, which is separate from the main module, so its
 // requirements do not become those of the operator. It needs only the Go toolchain. The result is cached under a key of go.mod,
 // go.sum, flags and toolchain, so a second build costs a few stat calls. An instance starts with the first programs before the
 // others are built. [Options.Published] prefers downloaded programs; the suites compile all programs, in the required versions.

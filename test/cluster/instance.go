@@ -190,7 +190,7 @@ func (i *Instance) logf(format string, args ...any) {
 	fmt.Fprintf(i.options.Progress, "[%5s] %s\n", i.clock.Since(i.begin).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
-// removeOwner removes the owner of the instance, so that the instance outlives the program that has started it.
+// removeOwner removes the owner of the instance, so the instance outlives the program that has started it.
 func (i *Instance) removeOwner() error {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// The range of ports is below the range of the kernel for outgoing connections, so that no connection uses a reserved port.
+// The range of ports is below the range of the kernel for outgoing connections, so no connection uses a reserved port.
 const (
 	firstPort = 20000
 	lastPort  = 31999

@@ -23,7 +23,7 @@ const (
 	statFields   = 20 // fields of /proc/<pid>/stat after the command up to the start time, see proc(5)
 )
 
-// Process is the record of a started process. The state file of its instance contains it, so that another program
+// Process is the record of a started process. The state file of its instance contains it, so another program
 // can stop and restart the process.
 type Process struct {
 	Name  string   `json:"name"`
@@ -53,7 +53,7 @@ func baseEnvironment() []string {
 	})
 }
 
-// launch starts the process in its own session, so that neither the exit of the caller nor Ctrl-C in its terminal ends the process. It
+// launch starts the process in its own session, so neither the exit of the caller nor Ctrl-C in its terminal ends the process. It
 // appends the output to the log.
 func (p *Process) launch() error {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -148,7 +148,7 @@ var peers = map[Peer]module{
 }
 
 // versionStamp returns the linker flags of the release scripts of Kubernetes. Without them, the server reports v0.0.0-master and version
-// checks of clients fail. The date is constant, so that builds are reproducible.
+// checks of clients fail. The date is constant, so builds are reproducible.
 func versionStamp(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	values := [][2]string{

@@ -43,7 +43,7 @@ func (s state) write(dir string) error {
 	return writeFile(filepath.Join(dir, stateFile), append(content, '\n'))
 }
 
-// record adds a process or replaces the one of the same name.
+// record adds a process, or replaces a process with the same name.
 func (s *state) record(p *Process) {
 	s.Processes = slices.DeleteFunc(s.Processes, func(other *Process) bool { return other.Name == p.Name })
 	s.Processes = append(s.Processes, p)

@@ -66,7 +66,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A process disappears from the kernel a moment before its exit code is known. Until then it counts as running, so that a caller that
+// A process disappears from the kernel a moment before its exit code is known. Until then it counts as running, so a caller that
 // observes its exit also gets the exit code.
 func TestExitedProcessHasExitCode(t *testing.T) {
 	p := &Process{Name: "exited", PID: startSleep(t).PID, Start: "another time", exited: make(chan struct{}), code: new(3)}

@@ -46,7 +46,7 @@ type demo struct {
 	samples string // kustomization of the custom resources, below the root of the checkout
 	real    bool   // pods run on a real node
 	force   bool   // a running demo is stopped first
-	// ephemeral ties the control plane to this process, so that it does not outlive a test.
+	// ephemeral ties the control plane to this process, so it does not outlive a test.
 	ephemeral bool
 	timeout   time.Duration
 	clock     clock.PassiveClock

@@ -39,7 +39,7 @@ func remove(t *testing.T, c *clientv3.Client, key string) {
 	must(t, err)
 }
 
-// startWatchingStream returns a stream that has reported the vmodel named first, so that its watch is open.
+// startWatchingStream returns a stream that has reported the vmodel named first, so its watch is open.
 func startWatchingStream(t *testing.T, e *etcd) *stream {
 	t.Helper()
 	put(t, e.client("", ""), vmodelsPrefix+"first", `{}`)

@@ -19,7 +19,7 @@ const (
 	etcdTimeout      = time.Minute
 )
 
-// Etcd is an etcd for routing layers, separate from that of a control plane, so that it can fail while Kubernetes runs.
+// Etcd is an etcd for routing layers, separate from that of a control plane, so it can fail while Kubernetes runs.
 type Etcd struct {
 	// URL of etcd, on loopback.
 	URL string

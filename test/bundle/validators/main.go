@@ -1,5 +1,5 @@
 // Command validators runs every validator of operator-framework/api on a bundle and prints the findings as JSON. It is a separate
-// module, so that the dependencies of the validators do not become those of the operator.
+// module, so the dependencies of the validators do not become those of the operator.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Relation is the relation of an installed CRD to the one of this repository.
+// Relation is the relation of an installed CRD to that of this repository.
 type Relation string
 
 // The relations.
@@ -18,9 +18,9 @@ const (
 	Missing Relation = "missing"
 	// Same means that both have the same fields.
 	Same Relation = "same"
-	// Older means that the installed CRD lacks fields of the one of this repository, and has no other fields.
+	// Older means that the installed CRD lacks fields of this repository's CRD, and has no other fields.
 	Older Relation = "older"
-	// Newer means that the installed CRD has all fields of the one of this repository, and others.
+	// Newer means that the installed CRD has all fields of this repository's CRD, and others.
 	Newer Relation = "newer"
 	// Different means that each CRD has fields that the other lacks.
 	Different Relation = "different"

@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// managerVariable is the environment variable with the path of an existing manager. `make` sets it, so that the manager is built once
+// managerVariable is the environment variable with the path of an existing manager. `make` sets it, so the manager is built once
 // for all suites, optionally with the race detector.
 const managerVariable = "TEST_MANAGER"
 
