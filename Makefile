@@ -393,7 +393,7 @@ test-clients: cluster-build ## Test the newest Python clients of Ray, KServe, Mo
 
 .PHONY: test-clients-all
 test-clients-all: export CLIENTS := all
-test-clients-all: cluster-build ## Like test-clients, also with the oldest supported clients
+test-clients-all: cluster-build ## Like test-clients, and with the oldest supported clients
 	$(TEST_CLIENTS)
 
 .PHONY: e2e

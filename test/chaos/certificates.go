@@ -137,7 +137,7 @@ func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*
 // hookDelay is the delay of the slow webhook, shorter than its timeout.
 const hookDelay = 3 * time.Second
 
-// addSlowWebhook adds a webhook that delays writes, like one of another operator.
+// addSlowWebhook adds a webhook that delays writes, like a webhook of another operator.
 func (c *campaign) addSlowWebhook(ctx context.Context) error {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// handoverDelay is the time from the termination of an instance to the handover of its models.
-const handoverDelay = 80 * time.Millisecond
+// migrationDelay is the time from the termination of an instance to the migration of its models.
+const migrationDelay = 80 * time.Millisecond
 
 // instance is an instance with a record.
 type instance struct {
@@ -23,7 +23,7 @@ type instance struct {
 // alive reports whether the instance can serve and load models.
 func (i *instance) alive() bool { return i.reachable && !i.terminating && !i.dead }
 
-// SetInstances sets the running pods. A new instance becomes reachable after a delay; a removed one first hands over its models.
+// SetInstances sets the running pods. A new instance becomes reachable after a delay; a removed one first migrates its models.
 func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,17 +77,17 @@ func (l *Layer) setReachable(id string) {
 // terminate handles SIGTERM: it loads the models on other instances, where possible, before it removes the instance.
 func (l *Layer) terminate(id string) {
 	l.instances[id].terminating = true
-	l.after(handoverDelay, func() {
+	l.after(migrationDelay, func() {
 		for _, name := range slices.Sorted(maps.Keys(l.models)) {
 			if _, has := l.models[name].Instances[id]; has {
-				l.handOver(name, id)
+				l.migrate(name, id)
 			}
 		}
 		l.removeInstance(id)
 	})
 }
 
-func (l *Layer) handOver(name, from string) {
+func (l *Layer) migrate(name, from string) {
 	if available := l.availableInstances(l.models[name]); len(available) > 0 && len(l.modelCopies[name]) == 1 && l.modelCopies[name][from] != nil {
 		l.log(l.start(name, available[0], 0), "Loading a model on another instance failed")
 	}

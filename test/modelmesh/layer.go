@@ -166,7 +166,7 @@ func (l *Layer) SetConstraints(document []byte) error {
 	return nil
 }
 
-// lockForCall counts a call and locks the layer, also if it returns an error; the caller unlocks it. Without a live instance it
+// lockForCall counts a call and locks the layer, even if it returns an error; the caller unlocks it. Without a live instance it
 // returns an error.
 func (l *Layer) lockForCall(method string) error {
 	l.mu.Lock()

@@ -63,7 +63,7 @@ func stateOf(t *testing.T, l *Layer) string {
 	return strings.Join(words, " ")
 }
 
-func TestRemovedInstanceHandsOverModels(t *testing.T) {
+func TestRemovedInstanceMigratesModels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLayer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
@@ -80,7 +80,7 @@ func TestRemovedInstanceHandsOverModels(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if got := stateOf(t, l); got != "LOADED onnx-2" {
-			t.Errorf("state %s, want LOADED onnx-2: a removed instance hands over its models", got)
+			t.Errorf("state %s, want LOADED onnx-2: the model migrates from the removed instance", got)
 		}
 		if err := l.SetInstances(t.Context(), nil); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func createCredentials(t *testing.T, secrets map[string]string, env ...string) (
 	return content(t, filepath.Join(dir, "applied")), err != nil
 }
 
-// Existing Secrets are never changed, also if they cannot be read.
+// Existing Secrets are never changed, even if they cannot be read.
 func TestQuickstartKeepsExistingSecrets(t *testing.T) {
 	minio := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p"}
 	both := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p", "storage-config.localMinIO": "{}"}

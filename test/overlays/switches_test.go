@@ -32,7 +32,7 @@ func tryLoad(t *testing.T, all objects) (config.Config, error) {
 	}, noFile)
 }
 
-// Every overlay enables all components, except the handover of the platform, which the platform enables.
+// Every overlay enables all components, except the integration with the platform operator, which the platform enables.
 func TestOverlaysEnableAllComponents(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, name string) {
 		cfg := load(t, shipped(t, name))
@@ -90,8 +90,8 @@ func TestOmittedComponentIsDisabled(t *testing.T) {
 	}
 }
 
-// The variable that the platform sets enables its handover in every overlay.
-func TestPlatformVariableEnablesHandover(t *testing.T) {
+// The variable that the platform sets enables the integration in every overlay.
+func TestPlatformVariableEnablesIntegration(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		env := all.variables(t)

@@ -25,8 +25,8 @@ const (
 	// statusInterval is the interval of RuntimeStatus requests, refreshInterval that of reading the records of instances.
 	statusInterval  = time.Second
 	refreshInterval = 250 * time.Millisecond
-	// handoverTimeout limits the time that a terminating instance waits for the handover of its models.
-	handoverTimeout = 30 * time.Second
+	// migrationTimeout limits the time that a terminating instance waits for the migration of its models.
+	migrationTimeout = 30 * time.Second
 )
 
 // Keys below that of the Service, in addition to those of the records.

@@ -105,7 +105,7 @@ func (i *instance) ready() bool {
 	return i.leader != ""
 }
 
-// leave removes the record of the instance, waits for the handover of its models, and resigns as leader. The instance continues to
+// leave removes the record of the instance, waits for the migration of its models, and resigns as leader. The instance continues to
 // forward requests.
 func (i *instance) leave(ctx context.Context) {
 	i.leaveOnce.Do(func() {
@@ -116,7 +116,7 @@ func (i *instance) leave(ctx context.Context) {
 		if session == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, handoverTimeout)
+		ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
 		defer cancel()
 		_, err := i.etcd.Delete(ctx, i.base+keyPods+i.id)
 		err = errors.Join(err, i.waitUnlisted(ctx))
