@@ -60,12 +60,12 @@ func (m *member) removeConnection(pod string, conn net.Conn) {
 }
 
 // closeConnections closes the connections of pods that are not ready.
-func (m *member) closeConnections(isReady func(pod string) bool) error {
+func (m *member) closeConnections(ready func(pod string) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
 	for pod, conns := range m.connections {
-		if isReady(pod) {
+		if ready(pod) {
 			continue
 		}
 		for conn := range conns {
