@@ -1,4 +1,4 @@
-"""Makes an experiment in the database at a URI if a name is given, and prints the names of all."""
+"""Creates the named experiments in the database at a URI, and prints the names of all experiments."""
 import sys
 
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore

@@ -1,4 +1,4 @@
-"""Brings an empty database to a revision of MLflow's history, as an older release would have, and changes it with SQL."""
+"""Migrates an empty database to a revision of an older MLflow release, and then executes an SQL statement."""
 import sys
 
 import sqlalchemy

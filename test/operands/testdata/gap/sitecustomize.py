@@ -1,4 +1,4 @@
-"""Makes this Python one whose MLflow ships the module that repairs databases."""
+"""Adds mlflow.store.db.migration_gap, with which newer MLflow releases repair databases, to the MLflow of this Python."""
 import importlib.util
 import os
 import sys
