@@ -1,5 +1,5 @@
-# The image of the manager, for every platform that the base has: docker buildx build --platform linux/amd64,linux/arm64,... .
-# The compiler runs on the platform of the builder and compiles for the target; nothing is emulated.
+# The image of the manager, for every platform of the base image: docker buildx build --platform linux/amd64,linux/arm64,... .
+# The compiler runs on the platform of the builder and cross-compiles for the target.
 ARG GO_IMAGE=docker.io/library/golang:1.26
 ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
 
@@ -7,7 +7,7 @@ FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 ARG TARGETOS=linux
 ARG TARGETARCH
 ARG VERSION=0.1.0
-# off, or v1.0.0 for a program that holds the certified Go Cryptographic Module and runs it in FIPS 140-3 mode; see docs/olm.md.
+# off, or v1.0.0 for a program with the certified Go Cryptographic Module in FIPS 140-3 mode, see docs/olm.md.
 ARG GOFIPS140=off
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -29,6 +29,6 @@ LABEL org.opencontainers.image.licenses=Apache-2.0
 LABEL org.opencontainers.image.source=https://github.com/odh-platform/odh-platform-operator
 COPY --from=build /manager /manager
 COPY LICENSE /licenses/LICENSE
-# By number: a kubelet cannot tell whether a name is that of root.
+# A number, because a kubelet cannot check whether a user name is that of root.
 USER 65532:65532
 ENTRYPOINT ["/manager"]

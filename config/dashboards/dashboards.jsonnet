@@ -9,7 +9,7 @@ local panelType(p) = std.get(p, 'type', 'graph');
 local labelValues(v) = 'label_values(%s, %s)' % [v.metric, v.name];
 local refId(i) = std.char(std.codepoint('A') + i);
 
-// checked returns a panel, or fails with an error that names the problem.
+// checked returns a panel, or fails if it is invalid.
 local checked(p) =
   assert std.member(['graph', 'stat', 'table'], panelType(p)) : 'panel %s: type %s is not one of graph, stat, table' % [p.title, p.type];
   assert p.width >= 1 && p.width <= pageWidth : 'panel %s: width %d is not between 1 and %d' % [p.title, p.width, pageWidth];
@@ -23,7 +23,7 @@ local configMap(d, namespace, labels, content) = {
   data: { [d.name + '.json']: std.manifestJsonEx(content, ' ') + '\n' },
 };
 
-// grafana is a dashboard of schema version 38, which is that of Grafana 10; newer releases read it, too.
+// grafana is a dashboard of schema version 38, that of Grafana 10. Newer releases support it.
 local grafana(d) = {
   local source = { type: 'prometheus', uid: '${datasource}' },
   local heights = { graph: 8, stat: 4, table: 8 },
@@ -56,13 +56,13 @@ local grafana(d) = {
       stat: { reduceOptions: { calcs: ['lastNotNull'] }, colorMode: 'none' },
       table: {},
     }[panelType(p)],
-    // The time of a sample has no meaning in a table.
+    // Tables do not show the time of samples.
     [if panelType(p) == 'table' then 'transformations']: [{ id: 'organize', options: { excludeByName: { Time: true } } }],
     [if std.objectHas(p, 'description') then 'description']: p.description,
   },
   local row(r) = { type: 'row', title: r.title, collapsed: false, panels: [] },
 
-  // place adds a panel to the right of the last one, or below everything if the line is full. next, y and height describe the line.
+  // place adds a panel to the right of the previous panel, or below all panels if the line is full. next, y and height describe the line.
   local place(grid, new, width, height, newLine) =
     local below = newLine || grid.next + width > pageWidth;
     local x = if below then 0 else grid.next, y = if below then grid.y + grid.height else grid.y;
@@ -104,7 +104,7 @@ local grafana(d) = {
   } for v in std.get(d, 'variables', [])] },
 };
 
-// console is a dashboard in the older format of Grafana, with rows, which the OpenShift console reads. A line has twelve columns.
+// console is a dashboard in the older format of Grafana with rows, for the OpenShift console. A line has twelve columns.
 local console(d) = {
   local columns = 12,
 

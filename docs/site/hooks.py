@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages outside of docs are part of the site, and links that work in a checkout and on GitHub work there too."""
+"""Hooks of MkDocs: add the pages outside of docs to the site, and rewrite links that work in a checkout and on GitHub."""
 
 import posixpath
 import re
@@ -8,7 +8,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 
-# Pages of the checkout that are outside of docs, with their names in the site.
+# Pages outside of docs, with their names in the site.
 OUTSIDE = {
     "README.md": "introduction.md",
     "CHANGELOG.md": "changelog.md",
@@ -36,14 +36,14 @@ def on_page_markdown(markdown, page, config, files):
     name = page.file.src_uri
     path = next((source for source, other in OUTSIDE.items() if other == name), "docs/" + name)
     parts = CODE.split(ALERT.sub(admonition, markdown))
-    # Odd parts are code. Words after the language of a block are for the tests of the documentation.
+    # Odd parts are code. The tests of the documentation use the words after the language of a block; the site removes them.
     parts[1::2] = [INFO.sub(r"\1", part) for part in parts[1::2]]
     parts[::2] = [LINK.sub(lambda found: rewrite(found, path, name, config, files), part) for part in parts[::2]]
     return "".join(parts)
 
 
 def admonition(found):
-    """Returns a warning as the theme shows it, for one as GitHub shows it."""
+    """Returns an admonition of the theme for an alert of GitHub."""
     indent, kind, text = found.groups()
     lines = [line[len(indent) + 1 :].removeprefix(" ").rstrip("\n") for line in text.splitlines()]
     body = "\n".join(f"{indent}    {line}".rstrip() for line in lines)
@@ -51,7 +51,7 @@ def admonition(found):
 
 
 def rewrite(found, path, name, config, files):
-    """Returns a link to a page or image of the site, or to the repository if the site does not contain the target."""
+    """Returns a link to the site, or to the repository if the site does not contain the target."""
     link, anchor = found[1], found[2] or ""
     if ":" in link:
         return found[0]
@@ -61,6 +61,6 @@ def rewrite(found, path, name, config, files):
         if (target in OUTSIDE or target.startswith("docs/")) and files.get_file_from_path(page):
             return f"]({posixpath.relpath(page, posixpath.dirname(name) or '.')}{anchor})"
     if not (ROOT / target).exists():
-        return found[0]  # MkDocs reports it
+        return found[0]  # MkDocs reports the broken link
     kind = "tree" if (ROOT / target).is_dir() else "blob"
     return f"]({config.repo_url}/{kind}/main/{target}{anchor})"

@@ -14,15 +14,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// crowd is the namespace of many AppWrappers.
-const crowd = "crowd"
+// appWrapperNamespace is the namespace of the AppWrappers.
+const appWrapperNamespace = "many-appwrappers"
 
-// appWrappers runs many workloads of two pods to success and deletes them.
-func (b *bench) appWrappers(ctx context.Context) error {
-	if b.workloads == 0 {
+// measureAppWrappers runs many workloads of two pods to success and deletes them.
+func (b *bench) measureAppWrappers(ctx context.Context) error {
+	if b.appWrappers == 0 {
 		return nil
 	}
-	if err := b.newNamespace(ctx, crowd); err != nil {
+	if err := b.newNamespace(ctx, appWrapperNamespace); err != nil {
 		return err
 	}
 	begin, err := b.audit.Position()
@@ -30,56 +30,56 @@ func (b *bench) appWrappers(ctx context.Context) error {
 		return err
 	}
 	start := b.clock.Now()
-	for i := range b.workloads {
-		if err := b.admin.Create(ctx, twoPods(i)); err != nil {
+	for i := range b.appWrappers {
+		if err := b.admin.Create(ctx, newAppWrapper(i)); err != nil {
 			return fmt.Errorf("creating an AppWrapper: %w", err)
 		}
 	}
-	if err := b.untilAll(ctx, func(aw *awv1beta2.AppWrapper) bool { return aw.Status.Phase == awv1beta2.PhaseSucceeded }); err != nil {
+	if err := b.waitAppWrappers(ctx, func(aw *awv1beta2.AppWrapper) bool { return aw.Status.Phase == awv1beta2.PhaseSucceeded }); err != nil {
 		return err
 	}
 	took := b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.workloads, took.Round(time.Second)), b.workloads, begin, "<= 8 writes, 0 reads each"); err != nil {
+	if err := b.addRequestsSince(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.appWrappers, took.Round(time.Second)), b.appWrappers, begin, "<= 8 writes, 0 reads each"); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("resident memory with %d AppWrappers", b.workloads), mebibytes(rss), "", "")
+	b.addFigure(fmt.Sprintf("resident memory with %d AppWrappers", b.appWrappers), mebibytes(rss), "", "")
 	if begin, err = b.audit.Position(); err != nil {
 		return err
 	}
-	if err := b.admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(crowd)); err != nil {
+	if err := b.admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(appWrapperNamespace)); err != nil {
 		return fmt.Errorf("deleting the AppWrappers: %w", err)
 	}
-	if err := b.untilAll(ctx, func(*awv1beta2.AppWrapper) bool { return false }); err != nil {
+	if err := b.waitAppWrappers(ctx, func(*awv1beta2.AppWrapper) bool { return false }); err != nil {
 		return err
 	}
-	return b.noteRequests("deleting them", b.workloads, begin, "<= 6 writes, 4 reads each")
+	return b.addRequestsSince("deleting them", b.appWrappers, begin, "<= 6 writes, 4 reads each")
 }
 
-// twoPods returns an AppWrapper with a Job of two pods, which the test cluster completes immediately.
-func twoPods(number int) *awv1beta2.AppWrapper {
+// newAppWrapper returns an AppWrapper with a Job of two pods, which kwok completes immediately.
+func newAppWrapper(number int) *awv1beta2.AppWrapper {
 	name := fmt.Sprintf("w%d", number)
 	job := fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q},"spec":{"parallelism":2,"completions":2,
 		"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"registry.example.com/step:1"}]}}}}`, name)
 	return &awv1beta2.AppWrapper{
-		ObjectMeta: metav1.ObjectMeta{Namespace: crowd, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: appWrapperNamespace, Name: name},
 		Spec:       awv1beta2.AppWrapperSpec{Components: []awv1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: []byte(job)}}}},
 	}
 }
 
 var errFailed = errors.New("an AppWrapper failed")
 
-// untilAll waits until done returns true for every AppWrapper.
-func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) bool) error {
-	return b.until(ctx, 50*poll, func() (bool, error) {
+// waitAppWrappers waits until done returns true for every AppWrapper. It returns an error if one has failed.
+func (b *bench) waitAppWrappers(ctx context.Context, done func(*awv1beta2.AppWrapper) bool) error {
+	return b.waitUntil(ctx, 50*pollInterval, func() (bool, error) {
 		list := &awv1beta2.AppWrapperList{}
-		if err := b.admin.List(ctx, list, client.InNamespace(crowd)); err != nil {
+		if err := b.admin.List(ctx, list, client.InNamespace(appWrapperNamespace)); err != nil {
 			return false, fmt.Errorf("listing AppWrappers: %w", err)
 		}
 		for i := range list.Items {
@@ -94,21 +94,21 @@ func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) b
 	})
 }
 
-// noteRequests notes the requests of the manager per object since a position in the log.
-func (b *bench) noteRequests(name string, objects int, since framework.AuditPosition, target string) error {
+// addRequestsSince adds the requests of the manager per object since a position in the log.
+func (b *bench) addRequestsSince(name string, objects int, since framework.AuditPosition, target string) error {
 	entries, err := b.audit.Since(since)
 	if err == nil {
-		b.noteEntries(name, objects, entries, target)
+		b.addRequests(name, objects, entries, target)
 	}
 	return err
 }
 
-// noteEntries notes the requests of the manager per object among the entries.
-func (b *bench) noteEntries(name string, objects int, entries framework.Entries, target string) {
-	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-	b.printRequests(mine)
+// addRequests adds the requests of the manager per object among the entries.
+func (b *bench) addRequests(name string, objects int, entries framework.Entries, target string) {
+	sent := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+	b.printRequests(sent)
 	each := func(count int) float64 { return float64(count) / float64(objects) }
-	all := len(mine.Writes())
-	events := all - len(mine.WithoutEvents().Writes())
-	b.note(name, fmt.Sprintf("%.2f writes and %.2f events, %.2f live reads each", each(all-events), each(events), each(len(mine.Reads()))), target, "")
+	all := len(sent.Writes())
+	events := all - len(sent.WithoutEvents().Writes())
+	b.addFigure(name, fmt.Sprintf("%.2f writes and %.2f events, %.2f live reads each", each(all-events), each(events), each(len(sent.Reads()))), target, "")
 }

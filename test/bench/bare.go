@@ -23,7 +23,7 @@ const secretSize = 2 << 10
 // isCreation reports whether a request created an object.
 func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated && e.Subresource == "" }
 
-// compareAll compares a burst of each of the kinds with the bare client, and then restarts the manager.
+// compareAll compares a burst of each selected kind with the bare client, and then restarts the manager.
 func (b *bench) compareAll(ctx context.Context) error {
 	kinds, count := strings.Split(b.kinds, ","), 0
 	for _, c := range b.populations() {
@@ -46,7 +46,7 @@ func (b *bench) compareAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.restarted(ctx, fmt.Sprintf("restart with %d of %d kinds", b.burst, count), "lists only, 0 writes", "")
+	return b.countRestartRequests(ctx, fmt.Sprintf("restart with %d of %d kinds", b.burst, count), "lists only, 0 writes", "")
 }
 
 // countWrappedPods counts the requests for AppWrappers of one Pod.
@@ -59,12 +59,12 @@ func (b *bench) countWrappedPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.noteEntries(fmt.Sprintf("%d of AppWrapper with a Pod in %.2f s: requests for each", b.burst, took.Seconds()), b.burst, entries, c.target)
+	b.addRequests(fmt.Sprintf("%d of AppWrapper with a Pod in %.2f s: requests for each", b.burst, took.Seconds()), b.burst, entries, c.target)
 	return nil
 }
 
-// compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,
-// runConcurrently with ConfigMaps of the size of the custom resources.
+// compare creates a burst of a population, and then stops the manager and creates the same children in another namespace with a bare
+// client, in addition to ConfigMaps of the size of the custom resources.
 func (b *bench) compare(ctx context.Context, c *population) error {
 	before, err := b.processorTime()
 	if err != nil {
@@ -80,19 +80,19 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	}
 	created := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Where(isCreation)
 	objects := make([]*unstructured.Unstructured, 0, len(created))
-	place := c.namespace + "-bare"
+	bareNamespace := c.namespace + "-bare"
 	for _, e := range created {
 		object := &unstructured.Unstructured{}
 		if e.Resource == "secrets" { // the audit log omits their content
 			object.SetAPIVersion("v1")
 			object.SetKind("Secret")
-			object.SetNamespace(place)
+			object.SetNamespace(bareNamespace)
 			object.SetName(e.Name)
 			object.Object["stringData"] = map[string]any{"key": strings.Repeat("x", secretSize)}
 		} else if err := object.UnmarshalJSON(e.Request); err != nil {
-			return fmt.Errorf("decoding what the manager sent: %w", err)
+			return fmt.Errorf("decoding a request of the manager: %w", err)
 		}
-		objects = append(objects, copyTo(object, place))
+		objects = append(objects, copyTo(object, bareNamespace))
 	}
 	if err := b.manager.Stop(ctx); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err != nil {
 		return err
 	}
-	bare, err := b.createBare(ctx, c, place, objects)
+	bare, err := b.createBare(ctx, c, bareNamespace, objects)
 	waitErr := b.waitIdle(ctx) // Kubernetes starts the pods of the children
 	bareUsed, timeErr := b.processorTime()
 	if err := errors.Join(err, waitErr, timeErr, b.manager.Restart(ctx)); err != nil {
@@ -110,15 +110,15 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, c.name, len(objects)),
+	b.addFigure(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, c.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", managed.Seconds(), bare.Seconds(), managed.Seconds()/bare.Seconds()), "<= 1.5 times", "")
-	b.note("processor time until all is quiet", used.since(before)+"; bare client "+bareUsed.since(idle), "", "")
-	b.noteRatio(fmt.Sprintf("%d of %s", b.burst, c.name), managed.Seconds()/bare.Seconds())
-	b.noteEntries("requests for each", b.burst, entries, c.target)
+	b.addFigure("processor time until idle", used.since(before)+"; bare client "+bareUsed.since(idle), "", "")
+	b.addRatio(fmt.Sprintf("%d of %s", b.burst, c.name), managed.Seconds()/bare.Seconds())
+	b.addRequests("requests for each", b.burst, entries, c.target)
 	return nil
 }
 
-// copyTo returns an object without owners, in another namespace or, if cluster-scoped, with another name.
+// copyTo returns a copy without owner references, in another namespace or, if cluster-scoped, with another name.
 func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	out := object.DeepCopy()
 	for _, field := range []string{"ownerReferences", "uid", "resourceVersion", "managedFields", "creationTimestamp", "finalizers"} {
@@ -133,13 +133,13 @@ func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.U
 }
 
 // createBare creates objects as fast as the API server accepts them.
-func (b *bench) createBare(ctx context.Context, c *population, place string, objects []*unstructured.Unstructured) (time.Duration, error) {
-	if err := b.newNamespace(ctx, place); err != nil {
+func (b *bench) createBare(ctx context.Context, c *population, bareNamespace string, objects []*unstructured.Unstructured) (time.Duration, error) {
+	if err := b.newNamespace(ctx, bareNamespace); err != nil {
 		return 0, err
 	}
 	all := make([]client.Object, 0, b.burst+len(objects))
 	for i := range b.burst {
-		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("resource-%d", i)}, Data: map[string]string{"manifest": c.manifest(i)}})
+		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: bareNamespace, Name: fmt.Sprintf("resource-%d", i)}, Data: map[string]string{"manifest": c.manifest(i)}})
 	}
 	for _, object := range objects {
 		all = append(all, object)

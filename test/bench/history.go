@@ -19,7 +19,7 @@ const (
 	maxRatioIncrease = 1.2
 )
 
-// measurement is a line of the history: ratios to a bare client or to a limit, of which smaller ones are better.
+// measurement is a line of the history: ratios to a bare client or to a limit; smaller is better.
 type measurement struct {
 	Time   time.Time          `json:"time"`
 	Ratios map[string]float64 `json:"ratios"`
@@ -47,8 +47,8 @@ func readHistory(path string) ([]measurement, error) {
 	return all, nil
 }
 
-// appendMeasurement adds a measurement to a file, and returns errRegression with the ratios that are worse than before. These are stored too, so
-// that an accepted regression moves the median.
+// appendMeasurement adds a measurement to a file, and returns errRegression with the ratios that are worse than before. It stores these
+// ratios too: an accepted regression moves the median.
 func appendMeasurement(path string, now measurement) error {
 	previous, err := readHistory(path)
 	if err != nil {

@@ -18,22 +18,22 @@ func measurementsOf(ratios ...float64) []measurement {
 	return all
 }
 
-func TestWorse(t *testing.T) {
+func TestRegressions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		previous []measurement
 		now      float64
 		worse    bool
 	}{
-		"the first one":                 {nil, 9, false},
-		"the same":                      {measurementsOf(2), 2, false},
-		"better":                        {measurementsOf(2, 2, 2), 0.5, false},
-		"a fifth":                       {measurementsOf(2, 2, 2), 2.4, false},
-		"more than a fifth":             {measurementsOf(2, 2, 2), 2.41, true},
-		"one bad night changes little":  {measurementsOf(2, 9, 2), 2.5, true},
-		"one good night changes little": {measurementsOf(2, 0.1, 2), 2.3, false},
-		"an even number":                {measurementsOf(1, 3), 2.4, false},
-		"worse than an even number":     {measurementsOf(1, 3), 2.5, true},
-		"most nights are as bad":        {measurementsOf(1, 3, 3), 3.1, false},
+		"the first measurement":        {nil, 9, false},
+		"unchanged":                    {measurementsOf(2), 2, false},
+		"better":                       {measurementsOf(2, 2, 2), 0.5, false},
+		"worse by a fifth":             {measurementsOf(2, 2, 2), 2.4, false},
+		"worse by more than a fifth":   {measurementsOf(2, 2, 2), 2.41, true},
+		"one bad outlier":              {measurementsOf(2, 9, 2), 2.5, true},
+		"one good outlier":             {measurementsOf(2, 0.1, 2), 2.3, false},
+		"even number of measurements":  {measurementsOf(1, 3), 2.4, false},
+		"worse, even number":           {measurementsOf(1, 3), 2.5, true},
+		"most measurements are as bad": {measurementsOf(1, 3, 3), 3.1, false},
 	} {
 		got := measurementsOf(tc.now)[0].regressions(tc.previous)
 		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {
@@ -41,11 +41,11 @@ func TestWorse(t *testing.T) {
 		}
 	}
 	if got := measurementsOf(9)[0].regressions([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {
-		t.Errorf("a ratio that is new is compared: %q", got)
+		t.Errorf("got %q for a new ratio, want no regression", got)
 	}
 }
 
-func TestRemember(t *testing.T) {
+func TestAppendMeasurement(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
 	for _, m := range measurementsOf(slices.Repeat([]float64{2}, historyLength+5)...) {
 		if err := appendMeasurement(path, m); err != nil {
@@ -53,19 +53,19 @@ func TestRemember(t *testing.T) {
 		}
 	}
 	if err := appendMeasurement(path, measurementsOf(3)[0]); !errors.Is(err, errRegression) || !strings.Contains(err.Error(), "burst: 3.00, median of 30 previous measurements 2.00") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want errRegression for burst", err)
 	}
 	all, err := readHistory(path)
 	if err != nil || len(all) != historyLength+1 || all[historyLength].Ratios["burst"] != 3 || !all[0].Time.Equal(time.Unix(5, 0)) {
-		t.Errorf("%d lines, %v", len(all), err)
+		t.Errorf("got %d measurements, error %v, want %d with the latest last", len(all), err, historyLength+1)
 	}
 	if err := os.WriteFile(path, []byte("{}\nnone\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := appendMeasurement(path, measurementsOf(1)[0]); err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("a damaged history: %v", err)
+		t.Errorf("got error %v for an invalid line, want its number", err)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "{}\nnone\n" {
-		t.Errorf("it was overwritten with %q", text)
+		t.Errorf("the invalid history was overwritten with %q", text)
 	}
 }

@@ -15,37 +15,37 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// openShiftLease are the flags in the manifests for OpenShift.
+// openShiftLease holds the leader election flags of the manifests for OpenShift.
 var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-elect-renew-deadline=107s", "--leader-elect-retry-period=26s"}
 
-// handover is a way in which a leader ends.
-type handover struct {
-	name, before string
-	args         []string
-	end          func(context.Context, *operator.Manager) error
-	limit        time.Duration
+// leaderExit is a way in which a leader exits. replaced is the time with the replaced operators.
+type leaderExit struct {
+	name, replaced string
+	args           []string
+	stop           func(context.Context, *operator.Manager) error
+	limit          time.Duration
 }
 
-// leaderChanges measures how long it takes until another replica leads, and until it has repaired a child of the MLflow.
-func (b *bench) leaderChanges(ctx context.Context) error {
+// measureLeaderChanges measures the time until another replica leads, and until that replica has repaired a child of the MLflow.
+func (b *bench) measureLeaderChanges(ctx context.Context) error {
 	if err := b.manager.Stop(ctx); err != nil {
 		return err
 	}
 	terminate := func(_ context.Context, m *operator.Manager) error { return m.Process.Terminate() }
-	for _, h := range []handover{
-		{"leader exits in order", "26 to 57 s before", nil, terminate, 5 * time.Second},
-		{"leader exits in order, Lease of OpenShift", "26 to 57 s before", openShiftLease, terminate, 5 * time.Second},
-		{"leader is killed", "137 to 194 s before", nil, func(ctx context.Context, m *operator.Manager) error { return m.Kill(ctx) }, 30 * time.Second},
+	for _, h := range []leaderExit{
+		{"leader is terminated", "26 to 57 s", nil, terminate, 5 * time.Second},
+		{"leader is terminated, Lease of OpenShift", "26 to 57 s", openShiftLease, terminate, 5 * time.Second},
+		{"leader is killed", "137 to 194 s", nil, func(ctx context.Context, m *operator.Manager) error { return m.Kill(ctx) }, 30 * time.Second},
 	} {
-		if err := b.measureHandover(ctx, h); err != nil {
+		if err := b.measureLeaderExit(ctx, h); err != nil {
 			return fmt.Errorf("%s: %w", h.name, err)
 		}
 	}
 	return b.manager.Restart(ctx)
 }
 
-// measureHandover lets one of two replicas end several times. The one that ended is started again each time.
-func (b *bench) measureHandover(ctx context.Context, h handover) (err error) {
+// measureLeaderExit stops the leader of two replicas several times, and restarts it each time.
+func (b *bench) measureLeaderExit(ctx context.Context, h leaderExit) (err error) {
 	replicas := map[string]*operator.Manager{}
 	for _, name := range []string{"replica-a", "replica-b"} {
 		options := b.options
@@ -58,19 +58,19 @@ func (b *bench) measureHandover(ctx context.Context, h handover) (err error) {
 	}
 	var led, repaired []time.Duration
 	for range rounds {
-		holder, err := b.awaitLeader(ctx, "")
+		holder, err := b.waitLeader(ctx, "")
 		if err != nil {
 			return err
 		}
 		start := b.clock.Now()
-		if err := h.end(ctx, replicas[holder]); err != nil {
+		if err := h.stop(ctx, replicas[holder]); err != nil {
 			return err
 		}
-		if _, err := b.awaitLeader(ctx, holder); err != nil {
+		if _, err := b.waitLeader(ctx, holder); err != nil {
 			return err
 		}
 		led = append(led, b.clock.Since(start))
-		if err := b.awaitRepair(ctx); err != nil {
+		if err := b.waitRepair(ctx); err != nil {
 			return err
 		}
 		repaired = append(repaired, b.clock.Since(start))
@@ -81,9 +81,9 @@ func (b *bench) measureHandover(ctx context.Context, h handover) (err error) {
 			return err
 		}
 	}
-	b.note(h.name+": until another one leads", fmt.Sprintf("%.2f s, longest %.2f s; until it repaired a child %.2f s; medians of %d",
-		median(led).Seconds(), slices.Max(led).Seconds(), median(repaired).Seconds(), rounds), fmt.Sprintf("<= %.0f s", h.limit.Seconds()), h.before)
-	b.noteRatio(h.name, median(led).Seconds()/h.limit.Seconds())
+	b.addFigure(h.name+": until another replica leads", fmt.Sprintf("%.2f s, longest %.2f s; until it has repaired a child %.2f s; medians of %d",
+		median(led).Seconds(), slices.Max(led).Seconds(), median(repaired).Seconds(), rounds), fmt.Sprintf("<= %.0f s", h.limit.Seconds()), h.replaced)
+	b.addRatio(h.name, median(led).Seconds()/h.limit.Seconds())
 	for _, replica := range replicas {
 		if err := replica.Stop(ctx); err != nil {
 			return err
@@ -92,28 +92,28 @@ func (b *bench) measureHandover(ctx context.Context, h handover) (err error) {
 	return nil
 }
 
-// awaitLeader returns the holder of the Lease as soon as there is one other than the given one.
-func (b *bench) awaitLeader(ctx context.Context, other string) (holder string, err error) {
+// waitLeader waits until a holder other than the given one has the Lease, and returns it.
+func (b *bench) waitLeader(ctx context.Context, previous string) (holder string, err error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-platform-operator"}}
-	err = b.until(ctx, poll, func() (bool, error) {
+	err = b.waitUntil(ctx, pollInterval, func() (bool, error) {
 		if err := b.admin.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		if lease.Spec.HolderIdentity != nil {
 			holder = *lease.Spec.HolderIdentity
 		}
-		return holder != "" && holder != other, nil
+		return holder != "" && holder != previous, nil
 	})
 	return holder, err
 }
 
-// awaitRepair deletes a child of the MLflow and waits until it exists again.
-func (b *bench) awaitRepair(ctx context.Context) error {
+// waitRepair deletes a child of the MLflow and waits until it exists again.
+func (b *bench) waitRepair(ctx context.Context) error {
 	child := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 	if err := b.admin.Delete(ctx, child); err != nil {
 		return fmt.Errorf("deleting a child: %w", err)
 	}
-	return b.until(ctx, poll, func() (bool, error) {
+	return b.waitUntil(ctx, pollInterval, func() (bool, error) {
 		err := b.admin.Get(ctx, client.ObjectKeyFromObject(child), child)
 		if apierrors.IsNotFound(err) {
 			return false, nil

@@ -15,17 +15,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// repetitions is the number of counted rounds of creation and deletion. The first round is not counted: it starts informers that
-// keep running.
+// repetitions is the number of measured rounds of creation and deletion. An additional first round starts informers that keep running.
 const repetitions = 5
 
-// holdings are the resources that an idle process holds. Each informer has several goroutines.
-type holdings struct{ heap, goroutines, series float64 }
+// processResources are the resources of an idle process. Each informer has several goroutines.
+type processResources struct{ heap, goroutines, series float64 }
 
-// leaks creates and deletes a burst of each population repeatedly, and notes the growth of the resources of the process since the
+// measureLeaks creates and deletes a burst of each population repeatedly, and adds the growth of the resources of the process since the
 // first round.
-func (b *bench) leaks(ctx context.Context, populations []*population) error {
-	var before holdings
+func (b *bench) measureLeaks(ctx context.Context, populations []*population) error {
+	var before processResources
 	for round := range 1 + repetitions {
 		for _, c := range populations {
 			if err := b.createAndDelete(ctx, c); err != nil {
@@ -34,24 +33,24 @@ func (b *bench) leaks(ctx context.Context, populations []*population) error {
 		}
 		if round == 0 {
 			var err error
-			if before, err = b.holdingsOf(ctx); err != nil {
+			if before, err = b.readResources(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	after, err := b.holdingsOf(ctx)
-	b.note(fmt.Sprintf("%d times %d of each created and deleted", repetitions, b.burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
+	after, err := b.readResources(ctx)
+	b.addFigure(fmt.Sprintf("%d times %d of each created and deleted", repetitions, b.burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
 		after.goroutines-before.goroutines, before.goroutines, after.series-before.series, before.series, (after.heap-before.heap)/(1<<20), mebibytes(before.heap)), "+0", "")
 	return err
 }
 
-func (b *bench) holdingsOf(ctx context.Context) (holdings, error) {
+func (b *bench) readResources(ctx context.Context) (processResources, error) {
 	_, heap, err := b.memory(ctx)
 	if err != nil {
-		return holdings{}, err
+		return processResources{}, err
 	}
 	metrics, err := b.metrics(ctx)
-	return holdings{heap: heap, goroutines: metrics["go_goroutines"], series: metrics[allSeries]}, err
+	return processResources{heap: heap, goroutines: metrics["go_goroutines"], series: metrics[seriesCount]}, err
 }
 
 // createAndDelete creates a burst of a population, and deletes it with all its children.
@@ -73,19 +72,19 @@ func (b *bench) createAndDelete(ctx context.Context, c *population) error {
 	c.size = 0
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(object.GroupVersionKind().GroupVersion().WithKind(c.name + "List"))
-	if err := b.until(ctx, time.Second, func() (bool, error) {
+	if err := b.waitUntil(ctx, time.Second, func() (bool, error) {
 		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace)); err != nil || len(list.Items) > 0 {
 			return false, err
 		}
-		left, err := b.countChildren(ctx, c)
-		return left == others, err
+		remaining, err := b.countChildren(ctx, c)
+		return remaining == others, err
 	}); err != nil {
 		return err
 	}
 	return b.waitIdle(ctx)
 }
 
-// countChildren counts the children in the namespace of a population, of kinds that the garbage collector deletes last.
+// countChildren counts the children in the namespace of a population, for the kinds that the garbage collector deletes last.
 func (b *bench) countChildren(ctx context.Context, c *population) (int, error) {
 	count := 0
 	for _, kind := range []schema.GroupVersionKind{

@@ -33,7 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-const limit = 3 * time.Hour
+const timeout = 3 * time.Hour
 
 type bench struct {
 	instance *cluster.Instance
@@ -44,24 +44,20 @@ type bench struct {
 	scratch  string
 	clock    clock.Clock
 
-	secrets int
-	// workloads is the number of AppWrappers.
-	workloads int
-	// clusters is the number of RayClusters.
-	clusters int
-	// models is the number of Predictors.
-	models  int
+	// secrets, appWrappers, rayClusters and predictors are the numbers of objects to create.
+	secrets, appWrappers, rayClusters, predictors int
+
 	network *modelmesh.Network
 	window  time.Duration
-	// list enables printing of each counted request.
-	list    bool
+	// verbose enables printing of each counted request.
+	verbose bool
 	figures []figure
 	// burst is the number of objects of a kind for the comparison with the bare client.
 	burst int
-	// bursts enables the comparison with the bare client instead of all other figures, and kinds limits it.
+	// bursts enables the comparison with the bare client instead of all other figures. kinds lists the kinds to compare.
 	bursts bool
 	kinds  string
-	// ratios are those that the history compares, by name.
+	// ratios are compared with the history, by name.
 	ratios map[string]float64
 	// history is the file with previous ratios; empty for none.
 	history string
@@ -69,48 +65,48 @@ type bench struct {
 	profiles string
 	// http reads the metrics of the manager.
 	http *http.Client
-	// leader enables the measurement of leader changes alone.
-	leader bool
+	// leaderOnly limits the measurement to leader changes.
+	leaderOnly bool
 	// options of the manager.
 	options operator.Options
 	// sizes, if set, are the numbers of objects of each kind for which growth is measured instead of all other figures.
 	sizes sizes
 	curve []usage
-	// leaking enables the rounds of creation and deletion before growth is measured.
-	leaking bool
+	// checkLeaks enables the rounds of creation and deletion before growth is measured.
+	checkLeaks bool
 }
 
-// figure is a row of the table; target and originals may be empty.
-type figure struct{ name, value, target, originals string }
+// figure is a row of the table. replaced is the value of the replaced operators; it may be empty, and so may target.
+type figure struct{ name, value, target, replaced string }
 
-func (b *bench) note(name, value, target, originals string) {
-	b.figures = append(b.figures, figure{name, value, target, originals})
+func (b *bench) addFigure(name, value, target, replaced string) {
+	b.figures = append(b.figures, figure{name, value, target, replaced})
 }
 
-// noteRatio adds a ratio of which a smaller one is better.
-func (b *bench) noteRatio(name string, ratio float64) { b.ratios[name] = ratio }
+// addRatio adds a ratio for the history; smaller is better.
+func (b *bench) addRatio(name string, ratio float64) { b.ratios[name] = ratio }
 
 func main() {
 	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
 	b := &bench{clock: clock.RealClock{}, http: http.DefaultClient, ratios: map[string]float64{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
-	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
-	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to create, with KubeRay")
-	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
-	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
-	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
+	flag.IntVar(&b.appWrappers, "appwrappers", 500, "AppWrappers of two pods to run to success")
+	flag.IntVar(&b.rayClusters, "rayclusters", 200, "RayClusters of one pod to create, with KubeRay")
+	flag.IntVar(&b.predictors, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
+	flag.DurationVar(&b.window, "window", time.Minute, "how long to observe an idle manager")
+	flag.BoolVar(&b.verbose, "list", false, "print each counted read and write")
 	flag.BoolVar(&b.bursts, "bursts", false, "compare bursts of each kind with a bare client instead")
-	flag.IntVar(&b.burst, "burst", 100, "objects of a kind for -bursts, and the first number of -scale, whose other ones must be larger")
-	flag.StringVar(&b.kinds, "kinds", "ModelRegistry,RayCluster,AppWrapper,Predictor", "the kinds that -bursts compares")
-	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
-	flag.BoolVar(&b.leaking, "leaks", true, "with -scale, first create and delete bursts repeatedly, which takes minutes")
-	flag.StringVar(&b.history, "history", "", "file of JSON lines with former ratios: the new ones are added, and the exit code is 1 if one is more than a fifth above the median")
+	flag.IntVar(&b.burst, "burst", 100, "objects of each kind for -bursts, and the first size of -scale, whose other sizes must be larger")
+	flag.StringVar(&b.kinds, "kinds", "ModelRegistry,RayCluster,AppWrapper,Predictor", "kinds that -bursts compares")
+	flag.Var(&b.sizes, "scale", "measure only growth, with these numbers of objects of each kind, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
+	flag.BoolVar(&b.checkLeaks, "leaks", true, "with -scale, first create and delete bursts repeatedly, which takes minutes")
+	flag.StringVar(&b.history, "history", "", "file of JSON lines with previous ratios: the new ones are appended, and the exit code is 1 if one is more than a fifth above the median")
 	flag.StringVar(&b.profiles, "profiles", "", "folder for CPU profiles of manager and API server in each burst, and heap profiles of each new process")
-	flag.BoolVar(&b.leader, "leader", false, "measure only how long a change of the leader takes")
+	flag.BoolVar(&b.leaderOnly, "leader", false, "measure only how long a change of the leader takes")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	ctx, stop := context.WithTimeout(ctx, limit)
+	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
 	err := b.run(ctx, os.Stderr)
 	b.print(os.Stdout)
@@ -131,7 +127,7 @@ type step struct {
 // run runs all steps and stops everything that it has started.
 func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if b.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
+		return fmt.Errorf("creating a temporary folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.scratch)) }()
 	if err := b.build(ctx); err != nil {
@@ -157,25 +153,25 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		}
 	}()
 	steps := []step{
-		{"starting without objects", b.idle},
-		{"starting again without objects", b.restartIdle},
-		{"creating an MLflow", b.creation},
-		{"watching it at rest and touched", b.measureIdle},
-		{"restarting", b.restart},
-		{"adding foreign Secrets", b.foreign},
-		{"running AppWrappers", b.appWrappers},
-		{"bringing up RayClusters", b.rayClusters},
-		{"loading models", b.loadedModels},
-		{"changing the leader", b.leaderChanges},
+		{"starting without objects", b.measureStart},
+		{"starting again without objects", b.measureIdleRestart},
+		{"creating an MLflow", b.measureCreation},
+		{"observing it idle and after changes", b.measureIdle},
+		{"restarting", b.measureMLflowRestart},
+		{"adding foreign Secrets", b.measureForeignSecrets},
+		{"running AppWrappers", b.measureAppWrappers},
+		{"creating RayClusters", b.measureRayClusters},
+		{"loading models", b.measurePredictors},
+		{"changing the leader", b.measureLeaderChanges},
 	}
 	switch {
 	case b.bursts:
-		steps = []step{{"starting without objects", b.idle}, {"comparing with a bare client", b.compareAll}}
+		steps = []step{{"starting without objects", b.measureStart}, {"comparing with a bare client", b.compareAll}}
 	case len(b.sizes) > 0:
-		steps = []step{{"starting without objects", b.idle}, {"growing", b.measureGrowth}}
+		steps = []step{{"starting without objects", b.measureStart}, {"growing", b.measureGrowth}}
 	}
-	if b.leader {
-		steps = []step{{"starting without objects", b.idle}, {"creating an MLflow", b.creation}, {"changing the leader", b.leaderChanges}}
+	if b.leaderOnly {
+		steps = []step{{"starting without objects", b.measureStart}, {"creating an MLflow", b.measureCreation}, {"changing the leader", b.measureLeaderChanges}}
 	}
 	for _, step := range steps {
 		fmt.Fprintln(progress, step.title)
@@ -186,7 +182,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	return nil
 }
 
-// build builds the program as it is shipped.
+// build builds the manager as in a release.
 func (b *bench) build(ctx context.Context) error {
 	root, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -202,11 +198,11 @@ func (b *bench) build(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measuring the manager: %w", err)
 	}
-	b.note("binary, stripped", fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), "<= 48 MB", "274 MiB in sum")
+	b.addFigure("binary, stripped", fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), "<= 48 MB", "274 MiB in total")
 	return nil
 }
 
-// connect creates the client of the administrator without a rate limit: it is also the bare client for comparison.
+// connect creates an administrator's client without a rate limit, which is also the bare client of the comparisons.
 func (b *bench) connect() error {
 	config, err := b.instance.Config()
 	if err != nil {
@@ -226,9 +222,9 @@ func (b *bench) connect() error {
 
 func (b *bench) print(out io.Writer) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "FIGURE\tOURS\tTARGET\tORIGINALS")
+	fmt.Fprintln(table, "FIGURE\tVALUE\tTARGET\tREPLACED OPERATORS")
 	for _, f := range b.figures {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.name, f.value, f.target, f.originals)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.name, f.value, f.target, f.replaced)
 	}
 	_ = table.Flush()
 	if len(b.curve) > 0 {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// meshes is the number of namespaces with models.
-	meshes = 10
-	// shared is the prefix of the names of these namespaces.
-	shared = "mesh-"
+	// meshCount is the number of namespaces with models.
+	meshCount = 10
+	// meshPrefix is the prefix of the names of these namespaces.
+	meshPrefix = "mesh-"
 )
 
-// routing installs the dependencies of models: the CRDs of KServe, an etcd, and the fake routing layers. It returns the variables
-// that direct the manager to the fakes.
-func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, error) {
+// installModelMesh installs the dependencies of models: the CRDs of KServe, an etcd, and the fake routing layers. It returns the
+// environment variables that direct the manager to the fakes.
+func (b *bench) installModelMesh(ctx context.Context, secretNamespace string) ([]string, error) {
 	config, err := b.instance.Config()
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, 
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretNamespace, Name: "model-serving-etcd"}, Data: data}
 	if err := b.admin.Create(ctx, secret); err != nil {
-		return nil, fmt.Errorf("creating the Secret of etcd: %w", err)
+		return nil, fmt.Errorf("creating the etcd Secret: %w", err)
 	}
 	if b.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: config}); err != nil {
 		return nil, err
@@ -49,13 +49,13 @@ func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, 
 	return b.network.Env(), nil
 }
 
-// loadedModels creates many Predictors, waits until they are loaded, observes them in the steady state, and restarts the manager.
-func (b *bench) loadedModels(ctx context.Context) error {
-	if b.models == 0 {
+// measurePredictors creates many Predictors, waits until they are loaded, observes the steady state, and restarts the manager.
+func (b *bench) measurePredictors(ctx context.Context) error {
+	if b.predictors == 0 {
 		return nil
 	}
-	for i := range meshes {
-		if err := b.mesh(ctx, fmt.Sprintf("%s%d", shared, i)); err != nil {
+	for i := range meshCount {
+		if err := b.createMesh(ctx, fmt.Sprintf("%s%d", meshPrefix, i)); err != nil {
 			return err
 		}
 	}
@@ -64,35 +64,35 @@ func (b *bench) loadedModels(ctx context.Context) error {
 		return err
 	}
 	start := b.clock.Now()
-	for i := range b.models {
-		if err := b.admin.Create(ctx, onnx(i)); err != nil {
+	for i := range b.predictors {
+		if err := b.admin.Create(ctx, newPredictor(i)); err != nil {
 			return fmt.Errorf("creating a Predictor: %w", err)
 		}
 	}
-	if err := b.until(ctx, 50*poll, func() (bool, error) { return b.allLoaded(ctx) }); err != nil {
+	if err := b.waitUntil(ctx, 50*pollInterval, func() (bool, error) { return b.allLoaded(ctx) }); err != nil {
 		return err
 	}
 	took := b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	description := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.models, meshes, took.Round(time.Second))
-	if err := b.noteRequests(description, b.models, begin, ""); err != nil {
+	description := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.predictors, meshCount, took.Round(time.Second))
+	if err := b.addRequestsSince(description, b.predictors, begin, ""); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("resident memory with %d Predictors", b.models), mebibytes(rss), "", "")
-	if err := b.restOfModels(ctx); err != nil {
+	b.addFigure(fmt.Sprintf("resident memory with %d Predictors", b.predictors), mebibytes(rss), "", "")
+	if err := b.measureIdlePredictors(ctx); err != nil {
 		return err
 	}
-	return b.restartWithModels(ctx)
+	return b.measureRestartWithPredictors(ctx)
 }
 
-// mesh creates a namespace for ModelMesh, with a runtime of one pod.
-func (b *bench) mesh(ctx context.Context, name string) error {
+// createMesh creates a namespace for ModelMesh, with a runtime of one pod.
+func (b *bench) createMesh(ctx context.Context, name string) error {
 	runtime := &v1alpha1.ServingRuntime{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "onnx"},
 		Spec: v1alpha1.ServingRuntimeSpec{
@@ -110,9 +110,9 @@ func (b *bench) mesh(ctx context.Context, name string) error {
 	return nil
 }
 
-func onnx(number int) *v1alpha1.Predictor {
+func newPredictor(number int) *v1alpha1.Predictor {
 	return &v1alpha1.Predictor{
-		ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("%s%d", shared, number%meshes), Name: fmt.Sprintf("model-%d", number)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("%s%d", meshPrefix, number%meshCount), Name: fmt.Sprintf("model-%d", number)},
 		Spec: v1alpha1.PredictorSpec{
 			ModelType: v1alpha1.ModelType{Name: "onnx"}, Storage: &v1alpha1.Storage{Key: new("localMinIO"), Path: new("models/a")},
 		},
@@ -129,50 +129,50 @@ func (b *bench) allLoaded(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	return len(list.Items) == b.models, nil
+	return len(list.Items) == b.predictors, nil
 }
 
-// calls returns the number of calls to the routing layers.
-func (b *bench) calls() int {
+// countCalls returns the number of calls to the routing layers.
+func (b *bench) countCalls() int {
 	sum := 0
-	for i := range meshes {
-		for _, count := range b.network.Calls(fmt.Sprintf("%s%d", shared, i)) {
+	for i := range meshCount {
+		for _, count := range b.network.Calls(fmt.Sprintf("%s%d", meshPrefix, i)) {
 			sum += count
 		}
 	}
 	return sum
 }
 
-func (b *bench) restOfModels(ctx context.Context) error {
+func (b *bench) measureIdlePredictors(ctx context.Context) error {
 	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
-	before := b.calls()
+	before := b.countCalls()
 	if err := b.pause(ctx, b.window); err != nil {
 		return err
 	}
 	reads, writes, _, err := b.requests(start)
-	b.note(fmt.Sprintf("loaded models at rest, %s", b.window),
-		fmt.Sprintf("%d reads, %d writes, %d gRPC calls", reads, writes, b.calls()-before), "0", "")
+	b.addFigure(fmt.Sprintf("loaded models, idle for %s", b.window),
+		fmt.Sprintf("%d reads, %d writes, %d gRPC calls", reads, writes, b.countCalls()-before), "0", "")
 	return err
 }
 
-func (b *bench) restartWithModels(ctx context.Context) error {
+func (b *bench) measureRestartWithPredictors(ctx context.Context) error {
 	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
-	before := b.calls()
+	before := b.countCalls()
 	if err := b.manager.Restart(ctx); err != nil {
 		return err
 	}
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests("restart with them", b.models, start, "0 writes"); err != nil {
+	if err := b.addRequestsSince("restart with them", b.predictors, start, "0 writes"); err != nil {
 		return err
 	}
-	b.note("gRPC calls of that", fmt.Sprint(b.calls()-before), "one for each", "")
+	b.addFigure("gRPC calls of the restart", fmt.Sprint(b.countCalls()-before), "one for each", "")
 	return nil
 }

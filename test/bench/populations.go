@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// population is a set of objects of one kind. KubeRay does not run, so that its work is not measured.
+// population is a set of objects of one kind. KubeRay does not run, so its requests are not measured.
 type population struct {
 	name      string
 	namespace string
@@ -21,7 +21,7 @@ type population struct {
 	prepare func(ctx context.Context) error
 	// manifest returns the object with a number, without its namespace.
 	manifest func(number int) string
-	// ready reports whether an object is ready; nil if its status does not show it.
+	// ready reports whether an object is ready; nil if its status does not contain this.
 	ready func(object *unstructured.Unstructured) bool
 	// target of the writes and live reads per object.
 	target string
@@ -33,28 +33,28 @@ type population struct {
 func (b *bench) populations() []*population {
 	return []*population{
 		{
-			name: "ModelRegistry", namespace: "scale-registries", prepare: b.databasePassword, ready: available, target: "children + 1, 0",
+			name: "ModelRegistry", namespace: "scale-registries", prepare: b.createDatabasePassword, ready: isAvailable, target: "children + 1, 0",
 			manifest: func(number int) string {
 				return fmt.Sprintf(`{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: r%d}, spec: {rest: {serviceRoute: disabled}, postgres:
 					{host: database, username: registry, database: registry, passwordSecret: {name: database, key: password}}}}`, number)
 			},
 		},
 		{
-			name: "RayCluster", namespace: "scale-rays", prepare: func(ctx context.Context) error { return b.newNamespace(ctx, "scale-rays") }, target: "children + 1, 0",
+			name: "RayCluster", namespace: "scale-rayclusters", prepare: func(ctx context.Context) error { return b.newNamespace(ctx, "scale-rayclusters") }, target: "children + 1, 0",
 			manifest: func(number int) string {
 				return fmt.Sprintf(`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c%d}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec:
 					{containers: [{name: ray-head, image: 'registry.example.com/ray:1', resources: {requests: {cpu: 10m}}}]}}}}}`, number)
 			},
 		},
 		{
-			name: "AppWrapper", namespace: "scale-workloads", prepare: func(ctx context.Context) error { return b.newNamespace(ctx, "scale-workloads") }, target: "1 child + 1, 0", ready: succeeded,
+			name: "AppWrapper", namespace: "scale-workloads", prepare: func(ctx context.Context) error { return b.newNamespace(ctx, "scale-workloads") }, target: "1 child + 1, 0", ready: hasSucceeded,
 			manifest: func(number int) string {
 				return fmt.Sprintf(`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w%d}, spec: {components: [{template: {apiVersion: batch/v1, kind: Job,
 					metadata: {name: w%d}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'registry.example.com/step:1'}]}}}}}]}}`, number, number)
 			},
 		},
 		{
-			name: "Predictor", namespace: "scale-models", prepare: b.runningMesh, ready: loaded, target: "0 children + 1, 0",
+			name: "Predictor", namespace: "scale-models", prepare: b.createRunningMesh, ready: isLoaded, target: "0 children + 1, 0",
 			manifest: func(number int) string {
 				return fmt.Sprintf(`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m%d},
 					spec: {modelType: {name: onnx}, storage: {key: localMinIO, path: models/a}}}`, number)
@@ -63,17 +63,17 @@ func (b *bench) populations() []*population {
 	}
 }
 
-// wrappedPods returns AppWrappers of one Pod that keeps running. They need the least number of requests.
+// wrappedPods returns AppWrappers of one Pod that keeps running. They need the fewest requests.
 func (b *bench) wrappedPods() *population {
-	const place = "scale-pods"
+	const podNamespace = "scale-pods"
 	return &population{
-		name: "AppWrapper", namespace: place, ready: running, target: "1 child + 3, 0",
+		name: "AppWrapper", namespace: podNamespace, ready: isRunning, target: "1 child + 3, 0",
 		prepare: func(ctx context.Context) error {
-			if err := b.newNamespace(ctx, place); err != nil {
+			if err := b.newNamespace(ctx, podNamespace); err != nil {
 				return err
 			}
-			return b.until(ctx, poll, func() (bool, error) { // without it, Pods are refused
-				err := b.admin.Get(ctx, client.ObjectKey{Namespace: place, Name: "default"}, &corev1.ServiceAccount{})
+			return b.waitUntil(ctx, pollInterval, func() (bool, error) { // Pods are rejected without their ServiceAccount
+				err := b.admin.Get(ctx, client.ObjectKey{Namespace: podNamespace, Name: "default"}, &corev1.ServiceAccount{})
 				return err == nil, client.IgnoreNotFound(err)
 			})
 		},
@@ -84,27 +84,27 @@ func (b *bench) wrappedPods() *population {
 	}
 }
 
-// runningMesh creates the namespace of the Predictors with a runtime whose pod runs before the first of them, and the storage that they name.
-func (b *bench) runningMesh(ctx context.Context) error {
-	const place = "scale-models"
+// createRunningMesh creates the namespace of the Predictors, the storage that they reference, and a runtime, and waits for its pod.
+func (b *bench) createRunningMesh(ctx context.Context) error {
+	const modelNamespace = "scale-models"
 	settings := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model-serving-config"}, Data: map[string]string{"config.yaml": "scaleToZero: {enabled: false}"},
 	}
-	storage := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "storage-config"}, StringData: map[string]string{
+	storage := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: modelNamespace, Name: "storage-config"}, StringData: map[string]string{
 		"localMinIO": `{"type": "s3", "access_key_id": "key", "secret_access_key": "secret", "endpoint_url": "http://minio:9000", "default_bucket": "models", "region": "us-south"}`,
 	}}
 	if err := b.admin.Create(ctx, settings); err != nil {
 		return fmt.Errorf("creating the settings of ModelMesh: %w", err)
 	}
-	if err := b.mesh(ctx, place); err != nil {
+	if err := b.createMesh(ctx, modelNamespace); err != nil {
 		return err
 	}
 	if err := b.admin.Create(ctx, storage); err != nil {
 		return fmt.Errorf("creating the storage of models: %w", err)
 	}
-	return b.until(ctx, 10*poll, func() (bool, error) {
+	return b.waitUntil(ctx, 10*pollInterval, func() (bool, error) {
 		d := &appsv1.Deployment{}
-		err := b.admin.Get(ctx, client.ObjectKey{Namespace: place, Name: "modelmesh-serving-onnx"}, d)
+		err := b.admin.Get(ctx, client.ObjectKey{Namespace: modelNamespace, Name: "modelmesh-serving-onnx"}, d)
 		return d.Status.ReadyReplicas > 0, client.IgnoreNotFound(err)
 	})
 }
@@ -141,7 +141,7 @@ func (b *bench) allReady(ctx context.Context, c *population) (bool, error) {
 	return len(list.Items) == c.size, nil
 }
 
-func available(object *unstructured.Unstructured) bool {
+func isAvailable(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, condition := range conditions {
 		if fields, ok := condition.(map[string]any); ok && fields["type"] == "Available" {
@@ -151,12 +151,12 @@ func available(object *unstructured.Unstructured) bool {
 	return false
 }
 
-func succeeded(object *unstructured.Unstructured) bool {
+func hasSucceeded(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	return phase == "Succeeded"
 }
 
-func running(object *unstructured.Unstructured) bool {
+func isRunning(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {
 		fields, _ := condition.(map[string]any)
@@ -164,7 +164,7 @@ func running(object *unstructured.Unstructured) bool {
 	})
 }
 
-func loaded(object *unstructured.Unstructured) bool {
+func isLoaded(object *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(object.Object, "status", "activeModelState")
 	return state == "Loaded"
 }
@@ -176,8 +176,8 @@ func (b *bench) newNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// databasePassword creates the Secret that the registries reference.
-func (b *bench) databasePassword(ctx context.Context) error {
+// createDatabasePassword creates the Secret that the registries reference.
+func (b *bench) createDatabasePassword(ctx context.Context) error {
 	if err := b.newNamespace(ctx, "scale-registries"); err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// quiet is the time without requests after which the manager is idle.
-	quiet = 3 * time.Second
-	// collections is the number of garbage collections over which the lowest heap size is measured.
-	collections = 3
-	// shownBody is the number of bytes of each request that -list prints.
-	shownBody = 2000
-	// allSeries is the key of the number of series in the result of metrics.
-	allSeries = "series"
+	// idlePeriod is the time without requests after which the manager counts as idle.
+	idlePeriod = 3 * time.Second
+	// gcCycles is the number of garbage collections over which the lowest heap size is measured.
+	gcCycles = 3
+	// maxPrintedBytes is the number of bytes of each request body that -list prints.
+	maxPrintedBytes = 2000
+	// seriesCount is the key of the number of series in the result of metrics.
+	seriesCount = "series"
 )
 
 func mebibytes(bytes float64) string { return fmt.Sprintf("%.1f MiB", bytes/(1<<20)) }
@@ -37,8 +37,8 @@ func (b *bench) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until calls done at an interval until it returns true or an error.
-func (b *bench) until(ctx context.Context, every time.Duration, done func() (bool, error)) error {
+// waitUntil calls done at an interval until it returns true or an error.
+func (b *bench) waitUntil(ctx context.Context, every time.Duration, done func() (bool, error)) error {
 	for {
 		if ok, err := done(); ok || err != nil {
 			return err
@@ -49,39 +49,39 @@ func (b *bench) until(ctx context.Context, every time.Duration, done func() (boo
 	}
 }
 
-// waitIdle waits until the manager has sent no counted request for the time quiet.
+// waitIdle waits until the manager has sent no counted request for idlePeriod.
 func (b *bench) waitIdle(ctx context.Context) error {
 	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
 	seen, since := 0, b.clock.Now()
-	return b.until(ctx, 10*poll, func() (bool, error) {
+	return b.waitUntil(ctx, 10*pollInterval, func() (bool, error) {
 		entries, err := b.audit.Since(start)
 		if now := len(framework.UnexpectedWhenIdle(entries, b.manager.User)); now != seen {
 			seen, since = now, b.clock.Now()
 		}
-		return b.clock.Since(since) >= quiet, err
+		return b.clock.Since(since) >= idlePeriod, err
 	})
 }
 
 // requests counts the requests of the manager since a position in the log, without leases, events and access reviews.
 func (b *bench) requests(since framework.AuditPosition) (reads, writes int, others string, err error) {
 	entries, err := b.audit.Since(since)
-	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
-	objects := mine.WithoutDiscovery()
+	sent := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
+	objects := sent.WithoutDiscovery()
 	b.printRequests(objects)
-	others = fmt.Sprintf("%d watches, %d of discovery", len(objects.Watches()), len(mine)-len(objects))
+	others = fmt.Sprintf("%d watches, %d of discovery", len(objects.Watches()), len(sent)-len(objects))
 	return len(objects.Reads()), len(objects.WithoutEvents().Writes()), others, err
 }
 
 // printRequests prints the requests behind a figure, to check that each has a reason.
 func (b *bench) printRequests(objects framework.Entries) {
-	if !b.list {
+	if !b.verbose {
 		return
 	}
 	for _, e := range append(objects.Reads(), objects.WithoutEvents().Writes()...) {
-		fmt.Fprintf(os.Stderr, "%s %s %s\n\t%.*s\n", e.At.Format("05.000"), e, e.URI, shownBody, e.Request)
+		fmt.Fprintf(os.Stderr, "%s %s %s\n\t%.*s\n", e.At.Format("05.000"), e, e.URI, maxPrintedBytes, e.Request)
 	}
 }
 
@@ -100,7 +100,7 @@ func (b *bench) kernelMemory(field string) (float64, error) {
 			return kib * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("the kernel tells no memory of process %d", b.manager.Process.PID)
+	return 0, fmt.Errorf("/proc/%d/status has no field %s", b.manager.Process.PID, field)
 }
 
 // memory measures the resident memory and the live heap of the idle manager after the warm-up.
@@ -117,11 +117,11 @@ func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 	heap = math.Inf(1)
 	var cycles []float64
 	// Reading the metrics allocates the memory that triggers the next collection.
-	err = b.until(ctx, poll, func() (bool, error) {
+	err = b.waitUntil(ctx, pollInterval, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
 		heap = min(heap, metrics["go_memstats_heap_alloc_bytes"])
 		cycles = append(cycles, metrics["go_gc_duration_seconds_count"])
-		return slices.Max(cycles)-cycles[0] > collections, err
+		return slices.Max(cycles)-cycles[0] > gcCycles, err
 	})
 	return rss, heap, err
 }
@@ -149,7 +149,7 @@ func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 			_, text, _ = strings.Cut(labels+" "+text, "} ")
 		}
 		if value, err := strconv.ParseFloat(text, 64); err == nil {
-			sums[allSeries]++
+			sums[seriesCount]++
 			sums[name] += value
 		}
 	}

@@ -30,13 +30,13 @@ const ticksPerSecond = 100
 // processorTimes is the processor time of manager, API server, etcd and controllers of Kubernetes since their start, in seconds.
 type processorTimes map[string]float64
 
-// processorTime reads the processor times. Unlike durations, they do not depend on what else the machine does.
+// processorTime reads the processor times. Unlike durations, they do not depend on the load of the machine.
 func (b *bench) processorTime() (processorTimes, error) {
 	times := processorTimes{}
 	for _, p := range append(b.instance.Processes(), &cluster.Process{Name: "manager", PID: b.manager.Process.PID}) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 		if err != nil {
-			continue // it has ended
+			continue // the process has exited
 		}
 		_, after, _ := strings.Cut(string(text), ") ") // the name may contain spaces
 		fields := strings.Fields(after)

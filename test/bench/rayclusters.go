@@ -15,18 +15,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
-// rays is the namespace of many RayClusters.
-const rays = "rays"
+// rayNamespace is the namespace of the RayClusters.
+const rayNamespace = "many-rayclusters"
 
-// rayClusters creates many clusters with the real KubeRay, updates their statuses, restarts the manager, and deletes them.
-func (b *bench) rayClusters(ctx context.Context) error {
-	if b.clusters == 0 {
+// measureRayClusters creates many clusters with the real KubeRay, updates their statuses, restarts the manager, and deletes them.
+func (b *bench) measureRayClusters(ctx context.Context) error {
+	if b.rayClusters == 0 {
 		return nil
 	}
 	if _, err := peers.StartKubeRay(ctx, b.instance, os.Stderr); err != nil {
 		return err
 	}
-	if err := b.newNamespace(ctx, rays); err != nil {
+	if err := b.newNamespace(ctx, rayNamespace); err != nil {
 		return err
 	}
 	begin, err := b.audit.Position()
@@ -34,8 +34,8 @@ func (b *bench) rayClusters(ctx context.Context) error {
 		return err
 	}
 	start := b.clock.Now()
-	for i := range b.clusters {
-		cluster, err := headAlone(i)
+	for i := range b.rayClusters {
+		cluster, err := newRayCluster(i)
 		if err == nil {
 			err = b.admin.Create(ctx, cluster)
 		}
@@ -43,46 +43,46 @@ func (b *bench) rayClusters(ctx context.Context) error {
 			return fmt.Errorf("creating a RayCluster: %w", err)
 		}
 	}
-	if err := b.untilRays(ctx, func(state string) bool { return state == "ready" }); err != nil {
+	if err := b.waitRayClusters(ctx, func(state string) bool { return state == "ready" }); err != nil {
 		return err
 	}
 	took := b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	description := fmt.Sprintf("%d RayClusters of one pod until ready, in %s", b.clusters, took.Round(time.Second))
-	if err := b.noteRequests(description, b.clusters, begin, ""); err != nil {
+	description := fmt.Sprintf("%d RayClusters of one pod until ready, in %s", b.rayClusters, took.Round(time.Second))
+	if err := b.addRequestsSince(description, b.rayClusters, begin, ""); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("resident memory with %d RayClusters", b.clusters), mebibytes(rss), "", "")
-	if err := b.touchRays(ctx); err != nil {
+	b.addFigure(fmt.Sprintf("resident memory with %d RayClusters", b.rayClusters), mebibytes(rss), "", "")
+	if err := b.updateRayStatuses(ctx); err != nil {
 		return err
 	}
-	return b.endRays(ctx)
+	return b.deleteRayClusters(ctx)
 }
 
-// headAlone returns a RayCluster without workers.
-func headAlone(number int) (*unstructured.Unstructured, error) {
+// newRayCluster returns a RayCluster without workers.
+func newRayCluster(number int) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c%d, namespace: %s}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec:
-		{containers: [{name: ray-head, image: 'registry.example.com/ray:1', resources: {requests: {cpu: 10m}}}]}}}}}`, number, rays)
+		{containers: [{name: ray-head, image: 'registry.example.com/ray:1', resources: {requests: {cpu: 10m}}}]}}}}}`, number, rayNamespace)
 	return u, yaml.Unmarshal([]byte(text), &u.Object)
 }
 
-// untilRays waits until wanted returns true for the state of every cluster.
-func (b *bench) untilRays(ctx context.Context, wanted func(state string) bool) error {
-	return b.until(ctx, 50*poll, func() (bool, error) {
+// waitRayClusters waits until done returns true for the state of every cluster.
+func (b *bench) waitRayClusters(ctx context.Context, done func(state string) bool) error {
+	return b.waitUntil(ctx, 50*pollInterval, func() (bool, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(raycluster.GVK.GroupVersion().WithKind(raycluster.GVK.Kind + "List"))
-		if err := b.admin.List(ctx, list, client.InNamespace(rays)); err != nil {
+		if err := b.admin.List(ctx, list, client.InNamespace(rayNamespace)); err != nil {
 			return false, fmt.Errorf("listing RayClusters: %w", err)
 		}
 		for _, cluster := range list.Items {
-			if state, _, _ := unstructured.NestedString(cluster.Object, "status", "state"); !wanted(state) {
+			if state, _, _ := unstructured.NestedString(cluster.Object, "status", "state"); !done(state) {
 				return false, nil
 			}
 		}
@@ -90,14 +90,14 @@ func (b *bench) untilRays(ctx context.Context, wanted func(state string) bool) e
 	})
 }
 
-// touchRays updates every status, as KubeRay does continuously, and then restarts the manager.
-func (b *bench) touchRays(ctx context.Context) error {
+// updateRayStatuses updates every status, as KubeRay does continuously, and then restarts the manager.
+func (b *bench) updateRayStatuses(ctx context.Context) error {
 	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
-	for i := range b.clusters {
-		cluster, err := headAlone(i)
+	for i := range b.rayClusters {
+		cluster, err := newRayCluster(i)
 		if err == nil {
 			err = b.admin.Status().Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"reason":"touched"}}`)))
 		}
@@ -112,7 +112,7 @@ func (b *bench) touchRays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.note("after every status was written", fmt.Sprintf("%d reads, %d writes", reads, writes), "0", "9 applies and a list of all pods each")
+	b.addFigure("after an update of every status", fmt.Sprintf("%d reads, %d writes", reads, writes), "0", "9 applies and a list of all pods each")
 	if start, err = b.audit.Position(); err != nil {
 		return err
 	}
@@ -122,35 +122,35 @@ func (b *bench) touchRays(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests("restart with them", b.clusters, start, "0 writes"); err != nil {
+	if err := b.addRequestsSince("restart with them", b.rayClusters, start, "0 writes"); err != nil {
 		return err
 	}
 	entries, err := b.audit.Since(0)
 	if err != nil {
 		return err
 	}
-	everywhere := 0
+	unselective := 0
 	for _, e := range entries.ByUser(b.manager.User).Of("pods") {
 		if (e.Verb == "list" || e.Verb == "watch") && !strings.Contains(e.URI, "labelSelector=") {
-			everywhere++
+			unselective++
 		}
 	}
-	b.note("lists and watches of all pods", fmt.Sprint(everywhere), "0", "one list for each reconcile")
+	b.addFigure("lists and watches of all pods", fmt.Sprint(unselective), "0", "one list for each reconcile")
 	return nil
 }
 
-func (b *bench) endRays(ctx context.Context) error {
+func (b *bench) deleteRayClusters(ctx context.Context) error {
 	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
 	all := &unstructured.Unstructured{}
 	all.SetGroupVersionKind(raycluster.GVK)
-	if err := b.admin.DeleteAllOf(ctx, all, client.InNamespace(rays)); err != nil {
+	if err := b.admin.DeleteAllOf(ctx, all, client.InNamespace(rayNamespace)); err != nil {
 		return fmt.Errorf("deleting the RayClusters: %w", err)
 	}
-	if err := b.untilRays(ctx, func(string) bool { return false }); err != nil {
+	if err := b.waitRayClusters(ctx, func(string) bool { return false }); err != nil {
 		return err
 	}
-	return b.noteRequests("deleting them", b.clusters, start, "")
+	return b.addRequestsSince("deleting them", b.rayClusters, start, "")
 }

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// writers is the number of concurrent clients that create objects.
-	writers = 16
-	// frequent is the number of request types that tally lists.
-	frequent = 10
-	// scrape is the interval between readings of the metrics, which are slow to collect with thousands of series.
-	scrape = time.Second / 2
+	// concurrency is the number of concurrent clients that create objects.
+	concurrency = 16
+	// maxListedRequests is the number of request types that countRequests returns.
+	maxListedRequests = 10
+	// scrapeInterval is the interval between scrapes of the metrics, which are slow to collect with thousands of series.
+	scrapeInterval = time.Second / 2
 )
 
 // sizes are numbers of objects of each kind, in increasing order.
@@ -50,7 +50,7 @@ func (s *sizes) Set(text string) error {
 type usage struct {
 	objects   int
 	rss, heap float64
-	// restart is the time in which a new process has reconciled all objects.
+	// restart is the time until a new process has reconciled all objects.
 	restart time.Duration
 }
 
@@ -68,8 +68,8 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if b.leaking {
-		if err := b.leaks(ctx, populations); err != nil {
+	if b.checkLeaks {
+		if err := b.measureLeaks(ctx, populations); err != nil {
 			return err
 		}
 	}
@@ -95,14 +95,14 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 		}
 		before := b.curve[len(b.curve)-1]
 		added := float64((now.objects - before.objects) * len(populations))
-		b.note(fmt.Sprintf("%d of each: memory of a new process", size), fmt.Sprintf("%s resident, %s live heap", mebibytes(now.rss), mebibytes(now.heap)), "", "")
-		b.note("for each object more", fmt.Sprintf("%.1f KiB resident, %.1f KiB live heap", (now.rss-before.rss)/added/1024, (now.heap-before.heap)/added/1024), "<= 20 KiB", "")
+		b.addFigure(fmt.Sprintf("%d of each: memory of a new process", size), fmt.Sprintf("%s resident, %s live heap", mebibytes(now.rss), mebibytes(now.heap)), "", "")
+		b.addFigure("for each further object", fmt.Sprintf("%.1f KiB resident, %.1f KiB live heap", (now.rss-before.rss)/added/1024, (now.heap-before.heap)/added/1024), "<= 20 KiB", "")
 		b.curve = append(b.curve, now)
 	}
 	return b.startAmongForeignObjects(ctx)
 }
 
-// enlarge creates objects up to a size of the population.
+// enlarge creates objects until the population has a size.
 func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	fmt.Fprintf(os.Stderr, "%d of %s\n", size, c.name)
 	added := size - c.size
@@ -114,24 +114,24 @@ func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("%s, %d to %d: until the last child", c.name, size-added, size), took.Round(100*time.Millisecond).String(), "", "")
-	b.note("peak of resident memory so far", mebibytes(peak), "", "")
-	b.noteEntries("requests for each", added, sent, c.target)
+	b.addFigure(fmt.Sprintf("%s, %d to %d: until the last child", c.name, size-added, size), took.Round(100*time.Millisecond).String(), "", "")
+	b.addFigure("peak of resident memory so far", mebibytes(peak), "", "")
+	b.addRequests("requests for each", added, sent, c.target)
 	return nil
 }
 
-// create creates objects up to a size and waits until they are ready. It returns all requests of that time, and the duration from
-// the first of them to the last creation by the manager or, without children, to its last write.
+// create creates objects until the population has a size, and waits until they are ready. It returns all requests of that time, and the
+// duration from the first creation to the last creation by the manager or, without children, to its last write.
 func (b *bench) create(ctx context.Context, c *population, size int) (framework.Entries, time.Duration, error) {
 	begin, err := b.audit.Position()
 	if err != nil {
 		return nil, 0, err
 	}
-	profiled, err := b.profileBurst(ctx, fmt.Sprintf("%s-%d", c.name, size))
+	waitProfiles, err := b.profileBurst(ctx, fmt.Sprintf("%s-%d", c.name, size))
 	if err != nil {
 		return nil, 0, err
 	}
-	defer profiled()
+	defer waitProfiles()
 	start, first := b.clock.Now(), c.size
 	if err := runConcurrently(ctx, size-first, func(i int) error {
 		object, err := c.object(first + i)
@@ -143,7 +143,7 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 		return nil, 0, fmt.Errorf("creating each %s: %w", c.name, err)
 	}
 	c.size = size
-	if err := b.until(ctx, 50*poll, func() (bool, error) { return b.allReady(ctx, c) }); err != nil {
+	if err := b.waitUntil(ctx, 50*pollInterval, func() (bool, error) { return b.allReady(ctx, c) }); err != nil {
 		return nil, 0, err
 	}
 	if err := b.waitIdle(ctx); err != nil {
@@ -163,7 +163,7 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 // runConcurrently calls do for each number below n, several at a time.
 func runConcurrently(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
-	workqueue.ParallelizeUntil(ctx, writers, n, func(i int) { errs[i] = do(i) })
+	workqueue.ParallelizeUntil(ctx, concurrency, n, func(i int) { errs[i] = do(i) })
 	return errors.Join(errs...)
 }
 
@@ -188,7 +188,7 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if err := b.manager.Restart(ctx); err != nil {
 		return usage{}, err
 	}
-	if err := b.untilReconciled(ctx, objects); err != nil {
+	if err := b.waitReconciled(ctx, objects); err != nil {
 		return usage{}, err
 	}
 	out := usage{objects: objects, restart: b.clock.Since(start)}
@@ -202,12 +202,12 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if err != nil {
 		return usage{}, err
 	}
-	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-	b.printRequests(mine)
-	reads, writes := mine.Reads(), mine.WithoutEvents().Writes()
-	b.note(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes", out.restart.Seconds(), len(reads), len(writes)),
+	sent := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+	b.printRequests(sent)
+	reads, writes := sent.Reads(), sent.WithoutEvents().Writes()
+	b.addFigure(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes", out.restart.Seconds(), len(reads), len(writes)),
 		"<= 60 s with 5000, lists only, 0 writes", "")
-	b.note("most frequent requests of it", countRequests(append(reads, writes...)), "", "")
+	b.addFigure("most frequent requests of the restart", countRequests(append(reads, writes...)), "", "")
 	return out, nil
 }
 
@@ -218,16 +218,16 @@ func countRequests(entries framework.Entries) string {
 		count[e.Verb+" "+path.Join(e.Resource, e.Subresource)]++
 	}
 	kinds := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
-	texts := make([]string, 0, frequent)
-	for _, kind := range kinds[:min(len(kinds), frequent)] {
+	texts := make([]string, 0, maxListedRequests)
+	for _, kind := range kinds[:min(len(kinds), maxListedRequests)] {
 		texts = append(texts, fmt.Sprintf("%d %s", count[kind], kind))
 	}
 	return strings.Join(texts, ", ")
 }
 
-// untilReconciled waits until a new process has reconciled that many objects of each kind, and its workqueues are empty.
-func (b *bench) untilReconciled(ctx context.Context, objects int) error {
-	return b.until(ctx, scrape, func() (bool, error) {
+// waitReconciled waits until a new process has reconciled a number of objects of each kind, and its workqueues are empty.
+func (b *bench) waitReconciled(ctx context.Context, objects int) error {
+	return b.waitUntil(ctx, scrapeInterval, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
 		if err != nil {
 			return false, err
@@ -242,16 +242,16 @@ func (b *bench) startAmongForeignObjects(ctx context.Context) error {
 	if b.secrets == 0 {
 		return nil
 	}
-	const place = "scale-others"
-	if err := b.newNamespace(ctx, place); err != nil {
+	const foreignNamespace = "scale-others"
+	if err := b.newNamespace(ctx, foreignNamespace); err != nil {
 		return err
 	}
 	if err := runConcurrently(ctx, b.secrets, func(i int) error {
-		name := metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("other-%d", i)}
+		name := metav1.ObjectMeta{Namespace: foreignNamespace, Name: fmt.Sprintf("other-%d", i)}
 		if i%2 == 0 {
 			return b.admin.Create(ctx, &corev1.Secret{ObjectMeta: name, Data: map[string][]byte{"release": make([]byte, 1000)}})
 		}
-		// Without a scheduler, no kubelet adds requests to the measurement.
+		// Unscheduled pods cause no requests of a kubelet, which would distort the measurement.
 		return b.admin.Create(ctx, &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{
 			SchedulerName: "absent", Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/other:1"}},
 		}})
@@ -260,7 +260,7 @@ func (b *bench) startAmongForeignObjects(ctx context.Context) error {
 	}
 	before := b.curve[len(b.curve)-1]
 	now, err := b.measureRestart(ctx, before.objects)
-	b.note(fmt.Sprintf("%d foreign Secrets and pods", b.secrets), fmt.Sprintf("%+.1f MiB resident, %+.1f MiB live heap", (now.rss-before.rss)/(1<<20), (now.heap-before.heap)/(1<<20)),
+	b.addFigure(fmt.Sprintf("%d foreign Secrets and pods", b.secrets), fmt.Sprintf("%+.1f MiB resident, %+.1f MiB live heap", (now.rss-before.rss)/(1<<20), (now.heap-before.heap)/(1<<20)),
 		"< 5 MiB more", "")
 	return err
 }

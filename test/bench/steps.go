@@ -27,17 +27,17 @@ const (
 	warmUp = 10 * time.Second
 	// rounds is the number of repetitions of a measurement that varies.
 	rounds = 5
-	// poll is short compared with the measured times.
-	poll = 10 * time.Millisecond
+	// pollInterval is short compared with the measured times.
+	pollInterval = 10 * time.Millisecond
 )
 
-// idle starts the manager in a cluster without objects to reconcile.
-func (b *bench) idle(ctx context.Context) error {
+// measureStart starts the manager in a cluster without objects to reconcile.
+func (b *bench) measureStart(ctx context.Context) error {
 	installed, err := operator.Install(ctx, b.instance, "config/default")
 	if err != nil {
 		return err
 	}
-	routing, err := b.routing(ctx, installed.ServiceAccount.Namespace)
+	routing, err := b.installModelMesh(ctx, installed.ServiceAccount.Namespace)
 	if err != nil {
 		return err
 	}
@@ -69,29 +69,29 @@ func (b *bench) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.note("idle resident memory, no objects", mebibytes(rss), "<= 60 MiB", "312 MiB in sum")
-	b.note("first start, no objects", fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), "a write for each object that it makes or completes", "36 reads, 20 writes")
+	b.addFigure("idle resident memory, no objects", mebibytes(rss), "<= 60 MiB", "312 MiB in total")
+	b.addFigure("first start, no objects", fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), "a write for each object that it creates or completes", "36 reads, 20 writes")
 	return nil
 }
 
-// restartIdle counts the reads of a second process when no object has changed. `-list` shows each request. With all components they are 37,
-// each once in the life of a process; the target is older than most of them. Watched objects need no reads, since their watches start
-// with the existing objects.
+// measureIdleRestart counts the reads of a second process when no object has changed. `-list` prints each request. With all components,
+// a process sends 37 reads, each once; the target is older than most components. Watched objects need no reads, since a watch starts with
+// the existing objects. The reads are:
 //
-//   - 8 lists of single objects that are watched by name, because the ServiceAccount may not read others of their kind: domain and TLS
-//     profile of the platform, settings, location of KubeRay;
-//   - 7 lists of objects that the replaced operators may have left: the cache does not contain them, as they lack our label;
-//   - 3 settings of the replaced AppWrapper and Ray controllers, without which nothing can be reconciled;
-//   - 10 for the certificate of the webhooks and the CA bundle in each object that contains it;
-//   - 3 for webhooks of the CodeFlare operator without an endpoint, and for the storage version of registries;
+//   - 8 lists of single objects that are watched by name, because the ServiceAccount cannot read other objects of their kind: domain
+//     and TLS profile of the platform, settings, location of KubeRay;
+//   - 7 lists of legacy objects, which are not cached because they lack our label;
+//   - 3 settings of the legacy AppWrapper and Ray controllers, which must be known before the first reconcile;
+//   - 10 for the webhook certificate and the CA bundle in each object that contains it;
+//   - 3 for webhooks of the CodeFlare operator without an endpoint, and for the storage version of ModelRegistry;
 //   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its UID, the etcd Secret is not cached,
 //     and the fields of each applied object are checked once.
-func (b *bench) restartIdle(ctx context.Context) error {
-	return b.restarted(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
+func (b *bench) measureIdleRestart(ctx context.Context) error {
+	return b.countRestartRequests(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
 
-// server returns the measured MLflow, which has every kind of child.
-func server() *mlflowv1.MLflow {
+// newMLflow returns an MLflow with every kind of child.
+func newMLflow() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow"},
 		ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName},
@@ -104,9 +104,9 @@ func server() *mlflowv1.MLflow {
 	return m
 }
 
-// children returns the objects of the server as rendered by the program, without owners.
+// children returns the children of the MLflow as rendered by the manager, without owner references.
 func (b *bench) children(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	manifest, err := yaml.Marshal(server())
+	manifest, err := yaml.Marshal(newMLflow())
 	if err != nil {
 		return nil, fmt.Errorf("encoding the MLflow: %w", err)
 	}
@@ -120,7 +120,7 @@ func (b *bench) children(ctx context.Context) ([]*unstructured.Unstructured, err
 	for document := range strings.SplitSeq(string(output), "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			return nil, fmt.Errorf("decoding what was rendered: %w", err)
+			return nil, fmt.Errorf("decoding a rendered object: %w", err)
 		}
 		object.SetOwnerReferences(nil)
 		objects = append(objects, object)
@@ -128,9 +128,9 @@ func (b *bench) children(ctx context.Context) ([]*unstructured.Unstructured, err
 	return objects, nil
 }
 
-// creation compares the manager with a client that applies the same objects in sequence. The last MLflow is kept for the next
+// measureCreation compares the manager with a client that applies the same objects in sequence. The last MLflow is kept for the next
 // steps.
-func (b *bench) creation(ctx context.Context) error {
+func (b *bench) measureCreation(ctx context.Context) error {
 	objects, err := b.children(ctx)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (b *bench) creation(ctx context.Context) error {
 	var bare, managed []time.Duration
 	var writes int
 	for range rounds {
-		if err := b.clear(ctx, append([]*unstructured.Unstructured{wrapped(server())}, objects...)); err != nil {
+		if err := b.deleteAll(ctx, append([]*unstructured.Unstructured{mlflowReference()}, objects...)); err != nil {
 			return err
 		}
 		took, err := b.applyBare(ctx, objects)
@@ -146,7 +146,7 @@ func (b *bench) creation(ctx context.Context) error {
 			return err
 		}
 		bare = append(bare, took)
-		if err := b.clear(ctx, objects); err != nil {
+		if err := b.deleteAll(ctx, objects); err != nil {
 			return err
 		}
 		if took, writes, err = b.createServer(ctx, objects); err != nil {
@@ -154,20 +154,20 @@ func (b *bench) creation(ctx context.Context) error {
 		}
 		managed = append(managed, took)
 	}
-	b.note("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 for the server, which follows the migration + 4 to 6 status", "114")
-	b.note("creating one MLflow: until all objects exist", fmt.Sprintf("%d ms; bare client %d ms: %.2f times; medians of %d",
+	b.addFigure("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 for the Deployment after the migration + 4 to 6 for the status", "114")
+	b.addFigure("creating one MLflow: until all objects exist", fmt.Sprintf("%d ms; bare client %d ms: %.2f times; medians of %d",
 		median(managed).Milliseconds(), median(bare).Milliseconds(), median(managed).Seconds()/median(bare).Seconds(), rounds), "<= 1.5 times", "")
-	b.noteRatio("creating one MLflow", median(managed).Seconds()/median(bare).Seconds())
+	b.addRatio("creating one MLflow", median(managed).Seconds()/median(bare).Seconds())
 	return nil
 }
 
 func median(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
-// wrapped returns an object with only kind and name.
-func wrapped(m *mlflowv1.MLflow) *unstructured.Unstructured {
+// mlflowReference returns the MLflow with only kind and name.
+func mlflowReference() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(m.GroupVersionKind())
-	u.SetName(m.Name)
+	u.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
+	u.SetName(mlflowv1.SingletonName)
 	return u
 }
 
@@ -189,11 +189,11 @@ func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstru
 		return 0, 0, err
 	}
 	start := b.clock.Now()
-	if err := b.admin.Create(ctx, server()); err != nil {
+	if err := b.admin.Create(ctx, newMLflow()); err != nil {
 		return 0, 0, fmt.Errorf("creating the MLflow: %w", err)
 	}
 	for _, object := range objects {
-		if err := b.until(ctx, poll, func() (bool, error) { return b.exists(ctx, object) }); err != nil {
+		if err := b.waitUntil(ctx, pollInterval, func() (bool, error) { return b.exists(ctx, object) }); err != nil {
 			return 0, 0, fmt.Errorf("waiting for %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -212,32 +212,32 @@ func (b *bench) exists(ctx context.Context, object *unstructured.Unstructured) (
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// clear deletes objects and waits for their deletion; a PersistentVolumeClaim remains until no pod uses it.
-func (b *bench) clear(ctx context.Context, objects []*unstructured.Unstructured) error {
+// deleteAll deletes objects and waits for their deletion; a PersistentVolumeClaim remains until no pod uses it.
+func (b *bench) deleteAll(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if err := b.admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	for _, object := range objects {
-		if err := b.until(ctx, 10*poll, func() (bool, error) {
+		if err := b.waitUntil(ctx, 10*pollInterval, func() (bool, error) {
 			found, err := b.exists(ctx, object)
 			return !found, err
 		}); err != nil {
-			return fmt.Errorf("waiting for the end of %s %s: %w", object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("waiting for the deletion of %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// measureIdle observes the idle manager, first without changes, then after a change of every child, which also yields the duration of a
-// reconcile without differences.
+// measureIdle observes the idle manager without changes, and then after a change of every child. The second observation also yields the duration of
+// a reconcile without differences.
 func (b *bench) measureIdle(ctx context.Context) error {
 	objects, err := b.children(ctx)
 	if err != nil {
 		return err
 	}
-	watch := func(name string) error {
+	observe := func(name string) error {
 		start, err := b.audit.Position()
 		if err != nil {
 			return err
@@ -246,10 +246,10 @@ func (b *bench) measureIdle(ctx context.Context) error {
 			return err
 		}
 		reads, writes, _, err := b.requests(start)
-		b.note(fmt.Sprintf("%s, %s", name, b.window), fmt.Sprintf("%d reads, %d writes", reads, writes), "0 writes", "96 writes when its pod is not ready")
+		b.addFigure(fmt.Sprintf("%s, %s", name, b.window), fmt.Sprintf("%d reads, %d writes", reads, writes), "0 writes", "96 writes when its pod is not ready")
 		return err
 	}
-	if err := watch("at rest"); err != nil {
+	if err := observe("idle"); err != nil {
 		return err
 	}
 	before, err := b.metrics(ctx)
@@ -259,26 +259,26 @@ func (b *bench) measureIdle(ctx context.Context) error {
 	for _, object := range objects {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"bench/touched":"yes"}}}`))
 		if err := b.admin.Patch(ctx, object.DeepCopy(), patch); err != nil {
-			return fmt.Errorf("touching %s %s: %w", object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("changing %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	if err := watch("after every object was touched"); err != nil {
+	if err := observe("after a change of every child"); err != nil {
 		return err
 	}
 	after, err := b.metrics(ctx)
-	const seconds, passes = "controller_runtime_reconcile_time_seconds_sum", "controller_runtime_reconcile_time_seconds_count"
-	if count := after[passes] - before[passes]; count > 0 {
-		b.note("one reconcile over a settled MLflow", fmt.Sprintf("%.2f ms, mean of %.0f", 1000*(after[seconds]-before[seconds])/count, count), "", "16 ms for each apply")
+	const seconds, reconciles = "controller_runtime_reconcile_time_seconds_sum", "controller_runtime_reconcile_time_seconds_count"
+	if count := after[reconciles] - before[reconciles]; count > 0 {
+		b.addFigure("one reconcile of an unchanged MLflow", fmt.Sprintf("%.2f ms, mean of %.0f", 1000*(after[seconds]-before[seconds])/count, count), "", "16 ms for each apply")
 	}
 	return err
 }
 
-// restart counts the requests of a new process.
-func (b *bench) restart(ctx context.Context) error {
-	return b.restarted(ctx, "restart with one MLflow", "bounded reads, 0 writes", "344 reads, 1,142 writes for 100 of each kind")
+// measureMLflowRestart counts the requests of a new process.
+func (b *bench) measureMLflowRestart(ctx context.Context) error {
+	return b.countRestartRequests(ctx, "restart with one MLflow", "bounded reads, 0 writes", "344 reads, 1,142 writes for 100 of each kind")
 }
 
-func (b *bench) restarted(ctx context.Context, name, target, originals string) error {
+func (b *bench) countRestartRequests(ctx context.Context, name, target, replaced string) error {
 	start, err := b.audit.Position()
 	if err != nil {
 		return err
@@ -290,17 +290,17 @@ func (b *bench) restarted(ctx context.Context, name, target, originals string) e
 		return err
 	}
 	reads, writes, others, err := b.requests(start)
-	b.note(name, fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), target, originals)
+	b.addFigure(name, fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), target, replaced)
 	return err
 }
 
-// foreign measures a new process before and after the creation of many foreign Secrets.
-func (b *bench) foreign(ctx context.Context) error {
+// measureForeignSecrets measures a new process before and after the creation of many foreign Secrets.
+func (b *bench) measureForeignSecrets(ctx context.Context) error {
 	rssBefore, heapBefore, err := b.memory(ctx)
 	if err != nil {
 		return err
 	}
-	otherNamespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
+	otherNamespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other-namespace"}}
 	if err := b.admin.Create(ctx, otherNamespace); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating a namespace: %w", err)
 	}
@@ -316,7 +316,7 @@ func (b *bench) foreign(ctx context.Context) error {
 		return err
 	}
 	rssAfter, heapAfter, err := b.memory(ctx)
-	b.note(fmt.Sprintf("%d foreign Secrets: resident memory", b.secrets), "+"+mebibytes(rssAfter-rssBefore), "< 5 MiB more", "out of memory in the field")
-	b.note(fmt.Sprintf("%d foreign Secrets: live heap", b.secrets), "+"+mebibytes(heapAfter-heapBefore), "< 5 MiB more", "")
+	b.addFigure(fmt.Sprintf("%d foreign Secrets: resident memory", b.secrets), "+"+mebibytes(rssAfter-rssBefore), "< 5 MiB more", "out of memory in production")
+	b.addFigure(fmt.Sprintf("%d foreign Secrets: live heap", b.secrets), "+"+mebibytes(heapAfter-heapBefore), "< 5 MiB more", "")
 	return err
 }

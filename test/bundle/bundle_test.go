@@ -17,11 +17,11 @@ import (
 
 const (
 	root = "../.."
-	// kubernetes is the oldest version that the CSV allows.
-	kubernetes = "1.30"
+	// minKubernetes is the oldest version of Kubernetes that the CSV allows.
+	minKubernetes = "1.30"
 )
 
-// csv returns the ClusterServiceVersion of the bundle. It refuses unknown fields, which OLM would drop.
+// csv returns the ClusterServiceVersion of the bundle. It fails the test for unknown fields, which OLM would drop.
 func csv(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	t.Helper()
 	paths, err := filepath.Glob(root + "/bundle/manifests/*.clusterserviceversion.yaml")
@@ -44,21 +44,21 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// Programs of the platform read the image of upload Jobs from a ConfigMap, which has the value of the overlay.
-func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
+// Clients read the image of upload Jobs from a ConfigMap, which has the value of the overlay.
+func TestConfigMapHasImageOfUploadJobs(t *testing.T) {
 	for _, object := range manifests(t) {
 		if object.GetKind() == "ConfigMap" && object.GetName() == "model-registry-operator-parameters" {
 			image, _, _ := unstructured.NestedString(object.Object, "data", "IMAGES_JOBS_ASYNC_UPLOAD")
 			if !strings.Contains(string(read(t, root+"/config/overlays/odh/params.env")), "\nIMAGES_JOBS_ASYNC_UPLOAD="+image+"\n") {
-				t.Errorf("%s is not that of the overlay", image)
+				t.Errorf("got image %s, want the image of the overlay", image)
 			}
 			return
 		}
 	}
-	t.Error("the bundle has no ConfigMap")
+	t.Error("the bundle has no ConfigMap model-registry-operator-parameters")
 }
 
-// manifests returns the objects of the bundle, by their files.
+// manifests returns the objects of the bundle, by file name.
 func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	paths, err := filepath.Glob(root + "/bundle/manifests/*.yaml")
@@ -76,7 +76,7 @@ func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	return out
 }
 
-// crds returns the CRDs in the bundle, by their names.
+// crds returns the CRDs in the bundle, by name.
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
@@ -122,12 +122,12 @@ func schema(t *testing.T, object *unstructured.Unstructured) (*apiextensionsv1.J
 			}
 		}
 	}
-	t.Fatalf("nothing owns %s", kind)
+	t.Fatalf("the CSV owns no %s", kind)
 	return nil, v1alpha1.CRDDescription{}
 }
 
-// Every CRD of the operator is in the bundle, with a description for people, and its newest version has an example.
-func TestEveryCRDIsOwned(t *testing.T) {
+// Every CRD of the operator is in the bundle, with a display name, a description, resources and an example.
+func TestCSVOwnsEveryCRD(t *testing.T) {
 	sources, err := filepath.Glob(root + "/config/crd/bases/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestEveryCRDIsOwned(t *testing.T) {
 	for _, d := range owned {
 		crd := crds(t)[d.Name]
 		if crd == nil || crd.Spec.Names.Kind != d.Kind {
-			t.Errorf("%s is owned and not there", d.Name)
+			t.Errorf("the CSV owns %s, which is not in the bundle", d.Name)
 		}
 		if d.DisplayName == "" || len(d.Description) < 30 || len(d.Resources) == 0 || !shown[d.Name] {
 			t.Errorf("%s lacks a name, a description, resources or an example", d.Name)
@@ -151,8 +151,8 @@ func TestEveryCRDIsOwned(t *testing.T) {
 	}
 }
 
-// The fields of spec and status have a display name and a description, also those without an example.
-func TestEveryFieldIsDescribed(t *testing.T) {
+// Every field of spec and status has a display name and a description, including fields without an example.
+func TestCSVDescribesEveryField(t *testing.T) {
 	for _, e := range examples(t) {
 		s, d := schema(t, e)
 		spec, status := map[string]string{}, map[string]string{}
@@ -164,19 +164,19 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		}
 		for name := range s.Properties["spec"].Properties {
 			if len(spec[name]) < 10 {
-				t.Errorf("%s: spec.%s: %q", d.Kind, name, spec[name])
+				t.Errorf("%s: spec.%s has the description %q", d.Kind, name, spec[name])
 			}
 		}
 		for name := range s.Properties["status"].Properties {
 			if len(status[name]) < 10 {
-				t.Errorf("%s: status.%s: %q", d.Kind, name, status[name])
+				t.Errorf("%s: status.%s has the description %q", d.Kind, name, status[name])
 			}
 		}
 	}
 }
 
-// Every image that the manager may run is an image of the CSV and one of its related images, which are mirrored.
-func TestEveryImageIsRelated(t *testing.T) {
+// The images of the manager and of its operands are related images of the CSV, which mirroring tools copy.
+func TestRelatedImagesAreComplete(t *testing.T) {
 	c := csv(t)
 	related := map[string]bool{}
 	for _, i := range c.Spec.RelatedImages {
@@ -185,17 +185,17 @@ func TestEveryImageIsRelated(t *testing.T) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if !related[container.Image] {
-				t.Errorf("the image of container %s, %s, is not related", container.Name, container.Image)
+				t.Errorf("relatedImages lacks %s, the image of container %s", container.Image, container.Name)
 			}
 			for _, e := range container.Env {
 				if looksLikeImage(e.Value) && !related[e.Value] {
-					t.Errorf("the image in %s, %s, is not related", e.Name, e.Value)
+					t.Errorf("relatedImages lacks %s, the image in variable %s", e.Value, e.Name)
 				}
 			}
 		}
 	}
 	if c.Annotations["containerImage"] != c.Spec.RelatedImages[0].Image || c.Spec.RelatedImages[0].Name != "manager" {
-		t.Errorf("containerImage %s, manager %v", c.Annotations["containerImage"], c.Spec.RelatedImages[0])
+		t.Errorf("got containerImage %s and first related image %v, want both to be that of the manager", c.Annotations["containerImage"], c.Spec.RelatedImages[0])
 	}
 }
 
@@ -204,10 +204,10 @@ func looksLikeImage(value string) bool {
 		!strings.Contains(value, "://")
 }
 
-// Name, versions and other claims of the CSV are correct.
+// The CSV has the correct name, versions, install modes, features and platforms.
 func TestCSVMetadata(t *testing.T) {
 	c := csv(t)
-	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != kubernetes+".0" {
+	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != minKubernetes+".0" {
 		t.Errorf("unexpected name %s, version %s or minKubeVersion %s", c.Name, c.Spec.Version, c.Spec.MinKubeVersion)
 	}
 	for _, mode := range c.Spec.InstallModes {
@@ -231,29 +231,29 @@ func TestCSVMetadata(t *testing.T) {
 	}
 	for _, platform := range []string{"os.linux", "arch.amd64", "arch.arm64", "arch.ppc64le", "arch.s390x"} {
 		if c.Labels["operatorframework.io/"+platform] != "supported" {
-			t.Errorf("%s is not declared as supported", platform)
+			t.Errorf("label %s does not say supported", platform)
 		}
 	}
 }
 
 // As in the overlays for OpenShift, two replicas serve webhooks, and one pod at a time may be evicted.
-func TestTwoReplicasServeWebhooks(t *testing.T) {
+func TestManagerHasTwoReplicas(t *testing.T) {
 	deployment := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
 	if *deployment.Replicas != 2 {
-		t.Errorf("%d replicas", *deployment.Replicas)
+		t.Errorf("got %d replicas, want 2", *deployment.Replicas)
 	}
 	var keys []string
 	for _, spread := range deployment.Template.Spec.TopologySpreadConstraints {
 		keys = append(keys, spread.TopologyKey+" "+string(spread.WhenUnsatisfiable))
 	}
 	if !slices.Equal(keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"}) {
-		t.Errorf("spread over %v, want %v", keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"})
+		t.Errorf("got topology spread constraints %v, want %v", keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"})
 	}
 	if args := deployment.Template.Spec.Containers[0].Args; !slices.Contains(args, "--leader-elect-lease-duration=137s") {
-		t.Errorf("arguments %v", args)
+		t.Errorf("got arguments %v, want the lease duration of OpenShift", args)
 	}
 	budget := manifests(t)["odh-platform-operator-controller-manager_policy_v1_poddisruptionbudget.yaml"]
 	if most, _, _ := unstructured.NestedFieldNoCopy(budget.Object, "spec", "maxUnavailable"); most != 1.0 { // numbers are decoded as float64
-		t.Errorf("disruption budget %v", budget.Object["spec"])
+		t.Errorf("got PodDisruptionBudget %v, want maxUnavailable 1", budget.Object["spec"])
 	}
 }

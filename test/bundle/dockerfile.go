@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// dockerfile is a parsed Dockerfile. Here-documents are not supported, and of escapes only a backslash at the end of a line.
+// dockerfile is a parsed Dockerfile. The parser supports neither here-documents nor escapes other than a backslash at the end of a line.
 type dockerfile struct {
-	// arguments before the first stage, with their defaults.
+	// arguments are the build arguments before the first stage, with their defaults.
 	arguments map[string]string
 	stages    []stage
 }
 
-// stage is a FROM with its instructions.
+// stage is a FROM instruction with the instructions that follow it.
 type stage struct {
 	image, name, platform string
 	instructions          []instruction
 }
 
-// instruction is an instruction after FROM, with its arguments separated by blanks.
+// instruction is an instruction with its arguments, which blanks separate.
 type instruction struct {
 	name      string
 	arguments []string
@@ -27,13 +27,13 @@ type instruction struct {
 // readDockerfile parses a Dockerfile. It returns an error for an unsupported line.
 func readDockerfile(text string) (*dockerfile, error) {
 	d := &dockerfile{arguments: map[string]string{}}
-	var kept []string
+	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			kept = append(kept, line)
+			lines = append(lines, line)
 		}
 	}
-	for line := range strings.Lines(strings.ReplaceAll(strings.Join(kept, "\n"), "\\\n", " ")) {
+	for line := range strings.Lines(strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", " ")) {
 		words := strings.Fields(line)
 		if err := d.add(strings.ToUpper(words[0]), words[1:]); err != nil {
 			return nil, fmt.Errorf("%q: %w", strings.TrimSpace(line), err)
@@ -47,7 +47,7 @@ func (d *dockerfile) add(name string, arguments []string) error {
 		return d.parseFrom(arguments)
 	}
 	if len(arguments) == 0 {
-		return fmt.Errorf("%s says nothing", name)
+		return fmt.Errorf("%s has no arguments", name)
 	}
 	if len(d.stages) > 0 {
 		last := &d.stages[len(d.stages)-1]
@@ -55,7 +55,7 @@ func (d *dockerfile) add(name string, arguments []string) error {
 		return nil
 	}
 	if name != "ARG" {
-		return fmt.Errorf("%s stands before the first FROM", name)
+		return fmt.Errorf("%s is before the first FROM", name)
 	}
 	for _, argument := range arguments {
 		key, value, _ := strings.Cut(argument, "=")
@@ -74,7 +74,7 @@ func (d *dockerfile) parseFrom(words []string) error {
 	case len(words) == 3 && strings.EqualFold(words[1], "as"):
 		s.name = words[2]
 	default:
-		return fmt.Errorf("it is not FROM image or FROM image AS name")
+		return fmt.Errorf("must be FROM image or FROM image AS name")
 	}
 	s.image = words[0]
 	d.stages = append(d.stages, s)

@@ -38,10 +38,10 @@ func TestReadDockerfile(t *testing.T) {
 		t.Errorf("got stage %+v, want the builder with its platform and command", first)
 	}
 	if last.image != "${BASE}" || last.name != "" || !maps.Equal(d.labels(), map[string]string{"a": "b", "c": "d"}) {
-		t.Errorf("unexpected last: %+v", last)
+		t.Errorf("got stage %+v, want the base image with two labels", last)
 	}
 	for text, want := range map[string]string{
-		"RUN a": "before the first FROM", "FROM": "not FROM image", "FROM a b": "not FROM image", "FROM a AS": "not FROM image", "FROM a\nRUN": "says nothing",
+		"RUN a": "before the first FROM", "FROM": "must be FROM image", "FROM a b": "must be FROM image", "FROM a AS": "must be FROM image", "FROM a\nRUN": "no arguments",
 	} {
 		if _, err := readDockerfile(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
@@ -49,19 +49,19 @@ func TestReadDockerfile(t *testing.T) {
 	}
 }
 
-// The builder runs on its own platform, compiles for the target platform without cgo, and uses the requested cryptographic module.
-// The image runs as an unprivileged user on a base that a build argument replaces.
-func TestTheImageOfTheManager(t *testing.T) {
+// The build stage runs on the build platform, compiles for the target platform without cgo, and uses the requested cryptographic module.
+// The image runs as an unprivileged user; a build argument sets its base image.
+func TestDockerfileBuildsManager(t *testing.T) {
 	d := parse(t, "Dockerfile")
 	if len(d.stages) != 2 {
-		t.Fatalf("%d stages", len(d.stages))
+		t.Fatalf("got %d stages, want 2", len(d.stages))
 	}
 	build, final := d.stages[0], d.stages[1]
 	if build.platform != "$BUILDPLATFORM" || build.image != "${GO_IMAGE}" || final.image != "${BASE_IMAGE}" || final.platform != "" {
-		t.Errorf("from %s on %s, then from %s on %q", build.image, build.platform, final.image, final.platform)
+		t.Errorf("got FROM %s on %s, then FROM %s on %q", build.image, build.platform, final.image, final.platform)
 	}
 	if !strings.Contains(d.arguments["GO_IMAGE"], "golang:1.26") || !strings.HasSuffix(d.arguments["BASE_IMAGE"], ":nonroot") {
-		t.Errorf("unexpected d.arguments: %v", d.arguments)
+		t.Errorf("got arguments %v, want Go 1.26 and a nonroot base image", d.arguments)
 	}
 	compile := ""
 	for _, i := range build.instructions {
@@ -71,18 +71,18 @@ func TestTheImageOfTheManager(t *testing.T) {
 	}
 	for _, part := range []string{"CGO_ENABLED=0", "GOOS=${TARGETOS}", "GOARCH=${TARGETARCH}", "GOFIPS140=${GOFIPS140}", "make manager BINARY=/manager VERSION=${VERSION}"} {
 		if !strings.Contains(compile, part) {
-			t.Errorf("%q does not say %s", compile, part)
+			t.Errorf("%q does not contain %s", compile, part)
 		}
 	}
 	for _, argument := range []string{"TARGETARCH", "VERSION=0.1.0", "GOFIPS140=off"} {
 		if !build.hasInstruction("ARG", argument) {
-			t.Errorf("the build has no argument %s", argument)
+			t.Errorf("the build stage has no argument %s", argument)
 		}
 	}
 	for _, line := range []string{"USER 65532:65532", `ENTRYPOINT ["/manager"]`, "COPY --from=build /manager /manager"} {
 		name, argument, _ := strings.Cut(line, " ")
 		if !final.hasInstruction(name, argument) {
-			t.Errorf("the image does not say %q", line)
+			t.Errorf("the last stage does not contain %q", line)
 		}
 	}
 }
@@ -92,8 +92,8 @@ func (s stage) hasInstruction(name, arguments string) bool {
 	return slices.ContainsFunc(s.instructions, func(i instruction) bool { return i.name == name && strings.Join(i.arguments, " ") == arguments })
 }
 
-// Every path that the build copies exists and is part of the build context, and the paths contain all packages of the manager.
-func TestTheImageHoldsItsSources(t *testing.T) {
+// Every copied path exists and is part of the build context, and the paths include all packages of the manager.
+func TestBuildContextHasSources(t *testing.T) {
 	context := strings.Fields(string(read(t, root+"/.dockerignore")))
 	var copied []string
 	for _, file := range []string{"Dockerfile", "bundle.Dockerfile"} {
@@ -105,7 +105,7 @@ func TestTheImageHoldsItsSources(t *testing.T) {
 				for _, path := range i.arguments[:len(i.arguments)-1] {
 					top, _, _ := strings.Cut(path, "/")
 					if !exists(path) || !slices.Contains(context, "!"+top) {
-						t.Errorf("%s copies %s, which is not there or not in the context", file, path)
+						t.Errorf("%s copies %s, which does not exist or is not in the build context", file, path)
 					}
 					copied = append(copied, strings.TrimSuffix(path, "/"))
 				}
@@ -119,7 +119,7 @@ func TestTheImageHoldsItsSources(t *testing.T) {
 	}
 }
 
-// The image is built for the platforms in the CSV and in the affinity of the manager's pods.
+// The Makefile builds the image for the platforms in the labels of the CSV and in the node affinity of the manager.
 func TestPlatforms(t *testing.T) {
 	platforms := ""
 	for line := range strings.Lines(string(read(t, root+"/Makefile"))) {
@@ -141,6 +141,6 @@ func TestPlatforms(t *testing.T) {
 	affinity := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Affinity
 	accepted := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
 	if !slices.Equal(built, labelled) || !slices.Equal(built, accepted) {
-		t.Errorf("platforms: built %q, labels %q, nodes %q", built, labelled, accepted)
+		t.Errorf("got platforms %q in the Makefile, %q in labels and %q in the node affinity, want the same", built, labelled, accepted)
 	}
 }

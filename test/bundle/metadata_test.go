@@ -22,8 +22,8 @@ func annotations(t *testing.T) map[string]string {
 	return file.Annotations
 }
 
-// The labels of the image equal the annotations in it, because some tools read the labels and others the annotations.
-func TestLabelsAreTheAnnotations(t *testing.T) {
+// The image has the labels of annotations.yaml, because some tools read the labels and others the file.
+func TestImageLabelsMatchAnnotations(t *testing.T) {
 	d := parse(t, "bundle.Dockerfile")
 	if labels := d.labels(); !maps.Equal(labels, annotations(t)) || len(labels) < 8 {
 		t.Errorf("labels %v\nannotations %v", labels, annotations(t))
@@ -36,17 +36,17 @@ func TestLabelsAreTheAnnotations(t *testing.T) {
 	}
 	want := []string{"bundle/manifests /manifests/", "bundle/metadata /metadata/", "bundle/tests/scorecard /tests/scorecard/"}
 	if d.stages[0].image != "scratch" || !slices.Equal(copied, want) {
-		t.Errorf("from %s: %q", d.stages[0].image, copied)
+		t.Errorf("got FROM %s with copies %q, want FROM scratch with %q", d.stages[0].image, copied, want)
 	}
 	for _, path := range want {
 		from, _, _ := strings.Cut(path, " ")
 		if !exists(from) {
-			t.Errorf("%s is copied and not there", from)
+			t.Errorf("bundle.Dockerfile copies %s, which does not exist", from)
 		}
 	}
 }
 
-func TestPackageManifest(t *testing.T) {
+func TestPackageAnnotations(t *testing.T) {
 	a := annotations(t)
 	for key, want := range map[string]string{
 		"operators.operatorframework.io.bundle.package.v1": "odh-platform-operator", "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
@@ -61,9 +61,9 @@ func TestPackageManifest(t *testing.T) {
 	}
 }
 
-// OLM fails for manifests of kinds that the cluster does not serve or that OLM does not know. These are the kinds that it installs
-// and that every cluster serves.
-func TestEveryClusterServesTheManifests(t *testing.T) {
+// OLM fails for manifests of kinds that it does not support or that the cluster does not serve. The test lists the kinds that OLM
+// supports and every cluster serves.
+func TestBundleHasPortableKinds(t *testing.T) {
 	safe := []string{
 		"/Secret", "/Service", "/ServiceAccount", "/ConfigMap", "operators.coreos.com/ClusterServiceVersion",
 		"apiextensions.k8s.io/CustomResourceDefinition", "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding",
@@ -80,8 +80,8 @@ func TestEveryClusterServesTheManifests(t *testing.T) {
 	}
 }
 
-// Each sample of our kinds is in the CSV, or the manager adds it to the console.
-func TestEverySampleIsOffered(t *testing.T) {
+// Each sample of our kinds is an example in the CSV, or the manager adds it to the console.
+func TestEverySampleIsAnExample(t *testing.T) {
 	managed, offered := map[string]bool{}, map[string]bool{}
 	for _, e := range examples(t) {
 		managed[e.GetAPIVersion()+e.GetKind()] = true
@@ -110,6 +110,6 @@ func TestEverySampleIsOffered(t *testing.T) {
 		}
 	}
 	if found < 15 {
-		t.Errorf("%d examples for the console", found)
+		t.Errorf("got %d examples for the console, want at least 15", found)
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scorecard maps the tests of the scorecard, which needs a cluster for its pods, to functions with the same checks.
+// scorecard maps the tests of the scorecard to functions with the same checks, because the scorecard needs a cluster that runs pods.
 var scorecard = map[string]func(*testing.T){
-	"basic-check-spec":         specBlocks,
-	"olm-bundle-validation":    validBundle,
-	"olm-crds-have-validation": validatedFields,
-	"olm-crds-have-resources":  resources,
-	"olm-spec-descriptors":     specDescriptors,
-	"olm-status-descriptors":   statusDescriptors,
+	"basic-check-spec":         checkSpecs,
+	"olm-bundle-validation":    checkBundle,
+	"olm-crds-have-validation": checkSchemas,
+	"olm-crds-have-resources":  checkResources,
+	"olm-spec-descriptors":     checkSpecDescriptors,
+	"olm-status-descriptors":   checkStatusDescriptors,
 }
 
-// The scorecard of the bundle runs these tests, and they pass.
+// The scorecard configuration of the bundle lists these tests, and they pass.
 func TestScorecard(t *testing.T) {
 	var config struct {
 		Kind   string
@@ -42,15 +42,15 @@ func TestScorecard(t *testing.T) {
 		}
 		check := scorecard[test.Entrypoint[1]]
 		if check == nil {
-			t.Errorf("the test %s is unknown", test.Entrypoint[1])
+			t.Errorf("unknown scorecard test %s", test.Entrypoint[1])
 			continue
 		}
 		t.Run(test.Entrypoint[1], check)
 	}
 }
 
-// specBlocks checks that every example has a spec.
-func specBlocks(t *testing.T) {
+// checkSpecs checks that every example has a spec.
+func checkSpecs(t *testing.T) {
 	for _, e := range examples(t) {
 		if spec, _ := e.Object["spec"].(map[string]any); len(spec) == 0 {
 			t.Errorf("%s %s has no spec", e.GetKind(), e.GetName())
@@ -58,8 +58,8 @@ func specBlocks(t *testing.T) {
 	}
 }
 
-// validBundle checks the format of the bundle; for the validators see TestValidatorsPass.
-func validBundle(t *testing.T) {
+// checkBundle checks the format of the bundle; TestValidatorsPass runs the validators.
+func checkBundle(t *testing.T) {
 	found := 0
 	for file, object := range manifests(t) {
 		if object.GetKind() == "ClusterServiceVersion" {
@@ -69,31 +69,31 @@ func validBundle(t *testing.T) {
 			t.Errorf("%s: incomplete object %s %s %q", file, object.GetAPIVersion(), object.GetKind(), object.GetName())
 		}
 		if object.GetKind() != "ClusterServiceVersion" && object.GetNamespace() != "" {
-			t.Errorf("%s is bound to namespace %s: OLM decides", file, object.GetNamespace())
+			t.Errorf("%s has namespace %s, but OLM sets the namespace", file, object.GetNamespace())
 		}
 	}
 	if found != 1 {
-		t.Errorf("%d ClusterServiceVersions", found)
+		t.Errorf("got %d ClusterServiceVersions, want 1", found)
 	}
 }
 
-// validatedFields checks that the schema has every field of the examples.
-func validatedFields(t *testing.T) {
+// checkSchemas checks that the schema has every field of the examples.
+func checkSchemas(t *testing.T) {
 	for _, e := range examples(t) {
 		s, _ := schema(t, e)
-		for _, half := range []string{"spec", "status"} {
-			block, _ := e.Object[half].(map[string]any)
-			for name := range block {
-				if _, known := s.Properties[half].Properties[name]; !known {
-					t.Errorf("%s: the schema does not know %s.%s", e.GetKind(), half, name)
+		for _, section := range []string{"spec", "status"} {
+			fields, _ := e.Object[section].(map[string]any)
+			for name := range fields {
+				if _, known := s.Properties[section].Properties[name]; !known {
+					t.Errorf("%s: the schema has no field %s.%s", e.GetKind(), section, name)
 				}
 			}
 		}
 	}
 }
 
-// resources checks that the CSV lists for every CRD the resources created for it, with kinds known to the console.
-func resources(t *testing.T) {
+// checkResources checks that the CSV lists resources for every CRD, with a name for each kind that the console does not know.
+func checkResources(t *testing.T) {
 	builtin := []string{"CronJob", "Deployment", "Job", "NetworkPolicy", "PersistentVolumeClaim", "Pod", "Role", "Secret", "Service", "ServiceAccount", "ConfigMap"}
 	for _, d := range csv(t).Spec.CustomResourceDefinitions.Owned {
 		if len(d.Resources) == 0 {
@@ -107,8 +107,8 @@ func resources(t *testing.T) {
 	}
 }
 
-// specDescriptors checks that every field of the examples has a descriptor.
-func specDescriptors(t *testing.T) {
+// checkSpecDescriptors checks that every spec field of the examples has a descriptor.
+func checkSpecDescriptors(t *testing.T) {
 	for _, e := range examples(t) {
 		_, d := schema(t, e)
 		described := map[string]bool{}
@@ -123,8 +123,8 @@ func specDescriptors(t *testing.T) {
 	}
 }
 
-// statusDescriptors checks that a kind with a status has descriptors of it.
-func statusDescriptors(t *testing.T) {
+// checkStatusDescriptors checks that every kind with a status has status descriptors.
+func checkStatusDescriptors(t *testing.T) {
 	for _, e := range examples(t) {
 		s, d := schema(t, e)
 		if _, has := s.Properties["status"]; has && len(d.StatusDescriptors) == 0 {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxBundle is the largest compressed size of the bundle, in bytes.
-	maxBundle = 150_000
-	// maxObject is the limit of etcd for one object, in bytes, less a margin for the fields that the API server adds.
-	maxObject = 1_000_000
-	// maxUnpacked limits the ConfigMap into which OLM unpacks a bundle: its files, each compressed and in base64.
-	maxUnpacked = 1 << 20
+	// maxBundleBytes is the limit of the compressed bundle.
+	maxBundleBytes = 150_000
+	// maxObjectBytes is the limit of etcd for one object, minus a margin for the fields that the API server adds.
+	maxObjectBytes = 1_000_000
+	// maxConfigMapBytes is the limit of the ConfigMap into which OLM unpacks a bundle: its files, each compressed and encoded in base64.
+	maxConfigMapBytes = 1 << 20
 )
 
-func TestTheBundleIsSmall(t *testing.T) {
+func TestBundleIsSmall(t *testing.T) {
 	var archive bytes.Buffer
 	zipped := gzip.NewWriter(&archive)
 	files := tar.NewWriter(zipped)
@@ -35,12 +35,12 @@ func TestTheBundleIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes compressed", archive.Len())
-	if archive.Len() > maxBundle || archive.Len() < maxBundle/10 {
-		t.Errorf("%d bytes compressed, at most %d are wanted", archive.Len(), maxBundle)
+	if archive.Len() > maxBundleBytes || archive.Len() < maxBundleBytes/10 {
+		t.Errorf("got %d bytes compressed, want at most %d", archive.Len(), maxBundleBytes)
 	}
 }
 
-func TestTheBundleFitsIntoAConfigMap(t *testing.T) {
+func TestBundleFitsIntoConfigMap(t *testing.T) {
 	total := 0
 	err := filepath.WalkDir(root+"/bundle", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -59,24 +59,24 @@ func TestTheBundleFitsIntoAConfigMap(t *testing.T) {
 		return encoder.Close()
 	})
 	t.Logf("%d bytes in a ConfigMap", total)
-	if err != nil || total > maxUnpacked || total == 0 {
-		t.Errorf("%d bytes, at most %d are wanted; %v", total, maxUnpacked, err)
+	if err != nil || total > maxConfigMapBytes || total == 0 {
+		t.Errorf("got %d bytes, error %v, want at most %d", total, err, maxConfigMapBytes)
 	}
 }
 
-func TestEveryManifestFitsIntoEtcd(t *testing.T) {
+func TestManifestsFitIntoEtcd(t *testing.T) {
 	for file, object := range manifests(t) {
 		stored, err := json.Marshal(object.Object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(stored) > maxObject {
-			t.Errorf("%s has %d bytes, etcd takes %d", file, len(stored), maxObject)
+		if len(stored) > maxObjectBytes {
+			t.Errorf("%s has %d bytes, want at most %d", file, len(stored), maxObjectBytes)
 		}
 		// A client-side apply stores the whole object in an annotation of at most 256 kB, which is too small for the large CRDs,
 		// and OLM does not need it.
 		if _, applied := object.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; applied {
-			t.Errorf("%s holds itself once more", file)
+			t.Errorf("%s has the annotation of a client-side apply", file)
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// verdict is the output of the program of the validators.
+// verdict is the output of the command validators.
 type verdict struct {
 	Validators []string
 	Findings   []struct{ Validator, Level, Detail string }
 }
 
-// docker responds as an engine that has every image for the platforms of the Dockerfile, because tests have no network.
+// docker is a fake engine that has every image for the platforms of the Dockerfile, because tests have no network.
 // The validator then compares labels, affinity and images of the CSV.
 const docker = `#!/bin/sh
 test "$1" = manifest || exit 0
@@ -28,7 +28,7 @@ cat <<'END'
 END
 `
 
-// validate builds the program of the validators and runs it.
+// validate builds the command validators and runs it.
 func validate(t *testing.T, folder string) verdict {
 	t.Helper()
 	tools := t.TempDir()
@@ -42,7 +42,7 @@ func validate(t *testing.T, folder string) verdict {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the validators: %v\n%s", err, output)
 	}
-	run := exec.CommandContext(t.Context(), program, folder, kubernetes)
+	run := exec.CommandContext(t.Context(), program, folder, minKubernetes)
 	run.Env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var stderr bytes.Buffer
 	run.Stderr = &stderr
@@ -57,20 +57,20 @@ func validate(t *testing.T, folder string) verdict {
 	return v
 }
 
-// No validator of the operator framework, including the optional ones, finds errors or warnings. Two have no input: a bundle
-// has neither a package manifest nor an OperatorGroup.
+// No validator of the operator framework, including the optional ones, reports errors or warnings. Two have no input: a bundle has
+// neither a package manifest nor an OperatorGroup.
 func TestValidatorsPass(t *testing.T) {
 	v := validate(t, root+"/bundle")
 	for _, f := range v.Findings {
 		t.Errorf("validator %s reports %s: %s", f.Validator, f.Level, f.Detail)
 	}
 	if len(v.Validators) != 11 {
-		t.Errorf("validators that looked at something: %q", v.Validators)
+		t.Errorf("got results of the validators %q, want 11", v.Validators)
 	}
 }
 
-// The validators find the mistakes in a bundle with mistakes of every kind.
-func TestValidatorsFindMistakes(t *testing.T) {
+// The validators report the mistakes in a bundle with a mistake for each of them.
+func TestValidatorsReportMistakes(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(root+"/bundle")); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestValidatorsFindMistakes(t *testing.T) {
 		before := string(read(t, path))
 		after := strings.ReplaceAll(before, change.old, change.new)
 		if after == before {
-			t.Fatalf("%s does not say %q", change.file, change.old)
+			t.Fatalf("%s does not contain %q", change.file, change.old)
 		}
 		if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestValidatorsFindMistakes(t *testing.T) {
 	}
 	for _, name := range []string{"ClusterServiceVersion", "bundle", "operatorhub", "categories", "capabilities", "good practices", "architectures"} {
 		if !found[name] {
-			t.Errorf("the validator %s finds nothing: %v", name, found)
+			t.Errorf("the validator %s reports nothing; reports of %v", name, found)
 		}
 	}
 }

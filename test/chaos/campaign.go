@@ -23,29 +23,31 @@ type campaign struct {
 	seed     uint64
 	random   *rand.Rand
 	duration time.Duration
-	// fields is the number of fields of each class that drift changes in a child.
-	fields int
-	report report
+	// fieldsPerClass is the number of fields of each class that the scenario drift changes in a child.
+	fieldsPerClass int
+	report         report
 	// subjects are the kinds of custom resources in the population.
 	subjects []subject
-	plots    []*plot
-	// base is the snapshot of the population without a fault, ignore the fields that vary in it.
+	fixtures []*fixture
+	// base is the snapshot of the population without a fault. ignore holds its varying fields.
 	base   snapshot
 	ignore mask
 	// children are the objects that the manager created for custom resources, in order.
 	children []id
 	// data holds the UIDs of PersistentVolumeClaims.
 	data map[string]string
-	// replaced reports whether other managers run in place of the default one, damaged whether the population must be recreated.
-	replaced, damaged bool
+	// replaced reports whether other managers run in place of the default one.
+	replaced bool
+	// damaged reports whether the population must be recreated.
+	damaged bool
 }
 
 // scenario produces one or more rows of the table.
 type scenario struct {
 	name string
 	run  func(*campaign, context.Context) error
-	// apart is set for scenarios that run without the population.
-	apart bool
+	// standalone scenarios run without the population.
+	standalone bool
 }
 
 // populate creates one custom resource of every kind and waits until all are ready and the manager is idle.
@@ -54,38 +56,38 @@ func (c *campaign) populate(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range c.subjects {
-		p, err := s.plot(s.name + "-chaos")
+		p, err := s.fixture(s.name + "-chaos")
 		if err != nil {
 			return err
 		}
 		if err := p.createAll(ctx, c.testCluster); err != nil {
 			return err
 		}
-		c.plots = append(c.plots, p)
+		c.fixtures = append(c.fixtures, p)
 	}
-	if err := c.until(ctx, waitTimeout, func() (string, error) { return c.unreadyPlot(ctx) }); err != nil {
+	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstUnready(ctx) }); err != nil {
 		return fmt.Errorf("waiting for the population: %w", err)
 	}
 	if err := c.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := c.remember(ctx); err != nil {
+	if err := c.saveBase(ctx); err != nil {
 		return err
 	}
-	c.logf("%d custom resources ready, with %d children", len(c.plots), len(c.children))
+	c.logf("%d custom resources ready, with %d children", len(c.fixtures), len(c.children))
 	return nil
 }
 
 func (c *campaign) namespaces() []string {
 	var all []string
-	for _, p := range c.plots {
+	for _, p := range c.fixtures {
 		all = append(all, p.namespace)
 	}
 	return all
 }
 
-// remember stores the current state as base.
-func (c *campaign) remember(ctx context.Context) (err error) {
+// saveBase stores the current state as base.
+func (c *campaign) saveBase(ctx context.Context) (err error) {
 	if c.base, err = c.takeSnapshot(ctx, c.kinds, c.namespaces()...); err != nil {
 		return err
 	}
@@ -98,8 +100,8 @@ func (c *campaign) remember(ctx context.Context) (err error) {
 	}
 	c.children = nil
 	for key := range c.base {
-		// The AppWrapper controller retries wrapped resources by its own rules.
-		if p := c.plotOf(key); live[key] != nil && p != nil && p.resource().GetKind() != "AppWrapper" && key.Kind != p.resource().GetKind() {
+		// The AppWrapper controller has its own rules for wrapped resources.
+		if p := c.fixtureOf(key); live[key] != nil && p != nil && p.resource().GetKind() != "AppWrapper" && key.Kind != p.resource().GetKind() {
 			c.children = append(c.children, key)
 		}
 	}
@@ -109,27 +111,27 @@ func (c *campaign) remember(ctx context.Context) (err error) {
 
 func compareIDs(a, b id) int { return cmp.Compare(a.String(), b.String()) }
 
-// plotOf returns the plot of an object, nil if it belongs to none.
-func (c *campaign) plotOf(key id) *plot {
-	for _, p := range c.plots {
-		if len((snapshot{key: nil}).ofPlot(p)) > 0 {
+// fixtureOf returns the fixture of an object, nil if it belongs to none.
+func (c *campaign) fixtureOf(key id) *fixture {
+	for _, p := range c.fixtures {
+		if len((snapshot{key: nil}).ofFixture(p)) > 0 {
 			return p
 		}
 	}
 	return nil
 }
 
-func (c *campaign) unreadyPlot(ctx context.Context) (string, error) {
-	for _, p := range c.plots {
-		if problem, err := p.wrong(ctx, c.testCluster, p.ready); problem != "" || err != nil {
+func (c *campaign) firstUnready(ctx context.Context) (string, error) {
+	for _, p := range c.fixtures {
+		if problem, err := p.unreadyReason(ctx, c.testCluster, p.ready); problem != "" || err != nil {
 			return problem, err
 		}
 	}
 	return "", nil
 }
 
-// broken returns a description of the first deviations from base, "" if everything is restored.
-func (c *campaign) broken(ctx context.Context) (string, error) {
+// firstDeviations returns a description of the first deviations from base, "" if everything is restored.
+func (c *campaign) firstDeviations(ctx context.Context) (string, error) {
 	now, err := c.takeSnapshot(ctx, c.base.kinds(), c.namespaces()...)
 	if err != nil {
 		return "", err
@@ -137,7 +139,7 @@ func (c *campaign) broken(ctx context.Context) (string, error) {
 	if all := differences(c.base, now, c.ignore); len(all) > 0 {
 		return shorten(all, 3), nil
 	}
-	return c.unreadyPlot(ctx)
+	return c.firstUnready(ctx)
 }
 
 // deviations returns all deviations from base.
@@ -147,7 +149,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	all := differences(c.base, now, c.ignore)
-	problem, err := c.unreadyPlot(ctx)
+	problem, err := c.firstUnready(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +170,10 @@ var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy"
 
 // deleteChildren deletes one child of each custom resource, which the manager has to recreate.
 func (c *campaign) deleteChildren(ctx context.Context) error {
-	for _, p := range c.plots {
+	for _, p := range c.fixtures {
 		var candidates []id
 		for _, key := range c.children {
-			if slices.Contains(replaceable, key.Kind) && c.plotOf(key) == p {
+			if slices.Contains(replaceable, key.Kind) && c.fixtureOf(key) == p {
 				candidates = append(candidates, key)
 			}
 		}
@@ -199,28 +201,28 @@ func (i id) object() *unstructured.Unstructured {
 type disturbance struct {
 	name, fault string
 	injections  []string
-	// lasts is the duration of the fault; 0 for a momentary fault.
-	lasts time.Duration
+	// duration is the duration of the fault; 0 for a momentary fault.
+	duration time.Duration
 	// bound is the limit of the recovery time.
 	bound time.Duration
-	// waitTimeout limits the wait for the recovery; 0 means the default.
+	// timeout limits the wait for the recovery; 0 means the default.
 	timeout time.Duration
-	// calm is set if no children are deleted during the fault.
-	calm bool
+	// keepChildren is set if no children are deleted during the fault.
+	keepChildren bool
 	// begin starts the fault; end, which may be nil, removes it.
 	begin  func(context.Context) (end func(context.Context) error, err error)
 	remark string
 }
 
-var errNotWhole = errors.New("the population was not whole before the fault")
+var errNotReady = errors.New("the population was not ready before the fault")
 
 // disturb runs a disturbance and adds its row.
 func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
-	if problem, err := c.broken(ctx); err != nil || problem != "" {
-		return errors.Join(fmt.Errorf("%w: %s", errNotWhole, problem), err)
+	if problem, err := c.firstDeviations(ctx); err != nil || problem != "" {
+		return errors.Join(fmt.Errorf("%w: %s", errNotReady, problem), err)
 	}
 	r := row{Scenario: d.name, Fault: d.fault, Injections: d.injections, Bound: d.bound, Remark: d.remark}
 	start, err := c.audit.Position()
@@ -231,12 +233,12 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
-	if !d.calm {
+	if !d.keepChildren {
 		if err := c.deleteChildren(ctx); err != nil {
 			return err
 		}
 	}
-	if err := c.pause(ctx, d.lasts); err != nil {
+	if err := c.pause(ctx, d.duration); err != nil {
 		return err
 	}
 	if end != nil {
@@ -245,12 +247,12 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		}
 	}
 	ended := c.clock.Now()
-	if err := c.until(ctx, cmp.Or(d.timeout, waitTimeout), func() (string, error) { return c.broken(ctx) }); err != nil {
+	if err := c.waitUntil(ctx, cmp.Or(d.timeout, waitTimeout), func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
 	if err := c.waitIdle(ctx); err != nil {
-		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
+		r.Deviations = append(r.Deviations, "not idle: "+err.Error())
 	}
 	more, err := c.deviations(ctx)
 	if err != nil {
@@ -262,17 +264,17 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		return err
 	}
 	r.Writes = len(writes)
-	c.note(r)
+	c.addRow(r)
 	return c.recreatePopulation(ctx, len(r.Deviations) > 0)
 }
 
-func (c *campaign) note(r row) {
+func (c *campaign) addRow(r row) {
 	r = r.setVerdict()
 	c.report.Rows = append(c.report.Rows, r)
 	c.logf("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
-// recreatePopulation recreates the population after a scenario that has damaged it.
+// recreatePopulation recreates the population if a scenario has damaged it.
 func (c *campaign) recreatePopulation(ctx context.Context, needed bool) error {
 	c.damaged = needed && c.replaced
 	if !needed || c.replaced {
@@ -285,24 +287,24 @@ func (c *campaign) recreatePopulation(ctx context.Context, needed bool) error {
 	return errors.Join(c.depopulate(ctx), c.populate(ctx))
 }
 
-// depopulate deletes the population and all objects that it leaves.
+// depopulate deletes the population and all leftover objects.
 func (c *campaign) depopulate(ctx context.Context) error {
-	for _, p := range c.plots {
+	for _, p := range c.fixtures {
 		if err := p.remove(ctx, c.testCluster); err != nil {
 			return err
 		}
 	}
-	for _, p := range c.plots {
-		if err := c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }); err != nil {
+	for _, p := range c.fixtures {
+		if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.existsReason(ctx, c.testCluster) }); err != nil {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}
-	err := (&sieve{campaign: c}).deleteLeftovers(ctx, c.plots)
-	c.plots, c.base = nil, nil
+	err := (&sieve{campaign: c}).deleteLeftovers(ctx, c.fixtures)
+	c.fixtures, c.base = nil, nil
 	return err
 }
 
-func (c *testCluster) createNamespace(ctx context.Context, p *plot) error {
+func (c *testCluster) createNamespace(ctx context.Context, p *fixture) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: p.labels}}
 	if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating namespace %s: %w", p.namespace, err)
@@ -310,8 +312,8 @@ func (c *testCluster) createNamespace(ctx context.Context, p *plot) error {
 	return nil
 }
 
-// clear deletes namespaces and waits until they are gone.
-func (c *testCluster) clear(ctx context.Context, namespaces ...string) error {
+// deleteNamespacesAndWait deletes namespaces and waits until they are deleted.
+func (c *testCluster) deleteNamespacesAndWait(ctx context.Context, namespaces ...string) error {
 	named := func(name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		o.SetName(name)
@@ -323,12 +325,12 @@ func (c *testCluster) clear(ctx context.Context, namespaces ...string) error {
 		}
 	}
 	for _, name := range namespaces {
-		err := c.until(ctx, waitTimeout, func() (string, error) {
+		err := c.waitUntil(ctx, waitTimeout, func() (string, error) {
 			err := c.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
 			if apierrors.IsNotFound(err) {
 				return "", nil
 			}
-			return "namespace " + name + " is still there", err
+			return "namespace " + name + " still exists", err
 		})
 		if err != nil {
 			return err

@@ -21,13 +21,13 @@ import (
 func certificates() []scenario {
 	secret := func(name, fault string, restart bool, damage func(*corev1.Secret)) scenario {
 		return scenario{name: name, run: func(c *campaign, ctx context.Context) error {
-			return c.admission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, calm: true,
+			return c.disturbAdmission(ctx, disturbance{name: name, fault: fault, injections: []string{"SecretDeletion", "ConfigDrift"}, bound: restarted, keepChildren: true,
 				begin: func(ctx context.Context) (func(context.Context) error, error) {
 					return nil, c.damageSecret(ctx, restart, damage)
 				}})
 		}}
 	}
-	junk := func(keys ...string) func(*corev1.Secret) {
+	overwrite := func(keys ...string) func(*corev1.Secret) {
 		return func(s *corev1.Secret) {
 			for _, key := range keys {
 				s.Data[key] = []byte("broken")
@@ -35,17 +35,17 @@ func certificates() []scenario {
 		}
 	}
 	return []scenario{
-		{name: "wrong-ca", run: (*campaign).wrongCA},
+		{name: "wrong-ca", run: (*campaign).setWrongCA},
 		secret("certificate-deleted", "the Secret of the webhooks' certificate is deleted", false, nil),
 		secret("certificate-deleted-restart", "the Secret is deleted while the manager is down", true, nil),
-		secret("ca-key-broken", "the key of the CA is broken", false, junk("ca.key")),
-		secret("certificate-broken-restart", "certificate and key are broken while the manager is down", true, junk("tls.crt", "tls.key")),
-		{name: "slow-webhook", run: (*campaign).slowWebhook},
+		secret("ca-key-broken", "the key of the CA is broken", false, overwrite("ca.key")),
+		secret("certificate-broken-restart", "certificate and key are broken while the manager is down", true, overwrite("tls.crt", "tls.key")),
+		{name: "slow-webhook", run: (*campaign).addSlowWebhook},
 	}
 }
 
-// admission runs a disturbance whose recovery time ends when all webhooks respond.
-func (c *campaign) admission(ctx context.Context, d disturbance) error {
+// disturbAdmission runs a disturbance whose recovery time ends when all webhooks respond.
+func (c *campaign) disturbAdmission(ctx context.Context, d disturbance) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 			return nil, err
 		}
 		began := c.clock.Now()
-		err := c.until(ctx, waitTimeout, func() (string, error) { return "", c.callWebhooks(ctx) })
+		err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return "", c.callWebhooks(ctx) })
 		duration = c.clock.Since(began)
 		return nil, err
 	}
@@ -70,17 +70,17 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 	return nil
 }
 
-// callWebhooks calls every webhook by a dry-run creation. The API server checks whether the object exists only after admission.
+// callWebhooks calls every webhook with a dry-run creation. The API server checks only after admission whether the object exists.
 func (c *campaign) callWebhooks(ctx context.Context) error {
 	var errs []error
-	for _, p := range c.plots {
+	for _, p := range c.fixtures {
 		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, p.resource().DeepCopy(), client.DryRunAll)))
 	}
 	return errors.Join(errs...)
 }
 
-func (c *campaign) wrongCA(ctx context.Context) error {
-	return c.admission(ctx, disturbance{name: "wrong-ca", fault: "all webhook configurations have a wrong CA", injections: []string{"WebhookDisrupt"}, bound: restarted, calm: true,
+func (c *campaign) setWrongCA(ctx context.Context) error {
+	return c.disturbAdmission(ctx, disturbance{name: "wrong-ca", fault: "all webhook configurations have a wrong CA", injections: []string{"WebhookDisrupt"}, bound: restarted, keepChildren: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			foreign := httptest.NewTLSServer(http.NotFoundHandler())
 			defer foreign.Close()
@@ -110,13 +110,13 @@ func (c *campaign) wrongCA(ctx context.Context) error {
 		}})
 }
 
-// damageSecret damages or deletes the Secret of the webhook certificate.
+// damageSecret changes the Secret of the webhook certificate by damage, or deletes it if damage is nil.
 func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator-webhook-cert"}}
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 		return fmt.Errorf("reading the certificate: %w", err)
 	}
-	if restart { // a running manager would repair the Secret
+	if restart { // a running manager repairs the Secret
 		if err := c.manager.Kill(ctx); err != nil {
 			return err
 		}
@@ -137,8 +137,8 @@ func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*
 // hookDelay is the delay of the slow webhook, shorter than its timeout.
 const hookDelay = 3 * time.Second
 
-// slowWebhook adds a webhook of another operator that delays every write of the manager.
-func (c *campaign) slowWebhook(ctx context.Context) error {
+// addSlowWebhook adds a webhook that delays writes, like a webhook of another operator.
+func (c *campaign) addSlowWebhook(ctx context.Context) error {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-c.clock.After(hookDelay):
@@ -165,7 +165,7 @@ func (c *campaign) slowWebhook(ctx context.Context) error {
 				{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem}}}},
 		}},
 	}
-	return c.disturb(ctx, disturbance{name: "slow-webhook", fault: "a webhook of another operator takes 3 s for each write", injections: []string{"WebhookLatency"}, lasts: 2 * stormTime, bound: prompt,
+	return c.disturb(ctx, disturbance{name: "slow-webhook", fault: "a webhook of another operator takes 3 s for each write", injections: []string{"WebhookLatency"}, duration: 2 * stormTime, bound: prompt,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			if err := c.admin.Create(ctx, configuration); err != nil {
 				return nil, fmt.Errorf("adding a webhook: %w", err)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestJudge(t *testing.T) {
+func TestSetVerdict(t *testing.T) {
 	for want, r := range map[verdict]row{
 		resilient:    {Recovery: time.Second, Bound: time.Second},
 		degraded:     {Recovery: 2 * time.Second, Bound: time.Second},
@@ -69,18 +69,18 @@ func TestInjections(t *testing.T) {
 		known = append(known, one.name)
 	}
 	if len(known) != 20 || len(slices.Compact(slices.Sorted(slices.Values(known)))) != 20 {
-		t.Errorf("%d types", len(known))
+		t.Errorf("got %d different types, want 20", len(slices.Compact(slices.Sorted(slices.Values(known)))))
 	}
 	for class, types := range classes {
 		for _, name := range types {
 			if !slices.Contains(known, name) {
-				t.Errorf("%s names the unknown type %s", class, name)
+				t.Errorf("class %s has the unknown type %s", class, name)
 			}
 		}
 	}
 }
 
-func TestChosen(t *testing.T) {
+func TestSelectScenarios(t *testing.T) {
 	some, err := selectScenarios("kill|crash")
 	if err != nil || len(some) != 2 {
 		t.Errorf("got %d scenarios and error %v, want 2", len(some), err)
@@ -93,7 +93,7 @@ func TestChosen(t *testing.T) {
 		names = append(names, s.name)
 	}
 	if unique := slices.Compact(slices.Sorted(slices.Values(names))); len(unique) != len(names) || len(names) < 30 {
-		t.Errorf("%d scenarios, %d names", len(names), len(unique))
+		t.Errorf("got %d scenarios with %d names, want at least 30 with unique names", len(names), len(unique))
 	}
 }
 
@@ -107,7 +107,7 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("got differences %q, want 4", got)
 	}
 	if rest := differences(want, have, differingFields(want, have)); len(rest) != 0 {
-		t.Errorf("%q, though all of it is masked", rest)
+		t.Errorf("got differences %q in masked fields, want none", rest)
 	}
 	if same := differences(want, want, nil); len(same) != 0 {
 		t.Errorf("got differences %q between equal snapshots, want none", same)
@@ -126,11 +126,11 @@ func TestRenamed(t *testing.T) {
 // Every CRD of this operator has a subject, or a reason for not having one.
 func TestSubjectsCoverKinds(t *testing.T) {
 	without := map[string]string{
-		"clusterservingruntimes": "read as a ServingRuntime is",
+		"clusterservingruntimes": "reconciled like a ServingRuntime",
 	}
 	covered := map[string]bool{}
-	for _, s := range slices.Concat(subjects, handedOver) {
-		p, err := s.plot("somewhere")
+	for _, s := range slices.Concat(subjects, platformSubjects) {
+		p, err := s.fixture("somewhere")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,29 +139,29 @@ func TestSubjectsCoverKinds(t *testing.T) {
 			covered[plural.Resource] = true
 		}
 		if s.ready == "" {
-			t.Errorf("%s: unexpected errNoReadiness: %v", s.name, errNoReadiness)
+			t.Errorf("%s: %v", s.name, errNoReadiness)
 		}
 	}
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(files) < 5 {
-		t.Fatalf("%d definitions, %v", len(files), err)
+		t.Fatalf("got %d CRDs, error %v", len(files), err)
 	}
 	for _, file := range files {
 		_, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
 		if !covered[plural] && without[plural] == "" {
-			t.Errorf("no subject has one of %s", plural)
+			t.Errorf("no subject has an object of %s", plural)
 		}
 	}
 }
 
 func TestOwns(t *testing.T) {
-	plots := map[string]*plot{}
-	for _, s := range slices.Concat(subjects, handedOver) {
-		p, err := s.plot(s.name + "-r03")
+	fixtures := map[string]*fixture{}
+	for _, s := range slices.Concat(subjects, platformSubjects) {
+		p, err := s.fixture(s.name + "-r03")
 		if err != nil {
 			t.Fatal(err)
 		}
-		plots[s.name] = p
+		fixtures[s.name] = p
 	}
 	for path, want := range map[string]string{
 		"/apis/mlflow.opendatahub.io/v1/mlflows/mlflow/status":                                 "mlflow",
@@ -174,63 +174,63 @@ func TestOwns(t *testing.T) {
 	} {
 		q := parse(httptest.NewRequest(http.MethodPatch, path, http.NoBody))
 		got := ""
-		for name, p := range plots {
+		for name, p := range fixtures {
 			if p.owns(q) {
 				got += name
 			}
 		}
 		if got != want {
-			t.Errorf("%s belongs to %q, want %q", path, got, want)
+			t.Errorf("%s belongs to fixture %q, want %q", path, got, want)
 		}
 	}
 }
 
-// A creation in the namespace of the manager is assigned to a plot by the name in the request body.
+// A creation in the namespace of the manager is assigned to a fixture by the name in the request body.
 func TestCrash(t *testing.T) {
 	s, err := subjectNamed("mlflow")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.plot("")
+	p, err := s.fixture("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.crash = 2
-	k := &crash{plots: []*plot{p}, counts: map[*plot]int{}, now: time.Now}
-	send := func(name string) (forwarded, dealtWith bool) {
+	k := &crash{fixtures: []*fixture{p}, counts: map[*fixture]int{}, now: time.Now}
+	send := func(name string) (forwarded, handled bool) {
 		r := httptest.NewRequest(http.MethodPost, "/apis/batch/v1/namespaces/opendatahub/jobs", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
 		x := &exchange{request: parse(r), r: r, w: httptest.NewRecorder()}
 		x.forward = func(http.ResponseWriter) {
 			forwarded = true
 			if body, err := io.ReadAll(x.r.Body); err != nil || !strings.Contains(string(body), name) {
-				t.Errorf("the API server reads %q, %v", body, err)
+				t.Errorf("got body %q, error %v, want the forwarded object", body, err)
 			}
 		}
 		defer func() {
 			if recover() != nil { // panics for connections without Hijack
-				dealtWith = true
+				handled = true
 			}
 		}()
-		dealtWith = k.fault(x)
-		return forwarded, dealtWith
+		handled = k.fault(x)
+		return forwarded, handled
 	}
 	for i, want := range []struct {
-		name                 string
-		forwarded, dealtWith bool
+		name               string
+		forwarded, handled bool
 	}{
 		{"of-another-client", false, false}, {"mlflow-mg-1", false, false}, {"mlflow-mg-2", true, true}, {"mlflow-mg-3", false, true},
 		{"of-another-client", false, false},
 	} {
-		if forwarded, dealtWith := send(want.name); forwarded != want.forwarded || dealtWith != want.dealtWith {
-			t.Errorf("request %d, %s: carried out here %t, dealt with %t", i, want.name, forwarded, dealtWith)
+		if forwarded, handled := send(want.name); forwarded != want.forwarded || handled != want.handled {
+			t.Errorf("request %d, %s: got forwarded %t, handled %t", i, want.name, forwarded, handled)
 		}
 	}
-	if dead, _ := k.plotsAtCrash(); len(dead) != 1 {
-		t.Errorf("%d dead", len(dead))
+	if dead, _ := k.crashedFixtures(); len(dead) != 1 {
+		t.Errorf("got %d fixtures at their crash, want 1", len(dead))
 	}
 }
 
-func TestUnready(t *testing.T) {
+func TestNotReadyReason(t *testing.T) {
 	live := func(status any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(2)}, "status": status}}
 	}
@@ -242,16 +242,16 @@ func TestUnready(t *testing.T) {
 		ready string
 		want  bool
 	}{
-		"true":                    {live(condition("True", 2)), "Available", true},
-		"of an older generation":  {live(condition("True", 1)), "Available", false},
-		"false":                   {live(condition("False", 2)), "Available", false},
-		"absent":                  {live(map[string]any{}), "Available", false},
-		"a field":                 {live(map[string]any{"phase": "Running"}), "phase=Running", true},
-		"another value":           {live(map[string]any{"phase": "Failed"}), "phase=Running", false},
-		"a subject without words": {live(map[string]any{}), "", false},
+		"true":                 {live(condition("True", 2)), "Available", true},
+		"older generation":     {live(condition("True", 1)), "Available", false},
+		"false":                {live(condition("False", 2)), "Available", false},
+		"absent":               {live(map[string]any{}), "Available", false},
+		"status field":         {live(map[string]any{"phase": "Running"}), "phase=Running", true},
+		"other value":          {live(map[string]any{"phase": "Failed"}), "phase=Running", false},
+		"no readiness defined": {live(map[string]any{}), "", false},
 	} {
 		if got := notReadyReason(c.live, c.ready); (got == "") != c.want {
-			t.Errorf("%s: unready returned %q", name, got)
+			t.Errorf("%s: got reason %q", name, got)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestApplied(t *testing.T) {
 	got, err := applied(o)
 	want := []leaf{{"/metadata/labels/a~1b", "c"}, {"/spec/ports/1/name", "https"}, {"/spec/replicas", int64(1)}}
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
+		t.Errorf("got %v, error %v, want %v", got, err, want)
 	}
 	var classes []string
 	for _, l := range got {
@@ -275,14 +275,14 @@ func TestApplied(t *testing.T) {
 	if !slices.Equal(classes, []string{"labels", "spec", "replicas"}) {
 		t.Error(classes)
 	}
-	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), fields: 2}
+	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), fieldsPerClass: 2}
 	changes, err := c.changesOf(o)
 	if err != nil || changes[len(changes)-1].class != "deletion" || len(changes) != 5 {
 		t.Errorf("unexpected changes %v, error %v", changes, err)
 	}
 	for _, one := range changes {
 		if one.class == "replicas" && string(one.patch) != `[{"op":"replace","path":"/spec/replicas","value":0}]` {
-			t.Errorf("unexpected one.patch: %s", one.patch)
+			t.Errorf("got patch %s, want replicas 0", one.patch)
 		}
 	}
 }
@@ -302,7 +302,7 @@ func TestSequence(t *testing.T) {
 		}
 	}
 	if len(seen) != len(weights) {
-		t.Errorf("only %v", seen)
+		t.Errorf("got only the steps %v, want every kind", seen)
 	}
 }
 
@@ -322,11 +322,11 @@ func TestShrink(t *testing.T) {
 	}
 	tries = 0
 	if got := shrink(steps, 5, fails); tries > 5 || !fails(got) {
-		t.Errorf("%d tries, %s", tries, describe(got))
+		t.Errorf("got %s after %d tries, want a failing sequence after at most 5", describe(got), tries)
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestIDString(t *testing.T) {
 	if got := fmt.Sprint(id{kind{schema.GroupVersionKind{Kind: "Namespace"}, false}, "", "a"}); got != "Namespace/a" {
 		t.Error(got)
 	}

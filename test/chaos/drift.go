@@ -30,9 +30,9 @@ var classes = map[string][]string{
 	"data": {"ConfigDrift"}, "spec": {"CRDMutation"}, "image": {"ImageCorrupt"}, "command": {"CrashLoopInject"}, "replicas": {"DeploymentScaleZero"},
 }
 
-// explained lists changes that are not repaired by design, with the reason.
-var explained = []struct {
-	class, kind, field, why string
+// unrepairedByDesign lists changes that the manager does not repair by design, with the reason.
+var unrepairedByDesign = []struct {
+	class, kind, field, reason string
 }{
 	{"", "PersistentVolumeClaim", "", "a claim belongs to its user once it is created: data is never replaced"},
 	{"deletion", "Job", "", "the Job of a finished migration is not created again"},
@@ -71,13 +71,13 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 			return nil, err
 		}
 	}
-	var all []change
+	var selected []change
 	for _, class := range slices.Sorted(maps.Keys(byClass)) {
-		some := byClass[class]
-		c.random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
-		all = append(all, some[:min(len(some), c.fields)]...)
+		changes := byClass[class]
+		c.random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+		selected = append(selected, changes[:min(len(changes), c.fieldsPerClass)]...)
 	}
-	return append(all, change{class: "deletion", problem: "deleted"}), nil
+	return append(selected, change{class: "deletion", problem: "deleted"}), nil
 }
 
 // changedValue returns a value that another client may set in a field; false if there is no such value.
@@ -116,15 +116,15 @@ func classOf(l leaf) string {
 
 // tally collects the results of a class.
 type tally struct {
-	times            []time.Duration
-	writes, most     int
-	refused, allowed int
-	lost             []string
-	reasons          map[string]int
+	times             []time.Duration
+	writes, maxWrites int
+	refused, allowed  int
+	unrepaired        []string
+	reasons           map[string]int
 }
 
-// drift changes every child in each class of fields, and waits until it is repaired.
-func (c *campaign) drift(ctx context.Context) error {
+// runDrift changes every child in each class of fields, and waits until it is repaired.
+func (c *campaign) runDrift(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *campaign) drift(ctx context.Context) error {
 		c.logf("drift of %s: %d changes", key, len(changes))
 	}
 	for _, class := range slices.Sorted(maps.Keys(tallies)) {
-		c.noteDrift(class, tallies[class])
+		c.addDriftRow(class, tallies[class])
 	}
 	return c.waitIdle(ctx)
 }
@@ -176,7 +176,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	if err != nil {
 		return fmt.Errorf("changing %s, %s: %w", key, one.problem, err)
 	}
-	err = c.untilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
+	err = c.waitUntilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
 	took := c.clock.Since(start)
 	if err == nil {
 		writes, err := c.writesSince(begin)
@@ -186,26 +186,27 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		if took > prompt {
 			c.logf("late: %s: %s: %s", key, one.problem, seconds(took))
 		}
-		t.times, t.writes, t.most = append(t.times, took), t.writes+len(writes), max(t.most, len(writes))
+		t.times, t.writes, t.maxWrites = append(t.times, took), t.writes+len(writes), max(t.maxWrites, len(writes))
 		return nil
 	}
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
-	if why := explanation(one, key.Kind); why != "" {
+	if reason := reasonNotRepaired(one, key.Kind); reason != "" {
 		t.allowed++
-		t.reasons[why]++
+		t.reasons[reason]++
 	} else {
-		t.lost = append(t.lost, fmt.Sprintf("%s: %s: %v", key, one.problem, err))
+		t.unrepaired = append(t.unrepaired, fmt.Sprintf("%s: %s: %v", key, one.problem, err))
 	}
 	c.logf("not repaired: %s: %s", key, one.problem)
-	return c.putBack(ctx, key)
+	return c.restoreChild(ctx, key)
 }
 
-func explanation(one change, kind string) string {
-	for _, e := range explained {
+// reasonNotRepaired returns why a change is not repaired by design, "" if it has to be.
+func reasonNotRepaired(one change, kind string) string {
+	for _, e := range unrepairedByDesign {
 		if (e.class == "" || e.class == one.class) && e.kind == kind && strings.Contains(one.problem, e.field) {
-			return e.why
+			return e.reason
 		}
 	}
 	return ""
@@ -220,48 +221,48 @@ func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (stri
 	if o.GetDeletionTimestamp() != nil {
 		return key.String() + " is being deleted", nil
 	}
-	// Pictures omit the values of Secrets.
+	// Snapshots omit the values of Secrets.
 	if changed != nil && at(o.Object, changed.pointer) == changed.value {
 		return fmt.Sprintf("%s %s is still %v", key, changed.pointer, changed.value), nil
 	}
 	return shorten(differences(snapshot{key: c.base[key]}, snapshot{key: leaves(o)}, c.ignore), 3), nil
 }
 
-// putBack has a child that was not repaired recreated before the next change. If the manager does not recreate it, the current
-// state becomes base.
-func (c *campaign) putBack(ctx context.Context, key id) error {
+// restoreChild deletes a child that was not repaired, so the manager recreates it before the next change. If the manager does not,
+// the current state becomes base.
+func (c *campaign) restoreChild(ctx context.Context, key id) error {
 	if key.Kind != "PersistentVolumeClaim" && key.Kind != "Job" {
 		if err := client.IgnoreNotFound(c.admin.Delete(ctx, key.object())); err != nil {
 			return fmt.Errorf("deleting %s: %w", key, err)
 		}
 	}
-	err := c.until(ctx, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, nil) })
+	err := c.waitUntil(ctx, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, nil) })
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
 	if err := c.waitIdle(ctx); err != nil {
 		return err
 	}
-	return c.remember(ctx)
+	return c.saveBase(ctx)
 }
 
-func (c *campaign) noteDrift(class string, t *tally) {
+func (c *campaign) addDriftRow(class string, t *tally) {
 	slices.Sort(t.times)
-	r := row{Scenario: "drift-" + strings.ToLower(class), Injections: classes[class], Bound: prompt, Writes: t.writes, Deviations: t.lost}
-	r.Fault = fmt.Sprintf("another client: %s of children, %d changes", class, len(t.times)+len(t.lost)+t.allowed+t.refused)
+	r := row{Scenario: "drift-" + strings.ToLower(class), Injections: classes[class], Bound: prompt, Writes: t.writes, Deviations: t.unrepaired}
+	r.Fault = fmt.Sprintf("another client: %s of children, %d changes", class, len(t.times)+len(t.unrepaired)+t.allowed+t.refused)
 	if n := len(t.times); n > 0 {
 		r.Recovery = t.times[n*95/100]
 		r.Remark = fmt.Sprintf("%d repaired: median %s, 95 of 100 within %s, longest %s, at most %d writes each",
-			n, seconds(t.times[n/2]), seconds(r.Recovery), seconds(t.times[n-1]), t.most)
+			n, seconds(t.times[n/2]), seconds(r.Recovery), seconds(t.times[n-1]), t.maxWrites)
 	}
 	if t.refused > 0 {
 		r.Remark += fmt.Sprintf("; %d refused by the API server", t.refused)
 	}
-	for why, count := range t.reasons {
-		r.Remark += fmt.Sprintf("; %d stay by design: %s", count, why)
+	for reason, count := range t.reasons {
+		r.Remark += fmt.Sprintf("; %d stay by design: %s", count, reason)
 	}
-	if len(t.times) == 0 && len(t.lost) == 0 {
+	if len(t.times) == 0 && len(t.unrepaired) == 0 {
 		r.Verdict = inconclusive
 	}
-	c.note(r)
+	c.addRow(r)
 }

@@ -19,39 +19,39 @@ type exchange struct {
 	r *http.Request
 	// forward sends the request to the API server and writes the response.
 	forward func(http.ResponseWriter)
-	// lifted is closed when the fault ends.
-	lifted <-chan struct{}
-	after  func(time.Duration) <-chan time.Time
+	// ended is closed when the fault ends.
+	ended <-chan struct{}
+	after func(time.Duration) <-chan time.Time
 }
 
 // fault handles an exchange and reports whether it is complete; otherwise the proxy continues with it.
 type fault func(*exchange) bool
 
-// delay delays a request.
+// delay returns a fault that delays a request.
 func delay(d time.Duration) fault {
 	return func(x *exchange) bool {
 		select {
 		case <-x.after(d):
-		case <-x.lifted:
+		case <-x.ended:
 		case <-x.r.Context().Done():
 		}
 		return false
 	}
 }
 
-// silence simulates the loss of all packets: the request is forwarded when the fault ends, like a retransmitted packet, unless
-// the client has canceled it.
-func silence(x *exchange) bool {
+// dropPackets simulates the loss of all packets. When the fault ends, it forwards the request, like a retransmitted packet, unless the
+// client has canceled it.
+func dropPackets(x *exchange) bool {
 	select {
-	case <-x.lifted:
+	case <-x.ended:
 		return false
 	case <-x.r.Context().Done():
 		return true
 	}
 }
 
-// reset closes the connection without a response.
-func reset(x *exchange) bool {
+// resetConnection closes the connection without a response.
+func resetConnection(x *exchange) bool {
 	if conn, _, err := http.NewResponseController(x.w).Hijack(); err == nil {
 		if inner, ok := conn.(interface{ NetConn() net.Conn }); ok {
 			conn = inner.NetConn()
@@ -79,7 +79,7 @@ func failure(code int) metav1.Status {
 	}
 }
 
-// answer responds with an error in place of the API server.
+// respond returns a fault that responds with an error in place of the API server.
 func respond(code int) fault {
 	return func(x *exchange) bool {
 		x.w.Header().Set("Content-Type", "application/json")
@@ -92,24 +92,24 @@ func respond(code int) fault {
 	}
 }
 
-// stillExists ends a watch as an API server does whose watch cache lacks the requested resourceVersion.
+// expireWatch ends a watch like an API server whose watch cache lacks the requested resourceVersion.
 func expireWatch(x *exchange) bool {
 	x.w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(x.w).Encode(map[string]any{"type": "ERROR", "object": failure(http.StatusGone)}) // the client may have disconnected
 	return true
 }
 
-// doneThen executes the request, drops its response, and applies another fault.
-func doneThen(then fault) fault {
+// executeThen returns a fault that forwards the request, drops the response, and applies another fault.
+func executeThen(then fault) fault {
 	return func(x *exchange) bool {
 		x.forward(httptest.NewRecorder())
 		return then(x)
 	}
 }
 
-// pastVersion responds to lists with the state at a resourceVersion, like an API server with a stale watch cache. A list without a
-// resourceVersion reads from etcd and is not changed. Streaming lists are rejected, so that clients fall back to lists.
-func pastVersion(version string) fault {
+// listAtVersion returns a fault that responds to lists with the state at a resourceVersion, like an API server with a stale watch cache.
+// A list without a resourceVersion is not changed, because it reads from etcd. Streaming lists are rejected: clients fall back to lists.
+func listAtVersion(version string) fault {
 	return func(x *exchange) bool {
 		query := x.r.URL.Query()
 		if x.verb == "watch" && query.Get("sendInitialEvents") != "" {

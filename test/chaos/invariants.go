@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kept lists kinds of children that remain by design when their custom resource is deleted: they hold data, or the credentials
+// keptKinds lists kinds of children that remain by design when their custom resource is deleted: they hold data, or the credentials
 // for it.
-var kept = []string{"PersistentVolumeClaim", "Secret"}
+var keptKinds = []string{"PersistentVolumeClaim", "Secret"}
 
 // orphans returns the children in a namespace with an owner that does not exist, or has another UID.
 func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, error) {
@@ -24,9 +24,9 @@ func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	alive := map[types.UID]bool{}
+	existing := map[types.UID]bool{}
 	for _, o := range objects {
-		alive[o.GetUID()] = true
+		existing[o.GetUID()] = true
 	}
 	var all []string
 	for key, o := range objects {
@@ -34,7 +34,7 @@ func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 			continue
 		}
 		for _, owner := range o.GetOwnerReferences() {
-			if !alive[owner.UID] && !slices.Contains(uncomparedOwners, owner.Kind) {
+			if !existing[owner.UID] && !slices.Contains(uncomparedOwners, owner.Kind) {
 				all = append(all, fmt.Sprintf("%s belongs to %s %s, which does not exist", key, owner.Kind, owner.Name))
 			}
 		}
@@ -46,8 +46,8 @@ func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 // uncomparedOwners lists kinds of owners that snapshots omit.
 var uncomparedOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
-// leftOver returns the children of a deleted custom resource that should have been deleted with it.
-func (c *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
+// leftovers returns the children of a deleted custom resource that should have been deleted with it.
+func (c *testCluster) leftovers(ctx context.Context, p *fixture) ([]string, error) {
 	all, err := c.takeSnapshot(ctx, c.kinds, p.namespace)
 	if err != nil {
 		return nil, err
@@ -57,12 +57,12 @@ func (c *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
 		return nil, err
 	}
 	var left []string
-	for key := range all.ofPlot(p) {
+	for key := range all.ofFixture(p) {
 		o := live[key]
-		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || c.isInstalled(key) {
+		if o == nil || slices.Contains(keptKinds, key.Kind) || slices.Contains(sharedChildren, key.name) || c.isInstalled(key) {
 			continue
 		}
-		left = append(left, key.String()+" is left over")
+		left = append(left, key.String()+" is left behind")
 	}
 	slices.Sort(left)
 	return left, nil
@@ -75,7 +75,7 @@ func (c *testCluster) isInstalled(key id) bool {
 	})
 }
 
-// sharedChildren belong to the namespace rather than to one custom resource, or to users once they are created, such as catalog
+// sharedChildren belong to the namespace rather than to one custom resource, or belong to users after their creation, such as catalog
 // sources.
 var sharedChildren = []string{
 	"modelmesh-serving", "modelmesh-runtimes", "modelmesh-metrics-monitor", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration",
@@ -125,7 +125,7 @@ func (c *testCluster) changedObjects(ctx context.Context, all []foreignObject) (
 		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
 		} else if err != nil || now.GetResourceVersion() != f.resourceVersion || now.GetUID() != f.object.GetUID() {
-			changed = append(changed, fmt.Sprintf("foreign %s %s/%s was touched", now.GetKind(), now.GetNamespace(), now.GetName()))
+			changed = append(changed, fmt.Sprintf("foreign %s %s/%s has changed", now.GetKind(), now.GetNamespace(), now.GetName()))
 		}
 	}
 	return changed, nil

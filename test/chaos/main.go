@@ -1,10 +1,10 @@
-// Command chaos injects the faults of a cluster into the manager, and prints a table of the results. It starts its own control plane with
+// Command chaos exposes the manager to faults of a cluster, and prints a table of the results. It starts its own control plane with
 // the shipped manifests, and the real program with the shipped permissions behind a proxy that drops, delays, rejects and repeats its
 // requests. The verdicts are those of operator-chaos:
 //
 //	Resilient      everything is restored in time, without loss, duplicates or leftovers, and the manager is idle
 //	Degraded       the same, but later than the bound of the scenario
-//	Failed         something is lost, duplicated, left over or not repaired
+//	Failed         something is lost, duplicated, left behind or not repaired
 //	Inconclusive   the fault did not occur
 //
 // `-scenario` selects scenarios by a regular expression, `-list` prints their names. `random` takes random steps for `-duration`; a failure
@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-var errBad = errors.New("not every verdict is Resilient")
+var errNotResilient = errors.New("not every verdict is Resilient")
 
 // options are the command-line flags.
 type options struct {
@@ -38,19 +38,20 @@ type options struct {
 	duration time.Duration
 	seed     uint64
 	out      string
-	fields   int
-	list     bool
+	// fieldsPerClass is the number of fields of each class that the scenario drift changes in a child.
+	fieldsPerClass int
+	list           bool
 }
 
 func main() {
 	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
 	var o options
 	flag.StringVar(&o.scenario, "scenario", "", "regular expression of the scenarios to run; empty: all")
-	flag.DurationVar(&o.duration, "duration", 5*time.Minute, "how long the random program runs")
-	flag.Uint64Var(&o.seed, "seed", 0, "seed of everything that is drawn; 0 draws one")
+	flag.DurationVar(&o.duration, "duration", 5*time.Minute, "duration of the scenario random")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of all random choices; 0 means a random seed")
 	flag.StringVar(&o.out, "out", "bin/chaos", "folder of the report")
-	flag.IntVar(&o.fields, "fields", 2, "how many fields of each class are changed in each child")
-	flag.BoolVar(&o.list, "list", false, "name the scenarios and end")
+	flag.IntVar(&o.fieldsPerClass, "fields", 2, "number of fields of each class to change in each child")
+	flag.BoolVar(&o.list, "list", false, "print the names of the scenarios and exit")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx, os.Stdout, os.Stderr)
@@ -63,10 +64,10 @@ func main() {
 
 // allScenarios returns all scenarios, those without a population first.
 func allScenarios() []scenario {
-	crashes := scenario{name: "crash", apart: true, run: (*campaign).crashes}
-	random := scenario{name: "random", apart: true, run: (*campaign).runRandomRounds}
-	platform := scenario{name: "platform", apart: true, run: (*campaign).platform}
-	drift := scenario{name: "drift", run: (*campaign).drift}
+	crashes := scenario{name: "crash", standalone: true, run: (*campaign).runCrashes}
+	random := scenario{name: "random", standalone: true, run: (*campaign).runRandomRounds}
+	platform := scenario{name: "platform", standalone: true, run: (*campaign).runPlatform}
+	drift := scenario{name: "drift", run: (*campaign).runDrift}
 	return slices.Concat([]scenario{crashes, platform}, stalenessScenarios(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
 }
 
@@ -81,7 +82,7 @@ func selectScenarios(expression string) ([]scenario, error) {
 	}
 	some := slices.DeleteFunc(allScenarios(), func(s scenario) bool { return !matches.MatchString(s.name) })
 	if len(some) == 0 {
-		return nil, fmt.Errorf("no scenario is called %s; -list names them", expression)
+		return nil, fmt.Errorf("no scenario matches %s; -list prints their names", expression)
 	}
 	return some, nil
 }
@@ -107,7 +108,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
 	c := &campaign{
-		testCluster: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fields: o.fields, subjects: subjects,
+		testCluster: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fieldsPerClass: o.fieldsPerClass, subjects: subjects,
 		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
 	}
 	failures := c.runAll(ctx, scenarios)
@@ -116,7 +117,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 		return err
 	}
 	if bad := c.report.failures(); len(bad) > 0 {
-		return fmt.Errorf("%w: %d of %d rows", errBad, len(bad), len(c.report.Rows))
+		return fmt.Errorf("%w: %d of %d rows", errNotResilient, len(bad), len(c.report.Rows))
 	}
 	return nil
 }
@@ -129,23 +130,23 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 			return errors.Join(append(errs, context.Cause(ctx))...)
 		}
 		c.logf("scenario %s", s.name)
-		if s.apart {
+		if s.standalone {
 			if err := c.depopulate(ctx); err != nil {
 				return errors.Join(append(errs, err)...)
 			}
 		}
 		if err := s.run(c, ctx); err != nil {
-			c.logf("%s could not be run: %v", s.name, err)
-			c.note(row{Scenario: s.name, Verdict: inconclusive, Remark: err.Error()})
-			errs = append(errs, fmt.Errorf("%s: %w", s.name, err), c.recover(ctx))
+			c.logf("scenario %s cannot run: %v", s.name, err)
+			c.addRow(row{Scenario: s.name, Verdict: inconclusive, Remark: err.Error()})
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err), c.recoverCampaign(ctx))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// recover ends all faults and restarts the manager after a failed scenario, and deletes the population, which the next scenario
-// recreates.
-func (c *campaign) recover(ctx context.Context) error {
+// recoverCampaign ends all faults, restarts the manager, and deletes the population after a failed scenario. The next scenario recreates
+// the population.
+func (c *campaign) recoverCampaign(ctx context.Context) error {
 	c.proxy.removeRules()
 	return errors.Join(c.restart(ctx), c.depopulate(ctx))
 }

@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// platform runs faults on the platform resources, with a manager that has the component platform enabled in place of the default
+// runPlatform runs faults on the platform resources, with a manager that has the component platform enabled in place of the default
 // one.
-func (c *campaign) platform(ctx context.Context) (err error) {
+func (c *campaign) runPlatform(ctx context.Context) (err error) {
 	if err := c.manager.Stop(ctx); err != nil {
 		return err
 	}
-	shipped := c.manager
+	original := c.manager
 	defer func() {
 		err = errors.Join(err, c.depopulate(ctx))
-		if c.manager != shipped {
+		if c.manager != original {
 			err = errors.Join(err, c.manager.Kill(ctx))
 		}
-		c.manager, c.subjects = shipped, subjects
+		c.manager, c.subjects = original, subjects
 		err = errors.Join(err, c.restart(ctx), c.waitIdle(ctx))
 	}()
-	with, err := c.startManager(ctx, "platform", "--kubeconfig="+c.proxiedKubeconfig, "--enable-platform", fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))
+	withPlatform, err := c.startManager(ctx, "platform", "--kubeconfig="+c.proxiedKubeconfig, "--enable-platform", fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))
 	if err != nil {
 		return err
 	}
-	c.manager, c.subjects = with, handedOver
-	if err := c.crashes(ctx); err != nil {
+	c.manager, c.subjects = withPlatform, platformSubjects
+	if err := c.runCrashes(ctx); err != nil {
 		return err
 	}
 	if err := c.timeTravel(ctx, "past-deleted-aihub", "aihub", "aihubs", true); err != nil {
@@ -38,12 +38,12 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.subjects = slices.Concat(handedOver, []subject{mlflow})
-	kill := disturbance{name: "platform-kill", fault: "kill -9 with the component platform, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
+	c.subjects = slices.Concat(platformSubjects, []subject{mlflow})
+	kill := disturbance{name: "platform-kill", fault: "kill -9 with the component platform, back after 2 s", injections: []string{"PodKill"}, duration: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }}
 	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and a lost response, with the component platform", injections: []string{"ClientFault"},
-		lasts: stormTime, bound: slow, begin: c.withRules(
-			rule{share: 0.1, fault: respond(500)}, rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: reset},
-			rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})}
+		duration: stormTime, bound: slow, begin: c.withRules(
+			rule{share: 0.1, fault: respond(500)}, rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: resetConnection},
+			rule{match: match{writes: true}, share: 0.1, fault: executeThen(resetConnection)})}
 	return errors.Join(c.disturb(ctx, kill), c.disturb(ctx, storm))
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// downTime is the time until a terminated process is restarted.
+// downTime is the time until an exited process is restarted.
 const downTime = 2 * time.Second
 
 // processes returns faults of the manager's process and of its leader election.
 func processes() []scenario {
 	return []scenario{
 		{name: "kill", run: func(c *campaign, ctx context.Context) error {
-			return c.disturb(ctx, disturbance{name: "kill", fault: "kill -9, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
+			return c.disturb(ctx, disturbance{name: "kill", fault: "kill -9, back after 2 s", injections: []string{"PodKill"}, duration: downTime, bound: restarted,
 				begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }})
 		}},
 		{name: "terminate", run: func(c *campaign, ctx context.Context) error {
-			return c.disturb(ctx, disturbance{name: "terminate", fault: "SIGTERM, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
+			return c.disturb(ctx, disturbance{name: "terminate", fault: "SIGTERM, back after 2 s", injections: []string{"PodKill"}, duration: downTime, bound: restarted,
 				begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Stop(ctx) }})
 		}},
-		{name: "killed-leader", run: (*campaign).killedLeader},
-		{name: "terminated-leader", run: (*campaign).terminatedLeader},
-		{name: "lost-leader", run: (*campaign).lostLeader},
-		{name: "frozen-leader", run: (*campaign).frozenLeader},
-		{name: "stolen-lease", run: (*campaign).stolenLease},
+		{name: "killed-leader", run: (*campaign).killLeader},
+		{name: "terminated-leader", run: (*campaign).terminateLeader},
+		{name: "lost-leader", run: (*campaign).loseLeader},
+		{name: "frozen-leader", run: (*campaign).freezeLeader},
+		{name: "stolen-lease", run: (*campaign).stealLease},
 	}
 }
 
@@ -49,9 +49,9 @@ func (p pair) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// elected calls run with managers that use leader election, in place of the default one. The API server calls the webhooks of the
-// first.
-func (c *campaign) elected(ctx context.Context, replicas int, args []string, run func(pair) error) (err error) {
+// withLeaderElection calls run with managers that use leader election, in place of the default one. The API server calls the webhooks of
+// the first manager.
+func (c *campaign) withLeaderElection(ctx context.Context, replicas int, args []string, run func(pair) error) (err error) {
 	if err := c.manager.Stop(ctx); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 	if p.first, err = c.startManager(ctx, "leader", append(args, "--kubeconfig="+c.proxiedKubeconfig, fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))...); err != nil {
 		return err
 	}
-	if err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "leader") }); err != nil {
+	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.checkHolder(ctx, "leader") }); err != nil {
 		return err
 	}
 	if replicas > 1 {
@@ -84,62 +84,62 @@ func lease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"}}
 }
 
-// heldBy returns "" if want holds the Lease.
-func (c *campaign) heldBy(ctx context.Context, want string) (string, error) {
+// checkHolder returns "" if want holds the Lease, otherwise the problem.
+func (c *campaign) checkHolder(ctx context.Context, want string) (string, error) {
 	held := lease()
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {
 		return "no lease", client.IgnoreNotFound(err)
 	}
 	if holder := held.Spec.HolderIdentity; holder == nil || *holder != want {
-		return "another one leads", nil
+		return "another replica leads", nil
 	}
 	return "", nil
 }
 
-// killedLeader kills the leader as if in its pod, with the Lease settings as shipped, and restarts it.
-func (c *campaign) killedLeader(ctx context.Context) error {
+// killLeader kills the leader and restarts it, as the kubelet does, with the default Lease settings.
+func (c *campaign) killLeader(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
-	return c.elected(ctx, 1, nil, func(p pair) error {
+	return c.withLeaderElection(ctx, 1, nil, func(p pair) error {
 		return c.disturb(ctx, disturbance{name: "killed-leader", fault: "kill -9 of the leader, which is started again in its pod; the Lease as shipped",
-			injections: []string{"PodKill", "LeaderElectionDisrupt"}, lasts: downTime, bound: restarted,
+			injections: []string{"PodKill", "LeaderElectionDisrupt"}, duration: downTime, bound: restarted,
 			begin: func(ctx context.Context) (func(context.Context) error, error) {
 				return p.first.Restart, p.first.Kill(ctx)
 			}})
 	})
 }
 
-// openShiftLease sets the Lease of the manifests for OpenShift, whose retry period is longer than a scenario.
+// openShiftLease holds the leader election flags of the manifests for OpenShift, whose retry period is longer than a scenario.
 var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-elect-renew-deadline=107s", "--leader-elect-retry-period=26s"}
 
-// terminatedLeader ends the leader in order while another replica watches the Lease.
-func (c *campaign) terminatedLeader(ctx context.Context) error {
-	return c.succeeded(ctx, disturbance{name: "terminated-leader", fault: "SIGTERM to the leader of two replicas; the Lease of OpenShift", bound: restarted},
+// terminateLeader terminates the leader while another replica waits for the Lease.
+func (c *campaign) terminateLeader(ctx context.Context) error {
+	return c.changeLeader(ctx, disturbance{name: "terminated-leader", fault: "SIGTERM to the leader of two replicas; the Lease of OpenShift", bound: restarted},
 		openShiftLease, func(ctx context.Context, leader *operator.Manager) error { return leader.Stop(ctx) })
 }
 
-// lostLeader kills the leader while another replica waits, and does not restart it.
-func (c *campaign) lostLeader(ctx context.Context) error {
-	return c.succeeded(ctx, disturbance{name: "lost-leader", fault: "SIGKILL to the leader of two replicas, as when its node is lost; the Lease of Kubernetes", bound: slow},
+// loseLeader kills the leader while another replica waits for the Lease, and does not restart it.
+func (c *campaign) loseLeader(ctx context.Context) error {
+	return c.changeLeader(ctx, disturbance{name: "lost-leader", fault: "SIGKILL to the leader of two replicas, as when its node is lost; the Lease of Kubernetes", bound: slow},
 		nil, func(ctx context.Context, leader *operator.Manager) error { return leader.Kill(ctx) })
 }
 
-// succeeded ends the leader of two replicas, and notes when the other one led.
-func (c *campaign) succeeded(ctx context.Context, d disturbance, args []string, end func(context.Context, *operator.Manager) error) error {
+// changeLeader stops the leader of two replicas, and adds the time until the other replica leads to the row.
+func (c *campaign) changeLeader(ctx context.Context, d disturbance, args []string, stop func(context.Context, *operator.Manager) error) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
-	return c.elected(ctx, 2, args, func(p pair) error {
+	return c.withLeaderElection(ctx, 2, args, func(p pair) error {
 		var led time.Duration
 		d.injections = []string{"PodKill", "LeaderElectionDisrupt"}
 		d.begin = func(ctx context.Context) (func(context.Context) error, error) {
 			start := c.clock.Now()
-			if err := end(ctx, p.first); err != nil {
+			if err := stop(ctx, p.first); err != nil {
 				return nil, err
 			}
 			return func(ctx context.Context) error {
-				err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "follower") })
+				err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.checkHolder(ctx, "follower") })
 				led = c.clock.Since(start)
 				return err
 			}, nil
@@ -154,17 +154,17 @@ func (c *campaign) succeeded(ctx context.Context, d disturbance, args []string, 
 	})
 }
 
-// shortLease sets a Lease that expires within a scenario, but not on a slow machine.
+// shortLease holds leader election flags for a Lease that expires within a scenario, but not because of a slow machine.
 var shortLease = []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
 
-// frozenLeader stops a leader by SIGSTOP until another one leads, and continues it.
-func (c *campaign) frozenLeader(ctx context.Context) error {
+// freezeLeader sends SIGSTOP to the leader, and SIGCONT when the other replica leads.
+func (c *campaign) freezeLeader(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
-	return c.elected(ctx, 2, shortLease, func(p pair) error {
-		var late int
-		var aliveErr error
+	return c.withLeaderElection(ctx, 2, shortLease, func(p pair) error {
+		var lateWrites int
+		var exitErr error
 		err := c.disturb(ctx, disturbance{name: "frozen-leader", fault: "SIGSTOP of the leader until the other one leads, then SIGCONT; a Lease of 15 s",
 			injections: []string{"LeaderElectionDisrupt"}, bound: prompt, remark: "children deleted during the stop were back before the leader woke",
 			begin: func(context.Context) (func(context.Context) error, error) {
@@ -172,18 +172,18 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 					return nil, err
 				}
 				return func(ctx context.Context) error {
-					if err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "follower") }); err != nil {
+					if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.checkHolder(ctx, "follower") }); err != nil {
 						return err
 					}
-					if err := c.until(ctx, waitTimeout, func() (string, error) { return c.broken(ctx) }); err != nil {
+					if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
 						return err
 					}
 					before := c.proxy.writeCount()
 					if err := p.first.Process.Signal(syscall.SIGCONT); err != nil {
 						return err
 					}
-					aliveErr = p.first.Process.Wait(ctx, waitTimeout)
-					late = c.proxy.writeCount() - before
+					exitErr = p.first.Process.Wait(ctx, waitTimeout)
+					lateWrites = c.proxy.writeCount() - before
 					return nil
 				}, nil
 			}})
@@ -191,24 +191,24 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 			return err
 		}
 		r := &c.report.Rows[len(c.report.Rows)-1]
-		if aliveErr != nil {
-			r.Deviations, r.Verdict = append(r.Deviations, "the old leader lives on: "+aliveErr.Error()), failed
+		if exitErr != nil {
+			r.Deviations, r.Verdict = append(r.Deviations, "the previous leader has not exited: "+exitErr.Error()), failed
 		}
-		if late > 0 { // controller-runtime does not fence leaders; only the resulting state matters
-			r.Remark += fmt.Sprintf("; it sent %d writes between its waking and its end", late)
+		if lateWrites > 0 { // controller-runtime does not fence leaders; only the resulting state matters
+			r.Remark += fmt.Sprintf("; it sent %d writes between SIGCONT and its exit", lateWrites)
 		}
 		return nil
 	})
 }
 
-// stolenLease sets another client as holder of the Lease, and then deletes the Lease.
-func (c *campaign) stolenLease(ctx context.Context) error {
+// stealLease sets another holder in the Lease, and then deletes the Lease.
+func (c *campaign) stealLease(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
-	return c.elected(ctx, 2, shortLease, func(pair) error {
+	return c.withLeaderElection(ctx, 2, shortLease, func(pair) error {
 		return c.disturb(ctx, disturbance{name: "stolen-lease", fault: "another client takes the Lease, which is then deleted; a Lease of 15 s",
-			injections: []string{"LeaderElectionDisrupt"}, lasts: downTime, bound: slow,
+			injections: []string{"LeaderElectionDisrupt"}, duration: downTime, bound: slow,
 			begin: func(ctx context.Context) (func(context.Context) error, error) {
 				held := lease()
 				if err := c.admin.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {
@@ -216,7 +216,7 @@ func (c *campaign) stolenLease(ctx context.Context) error {
 				}
 				held.Spec.HolderIdentity, held.Spec.RenewTime = new("a-stranger"), &metav1.MicroTime{Time: c.clock.Now()}
 				if err := c.admin.Update(ctx, held); err != nil {
-					return nil, fmt.Errorf("taking the Lease: %w", err)
+					return nil, fmt.Errorf("updating the Lease: %w", err)
 				}
 				return func(ctx context.Context) error {
 					return client.IgnoreNotFound(c.admin.Delete(ctx, lease()))

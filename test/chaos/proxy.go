@@ -29,14 +29,14 @@ type rule struct {
 	// share of the matching requests; 0 means all.
 	share float64
 	fault fault
-	// streams also delays the events of open watches.
+	// streams is set if the fault also delays the events of open watches.
 	streams bool
 
-	lifted chan struct{}
-	hits   int
+	ended chan struct{}
+	hits  int
 }
 
-// proxy is a proxy between the manager and the API server. It uses HTTP/1.1, so that each request can lose its connection.
+// proxy is a proxy between the manager and the API server. It uses HTTP/1.1, so a fault can close the connection of a single request.
 type proxy struct {
 	server  *httptest.Server
 	forward *httputil.ReverseProxy
@@ -58,7 +58,7 @@ func newProxy(target *url.URL, transport http.RoundTripper, clk clock.Clock, see
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
 		FlushInterval:  -1, // flush events of watches immediately
-		ModifyResponse: p.guardStream,
+		ModifyResponse: p.wrapWatch,
 		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 		ErrorLog:       log.New(io.Discard, "", 0), // broken connections are expected
 	}
@@ -71,8 +71,8 @@ func newProxy(target *url.URL, transport http.RoundTripper, clk clock.Clock, see
 	return p
 }
 
-// startProxy starts a proxy for the cluster of a kubeconfig, and writes a copy of a kubeconfig that points to it.
-func startProxy(kubeconfig, through string, clk clock.Clock, seed uint64) (*proxy, error) {
+// startProxy starts a proxy for the cluster of a kubeconfig, and writes a copy of the kubeconfig that points to the proxy.
+func startProxy(kubeconfig, proxied string, clk clock.Clock, seed uint64) (*proxy, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading a kubeconfig: %w", err)
@@ -95,7 +95,7 @@ func startProxy(kubeconfig, through string, clk clock.Clock, seed uint64) (*prox
 	// Clients send tokens of a kubeconfig only over TLS.
 	cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	cluster.Server = p.server.URL
-	if err := clientcmd.WriteToFile(*config, through); err != nil {
+	if err := clientcmd.WriteToFile(*config, proxied); err != nil {
 		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
 	}
 	return p, nil
@@ -118,9 +118,9 @@ func (p *proxy) close() {
 }
 
 // addRule adds a rule after the existing ones. The returned function removes it and may be called repeatedly.
-func (p *proxy) addRule(r rule) (lift func()) {
+func (p *proxy) addRule(r rule) (removeRule func()) {
 	added := &r
-	added.lifted = make(chan struct{})
+	added.ended = make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, added)
@@ -129,7 +129,7 @@ func (p *proxy) addRule(r rule) (lift func()) {
 		defer p.mu.Unlock()
 		if i := slices.Index(p.rules, added); i >= 0 {
 			p.rules = slices.Delete(p.rules, i, i+1)
-			close(added.lifted)
+			close(added.ended)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (p *proxy) removeRules() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
-		close(r.lifted)
+		close(r.ended)
 	}
 	p.rules = nil
 }
@@ -173,7 +173,7 @@ func (p *proxy) writeCount() int {
 	return p.writes
 }
 
-// next returns the first matching rule that is not in applied; a rule with a share applies at random.
+// next returns the first matching rule that is not in applied. A rule with a share matches at random.
 func (p *proxy) next(q request, applied []*rule) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +211,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	var applied []*rule
 	for hit := p.next(x.request, applied); hit != nil; hit = p.next(x.request, applied) {
 		applied = append(applied, hit)
-		x.lifted = hit.lifted
+		x.ended = hit.ended
 		if hit.fault != nil && hit.fault(x) {
 			return
 		}
@@ -219,8 +219,8 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	x.forward(w)
 }
 
-// guardStream wraps the body of a watch, so that rules can delay its events.
-func (p *proxy) guardStream(response *http.Response) error {
+// wrapWatch wraps the body of a watch, so rules can delay its events.
+func (p *proxy) wrapWatch(response *http.Response) error {
 	if x, ok := response.Request.Context().Value(exchangeKey{}).(*exchange); ok && x.verb == "watch" {
 		response.Body = &stream{ReadCloser: response.Body, proxy: p, x: x}
 	}
@@ -234,12 +234,12 @@ type stream struct {
 	x     *exchange
 }
 
-// Read returns data when no rule holds it back.
+// Read waits until no rule delays the watch, and returns data.
 func (s *stream) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
-	for held := s.proxy.delayedUntil(s.x.request); held != nil && n > 0; held = s.proxy.delayedUntil(s.x.request) {
+	for delayed := s.proxy.delayedUntil(s.x.request); delayed != nil && n > 0; delayed = s.proxy.delayedUntil(s.x.request) {
 		select {
-		case <-held:
+		case <-delayed:
 		case <-s.x.r.Context().Done():
 			return 0, context.Cause(s.x.r.Context())
 		}
@@ -254,7 +254,7 @@ func (p *proxy) delayedUntil(q request) <-chan struct{} {
 	for _, r := range p.rules {
 		if r.streams && r.match.matches(q) {
 			r.hits++
-			return r.lifted
+			return r.ended
 		}
 	}
 	return nil

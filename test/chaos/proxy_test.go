@@ -103,20 +103,20 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 		removeRule := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: respond(code)})
 		response, err := send(t, p, http.MethodPatch, object)
 		if err != nil || response.StatusCode != code {
-			t.Fatalf("%v, %v, want %d", response, err, code)
+			t.Fatalf("got response %v, error %v, want %d", response, err, code)
 		}
 		var status metav1.Status
 		if err := json.NewDecoder(response.Body).Decode(&status); err != nil || int(status.Code) != code || status.Reason == "" {
 			t.Errorf("unexpected status %+v, error %v", status, err)
 		}
 		if (response.Header.Get("Retry-After") != "") != (code == 429) {
-			t.Errorf("%d with Retry-After %q", code, response.Header.Get("Retry-After"))
+			t.Errorf("got Retry-After %q for status %d", response.Header.Get("Retry-After"), code)
 		}
 		if served.Load() != 0 {
 			t.Error("the request reached the server")
 		}
 		if response, err := send(t, p, http.MethodGet, object); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("another verb: %v, %v", response, err)
+			t.Errorf("got response %v, error %v for another verb, want 200", response, err)
 		}
 		removeRule()
 		removeRule()
@@ -126,51 +126,51 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 	}
 }
 
-func TestDoneThen(t *testing.T) {
+func TestExecuteThen(t *testing.T) {
 	p, served, _ := upstream(t)
-	p.addRule(rule{match: match{writes: true}, fault: doneThen(respond(504))})
+	p.addRule(rule{match: match{writes: true}, fault: executeThen(respond(504))})
 	response, err := send(t, p, http.MethodPatch, object)
 	if err != nil || response.StatusCode != http.StatusGatewayTimeout || served.Load() != 1 {
-		t.Fatalf("%v, %v, carried out %d times", response, err, served.Load())
+		t.Fatalf("got response %v, error %v, %d requests at the server, want 504 and 1", response, err, served.Load())
 	}
 	if p.writeCount() != 1 {
-		t.Errorf("%d writes counted", p.writeCount())
+		t.Errorf("got %d writes, want 1", p.writeCount())
 	}
 	p.removeRules()
-	p.addRule(rule{fault: doneThen(reset)})
+	p.addRule(rule{fault: executeThen(resetConnection)})
 	if _, err := send(t, p, http.MethodDelete, object); err == nil || served.Load() < 2 {
-		t.Errorf("%v, carried out %d times", err, served.Load())
+		t.Errorf("got error %v, %d requests at the server, want an error and at least 2", err, served.Load())
 	}
 }
 
-func TestReset(t *testing.T) {
+func TestResetConnection(t *testing.T) {
 	p, served, _ := upstream(t)
-	p.addRule(rule{fault: reset})
+	p.addRule(rule{fault: resetConnection})
 	if _, err := send(t, p, http.MethodPatch, object); err == nil || !strings.Contains(err.Error(), "reset") && !errors.Is(err, io.EOF) {
-		t.Errorf("%v, want a reset connection", err)
+		t.Errorf("got error %v, want a reset connection", err)
 	}
 	if served.Load() != 0 {
 		t.Error("the request reached the server")
 	}
 }
 
-func TestSilenceEndsWithTheFault(t *testing.T) {
+func TestDroppedRequestSucceedsAfterFault(t *testing.T) {
 	p, served, _ := upstream(t)
-	removeRule := p.addRule(rule{fault: silence})
-	answered := make(chan error, 1)
+	removeRule := p.addRule(rule{fault: dropPackets})
+	responded := make(chan error, 1)
 	go func() {
 		response, err := send(t, p, http.MethodPatch, object)
 		if err == nil && response.StatusCode != http.StatusOK {
 			err = errors.New(response.Status)
 		}
-		answered <- err
+		responded <- err
 	}()
-	poll.Until(t, time.Minute, "the request is held", func() bool { return p.hitCount() == 1 })
+	poll.Until(t, time.Minute, "the fault delays the request", func() bool { return p.hitCount() == 1 })
 	if served.Load() != 0 {
 		t.Error("the request reached the server")
 	}
 	removeRule()
-	if err := <-answered; err != nil {
+	if err := <-responded; err != nil {
 		t.Error(err)
 	}
 }
@@ -178,18 +178,18 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 func TestShareOfRequestsFails(t *testing.T) {
 	p, _, _ := upstream(t)
 	p.addRule(rule{share: 0.5, fault: respond(500)})
-	refused := 0
+	failed := 0
 	for range 100 {
 		if response, err := send(t, p, http.MethodPatch, object); err == nil && response.StatusCode == http.StatusInternalServerError {
-			refused++
+			failed++
 		}
 	}
-	if refused < 25 || refused > 75 {
-		t.Errorf("%d of 100 refused, want about 50", refused)
+	if failed < 25 || failed > 75 {
+		t.Errorf("%d of 100 requests failed, want about 50", failed)
 	}
 }
 
-// A watch delivers events, pauses during a fault, continues after it, and ends when it is cut.
+// A watch delivers events, pauses during a fault, continues after the fault, and ends when the proxy closes it.
 func TestWatchContinuesAfterFault(t *testing.T) {
 	p, _, events := upstream(t)
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=true")
@@ -209,10 +209,10 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 	}
 	removeRule := p.addRule(rule{match: watches("configmaps"), streams: true})
 	events <- "two"
-	poll.Until(t, time.Minute, "the line is held", func() bool { return p.hitCount() > 0 })
+	poll.Until(t, time.Minute, "the fault delays the line", func() bool { return p.hitCount() > 0 })
 	select {
 	case got := <-lines:
-		t.Errorf("%q was forwarded", got)
+		t.Errorf("got %q during the fault, want nothing", got)
 	default:
 	}
 	removeRule()
@@ -220,13 +220,13 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 		t.Errorf("got %q, want 'two'", got)
 	}
 	if ended := p.closeWatches(watches("secrets")); ended != 0 {
-		t.Errorf("%d watches of another resource", ended)
+		t.Errorf("closed %d watches of another resource, want 0", ended)
 	}
 	if ended := p.closeWatches(watches()); ended != 1 {
-		t.Errorf("%d watches ended", ended)
+		t.Errorf("closed %d watches, want 1", ended)
 	}
 	if got, more := <-lines; more {
-		t.Errorf("%q after the end", got)
+		t.Errorf("got %q after the watch was closed, want nothing", got)
 	}
 }
 
@@ -246,20 +246,20 @@ func TestWatchExpiresWith410(t *testing.T) {
 	}
 }
 
-func TestPast(t *testing.T) {
+func TestListAtVersion(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.addRule(rule{fault: pastVersion("42")})
+	p.addRule(rule{fault: listAtVersion("42")})
 	for request, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
 		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if query, err := io.ReadAll(response.Body); err != nil || string(query) != want {
-			t.Errorf("unexpected query %s, error %v", query, err)
+			t.Errorf("got query %s, error %v, want %s", query, err, want)
 		}
 	}
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1&sendInitialEvents=true")
 	if err != nil || response.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("a streamed list: %v, %v", response, err)
+		t.Errorf("got response %v, error %v for a streaming list, want 422", response, err)
 	}
 }

@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// quotaCPUs suffices for one of the queued AppWrappers, which request two each.
+	// quotaCPUs suffices for one of the queued AppWrappers, which request two CPUs each.
 	quotaCPUs = 3
-	queued    = 4
+	// wrapperCount is the number of AppWrappers of a queue.
+	wrapperCount = 4
 )
 
 const flavor = `{apiVersion: kueue.x-k8s.io/v1beta1, kind: ResourceFlavor, metadata: {name: chaos}}`
@@ -33,7 +34,7 @@ const queuedWrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWra
   spec: {components: [{template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: qNUMBER}, spec: {replicas: 2, selector: {matchLabels: {app: qNUMBER}},
   template: {metadata: {labels: {app: qNUMBER}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: registry.example.com/a, resources: {requests: {cpu: 1}}}]}}}}}]}}`
 
-// startKueue starts Kueue, unless it runs.
+// startKueue starts Kueue unless it is running.
 func (c *campaign) startKueue(ctx context.Context) error {
 	if c.instance.Process("kueue") != nil {
 		return nil
@@ -82,9 +83,9 @@ func (q *queue) wrapper(number int) (*unstructured.Unstructured, error) {
 	return o, yaml.Unmarshal([]byte(text), &o.Object)
 }
 
-// move creates or deletes one of the AppWrappers, and ignores a rejection.
-func (q *queue) move(ctx context.Context, random *rand.Rand) {
-	o, err := q.wrapper(random.IntN(queued))
+// changeWrapper creates or deletes one of the AppWrappers, and ignores a rejection.
+func (q *queue) changeWrapper(ctx context.Context, random *rand.Rand) {
+	o, err := q.wrapper(random.IntN(wrapperCount))
 	if err != nil {
 		return
 	}
@@ -96,24 +97,24 @@ func (q *queue) move(ctx context.Context, random *rand.Rand) {
 }
 
 func (q *queue) remove(ctx context.Context) {
-	for number := range queued {
+	for number := range wrapperCount {
 		if o, err := q.wrapper(number); err == nil {
 			_ = q.testCluster.admin.Delete(ctx, o) // clear reports objects that remain
 		}
 	}
 }
 
-// clear waits until the AppWrappers are gone, and deletes the queues.
+// clear waits until the AppWrappers are deleted, and deletes the queues.
 func (q *queue) clear(ctx context.Context) error {
-	for number := range queued {
+	for number := range wrapperCount {
 		o, err := q.wrapper(number)
 		if err != nil {
 			return err
 		}
-		if err := q.testCluster.until(ctx, waitTimeout, func() (string, error) {
+		if err := q.testCluster.waitUntil(ctx, waitTimeout, func() (string, error) {
 			err := q.testCluster.admin.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if err == nil {
-				return o.GetName() + " is still there", nil
+				return o.GetName() + " still exists", nil
 			}
 			return "", client.IgnoreNotFound(err)
 		}); err != nil {
@@ -122,11 +123,11 @@ func (q *queue) clear(ctx context.Context) error {
 	}
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue"}}
 	cluster.SetName(q.name)
-	return errors.Join(q.testCluster.clear(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cluster)))
+	return errors.Join(q.testCluster.deleteNamespacesAndWait(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cluster)))
 }
 
 // checkQuota adds a violation if running pods request more CPUs than the quota.
-func (g *game) checkQuota(ctx context.Context) error {
+func (g *randomRound) checkQuota(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := g.admin.List(ctx, pods, client.InNamespace(g.queue.name)); err != nil {
 		return fmt.Errorf("listing pods: %w", err)

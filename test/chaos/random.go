@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// stepsOfRound is the number of steps in a round.
-	stepsOfRound = 18
-	// truth bounds the time from the end of all faults until statuses are true.
-	truth = 10 * time.Second
-	// shrinkTries limits the search for a shorter sequence.
+	// stepsPerRound is the number of steps in a round.
+	stepsPerRound = 18
+	// statusTimeout limits the time from the end of all faults until statuses are true.
+	statusTimeout = 10 * time.Second
+	// shrinkTries limits the number of tries in the search for a shorter sequence.
 	shrinkTries = 12
 )
 
-// passingFaults are the faults of random steps; each ends with its step or with the round.
-var passingFaults = map[string]rule{
-	"partition":       {fault: silence, streams: true},
-	"resets":          {fault: reset},
+// temporaryFaults are the faults of random steps. Each ends with its step or with the round.
+var temporaryFaults = map[string]rule{
+	"partition":       {fault: dropPackets, streams: true},
+	"resets":          {fault: resetConnection},
 	"latency":         {match: match{verbs: notWatch}, fault: delay(time.Second)},
 	"throttled":       {share: 0.5, fault: respond(429)},
 	"errors":          {share: 0.5, fault: respond(500)},
 	"unavailable":     {share: 0.5, fault: respond(503)},
 	"conflicts":       {match: match{writes: true}, share: 0.5, fault: respond(409)},
-	"done-then-504":   {match: match{writes: true}, share: 0.5, fault: doneThen(respond(504))},
-	"done-then-reset": {match: match{writes: true}, share: 0.5, fault: doneThen(reset)},
+	"done-then-504":   {match: match{writes: true}, share: 0.5, fault: executeThen(respond(504))},
+	"done-then-reset": {match: match{writes: true}, share: 0.5, fault: executeThen(resetConnection)},
 	"late-watches":    {match: watches(), streams: true},
 }
 
-// game is a round of random steps.
-type game struct {
+// randomRound is a round of random steps.
+type randomRound struct {
 	*campaign
 
 	random         *rand.Rand
-	plots          map[string]*plot
+	fixtures       map[string]*fixture
 	changed        map[string]bool
 	queue          *queue
 	foreignObjects []foreignObject
@@ -56,13 +56,13 @@ func (c *campaign) runRandomRounds(ctx context.Context) error {
 	for _, s := range c.subjects {
 		names = append(names, s.name)
 	}
-	faults := slices.Sorted(maps.Keys(passingFaults))
-	r := row{Scenario: "random", Bound: truth}
+	faults := slices.Sorted(maps.Keys(temporaryFaults))
+	r := row{Scenario: "random", Bound: statusTimeout}
 	end := c.clock.Now().Add(c.duration)
 	rounds, stepCount := 0, 0
 	for ; c.clock.Now().Before(end); rounds++ {
 		seed := c.seed + uint64(rounds)
-		steps := sequence(rand.New(rand.NewPCG(seed, 1)), stepsOfRound, names, faults)
+		steps := sequence(rand.New(rand.NewPCG(seed, 1)), stepsPerRound, names, faults)
 		found, took, err := c.runSteps(ctx, steps, fmt.Sprintf("x%02d", rounds))
 		if err != nil {
 			return err
@@ -83,21 +83,21 @@ func (c *campaign) runRandomRounds(ctx context.Context) error {
 		r.Deviations = append(r.Deviations, fmt.Sprintf("seed %d: %s; shortest sequence: %s", seed, shorten(found, 2), describe(short)))
 		c.logf("shortest sequence: %s", encode(short))
 	}
-	r.Fault = fmt.Sprintf("%d rounds of %d random steps each, first seed %d", rounds, stepsOfRound, c.seed)
+	r.Fault = fmt.Sprintf("%d rounds of %d random steps each, first seed %d", rounds, stepsPerRound, c.seed)
 	r.Remark = "the time is the longest until all statuses were true after the end of all faults"
 	r.Writes = stepCount
-	c.note(r)
+	c.addRow(r)
 	return nil
 }
 
-// runSteps takes the steps in new namespaces, checks the invariants, and cleans up.
+// runSteps runs the steps in new namespaces, checks the invariants, and cleans up.
 func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (violations []string, took time.Duration, err error) {
-	g := &game{campaign: c, random: rand.New(rand.NewPCG(c.seed, 2)), plots: map[string]*plot{}, changed: map[string]bool{}}
+	g := &randomRound{campaign: c, random: rand.New(rand.NewPCG(c.seed, 2)), fixtures: map[string]*fixture{}, changed: map[string]bool{}}
 	if g.queue, err = c.newQueue(ctx, title); err != nil {
 		return nil, 0, err
 	}
 	for _, s := range c.subjects {
-		p, err := s.plot(s.name + "-" + title)
+		p, err := s.fixture(s.name + "-" + title)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -108,7 +108,7 @@ func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (vi
 		if err != nil {
 			return nil, 0, err
 		}
-		g.plots[s.name], g.foreignObjects = p, append(g.foreignObjects, more...)
+		g.fixtures[s.name], g.foreignObjects = p, append(g.foreignObjects, more...)
 	}
 	for _, s := range steps {
 		if err := g.runStep(ctx, s); err != nil {
@@ -121,10 +121,10 @@ func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (vi
 	return g.violations, took, g.cleanUp(ctx)
 }
 
-// runStep takes one step. A rejection by the API server or a webhook is ignored: the checks cover existing objects only.
-func (g *game) runStep(ctx context.Context, s step) error {
+// runStep runs one step. It ignores rejections by the API server or a webhook: the checks cover only existing objects.
+func (g *randomRound) runStep(ctx context.Context, s step) error {
 	random := rand.New(rand.NewPCG(s.Pick, 0))
-	p := g.plots[s.On]
+	p := g.fixtures[s.On]
 	brief := time.Duration(1+random.IntN(3)) * time.Second
 	switch s.Do {
 	case "create":
@@ -142,11 +142,11 @@ func (g *game) runStep(ctx context.Context, s step) error {
 	case "drop":
 		return g.deleteChild(ctx, p, random)
 	case "queue":
-		g.queue.move(ctx, random)
+		g.queue.changeWrapper(ctx, random)
 	case "fault":
-		lift := g.proxy.addRule(passingFaults[s.On])
-		if random.IntN(2) == 0 { // otherwise it lasts during later steps
-			defer lift()
+		removeRule := g.proxy.addRule(temporaryFaults[s.On])
+		if random.IntN(2) == 0 { // otherwise the fault continues during later steps
+			defer removeRule()
 			return g.pause(ctx, brief)
 		}
 	case "cut":
@@ -160,21 +160,21 @@ func (g *game) runStep(ctx context.Context, s step) error {
 	return g.checkQuota(ctx)
 }
 
-// restartManager terminates the manager and starts it again. All faults end, because a process requires the API server at its start.
-func (g *game) restartManager(ctx context.Context, kill bool) error {
-	end := g.manager.Stop
+// restartManager stops the manager and starts it again. All faults end, because the manager needs the API server at its start.
+func (g *randomRound) restartManager(ctx context.Context, kill bool) error {
+	stop := g.manager.Stop
 	if kill {
-		end = g.manager.Kill
+		stop = g.manager.Kill
 	}
-	if err := end(ctx); err != nil {
+	if err := stop(ctx); err != nil {
 		return err
 	}
 	g.proxy.removeRules()
 	return g.restart(ctx)
 }
 
-// deleteChild deletes a child of a custom resource, as a user may by mistake. Children of AppWrappers are not deleted.
-func (g *game) deleteChild(ctx context.Context, p *plot, random *rand.Rand) error {
+// deleteChild deletes a child of a custom resource, unless it is an AppWrapper.
+func (g *randomRound) deleteChild(ctx context.Context, p *fixture, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (g *game) deleteChild(ctx context.Context, p *plot, random *rand.Rand) erro
 		return err
 	}
 	var candidates []id
-	for key := range live.ofPlot(p) {
+	for key := range live.ofFixture(p) {
 		if slices.Contains(replaceable, key.Kind) && !slices.Contains([]string{"of-another-client", "storage-config"}, key.name) {
 			candidates = append(candidates, key)
 		}
@@ -196,56 +196,56 @@ func (g *game) deleteChild(ctx context.Context, p *plot, random *rand.Rand) erro
 }
 
 // endFaults ends all faults, waits until statuses are true, and checks the invariants.
-func (g *game) endFaults(ctx context.Context) (time.Duration, error) {
+func (g *randomRound) endFaults(ctx context.Context) (time.Duration, error) {
 	g.proxy.removeRules()
 	if err := g.restart(ctx); err != nil {
 		return 0, err
 	}
 	began := g.clock.Now()
-	err := g.until(ctx, waitTimeout, func() (string, error) { return g.firstNotReady(ctx) })
+	err := g.waitUntil(ctx, waitTimeout, func() (string, error) { return g.firstNotReady(ctx) })
 	duration := g.clock.Since(began)
 	switch {
 	case errors.Is(err, errTimeout):
 		g.violations = append(g.violations, "a status is not true: "+err.Error())
 	case err != nil:
 		return duration, err
-	case duration > truth:
+	case duration > statusTimeout:
 		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(duration)))
 	}
 	if err := g.waitIdle(ctx); errors.Is(err, errTimeout) {
-		g.violations = append(g.violations, "not at rest: "+err.Error())
+		g.violations = append(g.violations, "not idle: "+err.Error())
 	} else if err != nil {
 		return duration, err
 	}
-	return duration, g.checkAlways(ctx)
+	return duration, g.checkInvariants(ctx)
 }
 
 // firstNotReady returns why the first existing custom resource is not ready.
-func (g *game) firstNotReady(ctx context.Context) (string, error) {
-	for name, p := range g.plots {
-		if gone, err := p.stillExists(ctx, g.testCluster); err != nil {
+func (g *randomRound) firstNotReady(ctx context.Context) (string, error) {
+	for name, p := range g.fixtures {
+		if exists, err := p.existsReason(ctx, g.testCluster); err != nil {
 			return "", err
-		} else if gone == "" {
+		} else if exists == "" {
 			continue
 		}
-		if missing, err := g.needs(ctx, p); err != nil {
+		if missing, err := g.lacksDependency(ctx, p); err != nil {
 			return "", err
 		} else if missing {
 			continue
 		}
 		ready := p.ready
-		if g.changed[name] && p.changed != "" {
-			ready = p.changed
+		if g.changed[name] && p.readyAfterChange != "" {
+			ready = p.readyAfterChange
 		}
-		if problem, err := p.wrong(ctx, g.testCluster, ready); problem != "" || err != nil {
+		if problem, err := p.unreadyReason(ctx, g.testCluster, ready); problem != "" || err != nil {
 			return problem, client.IgnoreNotFound(err)
 		}
 	}
 	return "", nil
 }
 
-// needs reports whether an object that a user has to create is missing.
-func (g *game) needs(ctx context.Context, p *plot) (bool, error) {
+// lacksDependency reports whether an object that a user has to create is missing.
+func (g *randomRound) lacksDependency(ctx context.Context, p *fixture) (bool, error) {
 	for _, o := range p.objects[:len(p.objects)-1] {
 		err := g.admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
 		if client.IgnoreNotFound(err) != nil {
@@ -258,18 +258,18 @@ func (g *game) needs(ctx context.Context, p *plot) (bool, error) {
 	return false, nil
 }
 
-// checkAlways adds violations of the invariants.
-func (g *game) checkAlways(ctx context.Context) error {
-	for _, p := range g.plots {
+// checkInvariants adds violations: orphans, duplicate Jobs, changed foreign objects, and an exceeded quota.
+func (g *randomRound) checkInvariants(ctx context.Context) error {
+	for _, p := range g.fixtures {
 		if p.namespace == operatorNamespace {
 			continue
 		}
-		dead, err := g.orphans(ctx, p.namespace)
+		orphans, err := g.orphans(ctx, p.namespace)
 		if err != nil {
 			return err
 		}
-		g.violations = append(g.violations, dead...)
-		jobs, err := g.jobsAtOnce(ctx, p.namespace)
+		g.violations = append(g.violations, orphans...)
+		jobs, err := g.countJobs(ctx, p.namespace)
 		if err != nil {
 			return err
 		}
@@ -282,24 +282,24 @@ func (g *game) checkAlways(ctx context.Context) error {
 	return errors.Join(err, g.checkQuota(ctx))
 }
 
-// cleanUp deletes all objects, and checks that only the kinds in kept remain.
-func (g *game) cleanUp(ctx context.Context) error {
+// cleanUp deletes all objects, and checks that only the kinds in keptKinds remain.
+func (g *randomRound) cleanUp(ctx context.Context) error {
 	g.queue.remove(ctx)
-	for _, p := range g.plots {
+	for _, p := range g.fixtures {
 		for _, o := range slices.Backward(p.objects) {
 			if err := g.admin.Delete(ctx, o.DeepCopy()); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting %s: %w", p.name, err)
 			}
 		}
 	}
-	var plots []*plot
-	for _, p := range g.plots {
-		plots = append(plots, p)
-		err := g.until(ctx, waitTimeout, func() (string, error) {
-			if problem, err := p.stillExists(ctx, g.testCluster); problem != "" || err != nil {
+	var fixtures []*fixture
+	for _, p := range g.fixtures {
+		fixtures = append(fixtures, p)
+		err := g.waitUntil(ctx, waitTimeout, func() (string, error) {
+			if problem, err := p.existsReason(ctx, g.testCluster); problem != "" || err != nil {
 				return problem, err
 			}
-			left, err := g.leftOver(ctx, p)
+			left, err := g.leftovers(ctx, p)
 			return shorten(left, 3), err
 		})
 		if errors.Is(err, errTimeout) {
@@ -314,5 +314,5 @@ func (g *game) cleanUp(ctx context.Context) error {
 	for _, f := range g.foreignObjects {
 		err = errors.Join(err, client.IgnoreNotFound(g.admin.Delete(ctx, f.object)))
 	}
-	return errors.Join(err, s.deleteLeftovers(ctx, plots), g.queue.clear(ctx))
+	return errors.Join(err, s.deleteLeftovers(ctx, fixtures), g.queue.clear(ctx))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// request is a request of the Kubernetes API in the terms of RBAC.
+// request is a request to the Kubernetes API, in terms of RBAC.
 type request struct {
 	verb                         string // get, list, watch, create, update, patch, delete or deletecollection
 	group, resource, subresource string // resource is empty for non-resource paths

@@ -29,8 +29,8 @@ type kind struct {
 	namespaced bool
 }
 
-// passing lists resources that controllers of Kubernetes create, or whose objects change without the manager.
-var passing = []string{
+// ignoredResources lists resources that Kubernetes itself creates, or whose objects change without the manager.
+var ignoredResources = []string{
 	"events", "endpoints", "endpointslices", "pods", "replicasets", "leases", "controllerrevisions", "nodes", "csinodes", "componentstatuses",
 	"persistentvolumes", "apiservices", "customresourcedefinitions", "namespaces", "podmetrics", "nodemetrics", "workloads", "ipaddresses", "servicecidrs",
 }
@@ -52,7 +52,7 @@ func kindsOf(config *rest.Config) ([]kind, error) {
 			return nil, fmt.Errorf("reading the resources of the cluster: %w", err)
 		}
 		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !slices.Contains(passing, r.Name) {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !slices.Contains(ignoredResources, r.Name) {
 				kinds = append(kinds, kind{version.WithKind(r.Kind), r.Namespaced})
 			}
 		}
@@ -135,8 +135,8 @@ func (p snapshot) kinds() []kind {
 	return all
 }
 
-// ofPlot returns the objects of a plot.
-func (p snapshot) ofPlot(of *plot) snapshot {
+// ofFixture returns the objects of a fixture.
+func (p snapshot) ofFixture(of *fixture) snapshot {
 	part := snapshot{}
 	for key, fields := range p {
 		path := "/" + strings.ToLower(key.Kind) + "s/" + key.name
@@ -197,7 +197,7 @@ func leaves(o *unstructured.Unstructured) map[string]string {
 // mask is a set of fields that differ between two undisturbed runs.
 type mask map[string]bool
 
-func field(key id, path string) string { return key.String() + path }
+func maskKey(key id, path string) string { return key.String() + path }
 
 // differences lists the differences between two snapshots, without masked fields.
 func differences(want, have snapshot, ignore mask) []string {
@@ -205,25 +205,25 @@ func differences(want, have snapshot, ignore mask) []string {
 	for key, fields := range want {
 		found, is := have[key]
 		if !is {
-			if !ignore[field(key, "")] {
+			if !ignore[maskKey(key, "")] {
 				all = append(all, key.String()+" is missing")
 			}
 			continue
 		}
 		for path, value := range fields {
-			if found[path] != value && !ignore[field(key, path)] {
+			if found[path] != value && !ignore[maskKey(key, path)] {
 				all = append(all, fmt.Sprintf("%s%s is %q, not %q", key, path, found[path], value))
 			}
 		}
 		for path, value := range found {
-			if _, known := fields[path]; !known && !ignore[field(key, path)] {
+			if _, known := fields[path]; !known && !ignore[maskKey(key, path)] {
 				all = append(all, fmt.Sprintf("%s%s is %q, not absent", key, path, value))
 			}
 		}
 	}
 	for key := range have {
-		if _, known := want[key]; !known && !ignore[field(key, "")] {
-			all = append(all, key.String()+" is too much")
+		if _, known := want[key]; !known && !ignore[maskKey(key, "")] {
+			all = append(all, key.String()+" is unexpected")
 		}
 	}
 	slices.Sort(all)
@@ -236,19 +236,19 @@ func differingFields(one, other snapshot) mask {
 	note := func(key id, a, b map[string]string) {
 		for path := range a {
 			if a[path] != b[path] {
-				all[field(key, path)] = true
+				all[maskKey(key, path)] = true
 			}
 		}
 	}
 	for key, fields := range one {
 		if _, known := other[key]; !known {
-			all[field(key, "")] = true
+			all[maskKey(key, "")] = true
 		}
 		note(key, fields, other[key])
 	}
 	for key, fields := range other {
 		if _, known := one[key]; !known {
-			all[field(key, "")] = true
+			all[maskKey(key, "")] = true
 		}
 		note(key, fields, one[key])
 	}

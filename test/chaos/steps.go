@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// step is a step of the random program.
+// step is a random step.
 type step struct {
 	// Do is create, change, delete, drop, queue, fault, cut, kill, terminate or wait.
 	Do string `json:"do"`
 	// On is the name of the subject or of the fault.
 	On string `json:"on,omitempty"`
-	// Pick seeds the choices of the step, so that a shorter sequence makes the same choices.
+	// Pick seeds the choices of the step, so a shorter sequence makes the same choices.
 	Pick uint64 `json:"pick,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func sequence(random *rand.Rand, count int, names, faults []string) []step {
 	return all
 }
 
-// shrink returns a shorter sequence that still fails, found by leaving out halves, quarters, and so on (delta debugging), within
+// shrink returns a shorter sequence that still fails, found by removing halves, quarters, and so on (delta debugging), within
 // a number of tries.
 func shrink(steps []step, tries int, fails func([]step) bool) []step {
 	for size := (len(steps) + 1) / 2; size > 0; {

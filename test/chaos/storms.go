@@ -13,13 +13,13 @@ func storms() []scenario {
 	var all []scenario
 	add := func(name, fault string, injections []string, bound time.Duration, rules ...rule) {
 		all = append(all, scenario{name: name, run: func(c *campaign, ctx context.Context) error {
-			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, lasts: stormTime, bound: bound, begin: c.withRules(rules...)})
+			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, duration: stormTime, bound: bound, begin: c.withRules(rules...)})
 		}})
 	}
 	add("partition", "all traffic is dropped, including watches", partition, slow,
-		rule{fault: silence, streams: true})
+		rule{fault: dropPackets, streams: true})
 	add("resets", "every connection is reset", partition, slow,
-		rule{fault: reset})
+		rule{fault: resetConnection})
 	add("latency", "every request takes 2 s more", clientFault, restarted,
 		rule{match: match{verbs: notWatch}, fault: delay(2 * time.Second)})
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
@@ -30,27 +30,30 @@ func storms() []scenario {
 	add("conflicts", "half of the writes return Conflict", clientFault, slow,
 		rule{match: match{writes: true}, share: 0.5, fault: respond(409)})
 	add("done-then-504", "half of the writes succeed and return Gateway Timeout", clientFault, slow,
-		rule{match: match{writes: true}, share: 0.5, fault: doneThen(respond(504))})
+		rule{match: match{writes: true}, share: 0.5, fault: executeThen(respond(504))})
 	add("done-then-reset", "half of the writes succeed, and their response is lost", clientFault, slow,
-		rule{match: match{writes: true}, share: 0.5, fault: doneThen(reset)})
+		rule{match: match{writes: true}, share: 0.5, fault: executeThen(resetConnection)})
 	add("storm", "a tenth each of 429, 500, 503, 409, reset, and a lost response", clientFault, slow,
 		rule{share: 0.1, fault: respond(429)}, rule{share: 0.1, fault: respond(500)}, rule{share: 0.1, fault: respond(503)},
-		rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: reset},
-		rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})
+		rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: resetConnection},
+		rule{match: match{writes: true}, share: 0.1, fault: executeThen(resetConnection)})
 	add("outage", "nine of ten requests return Service Unavailable", clientFault, slow,
 		rule{share: 0.9, fault: respond(503)})
 	add("late-watches", "watch events are held back until the fault ends", clientFault, slow,
-		rule{match: watches(), fault: silence, streams: true})
-	return append(all, scenario{name: "dropped-watches", run: (*campaign).droppedWatches}, scenario{name: "gone", run: (*campaign).goneWatches},
-		scenario{name: "api-server-restart", run: (*campaign).apiServerRestart})
+		rule{match: watches(), fault: dropPackets, streams: true})
+	return append(all, scenario{name: "dropped-watches", run: (*campaign).dropWatches}, scenario{name: "gone", run: (*campaign).expireWatches},
+		scenario{name: "api-server-restart", run: (*campaign).restartAPIServer})
 }
 
 const (
 	// stormTime is the duration of a storm.
 	stormTime = 10 * time.Second
-	// prompt is the bound of faults without any wait, restarted that of faults after which a process or pods start, and slow that of
-	// faults after which clients back off: client-go waits for up to 30 s between watches.
-	prompt, restarted, slow = time.Second, 10 * time.Second, 35 * time.Second
+	// prompt is the bound of faults that need no wait.
+	prompt = time.Second
+	// restarted is the bound of faults after which a process or pods start.
+	restarted = 10 * time.Second
+	// slow is the bound of faults after which clients back off: client-go waits for up to 30 s between watches.
+	slow = 35 * time.Second
 )
 
 var notWatch = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
@@ -68,8 +71,8 @@ func (c *campaign) withRules(rules ...rule) func(context.Context) (func(context.
 	}
 }
 
-// droppedWatches ends all watches once per second.
-func (c *campaign) droppedWatches(ctx context.Context) error {
+// dropWatches ends all watches once per second.
+func (c *campaign) dropWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "dropped-watches", fault: "all watches end every second", injections: []string{"ClientFault"}, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			for range int(stormTime / time.Second) {
@@ -82,12 +85,12 @@ func (c *campaign) droppedWatches(ctx context.Context) error {
 		}})
 }
 
-// goneWatches ends all watches with 410 Gone, so that clients list again.
-func (c *campaign) goneWatches(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, lasts: time.Second, bound: slow,
+// expireWatches ends all watches with 410 Gone, after which clients list again.
+func (c *campaign) expireWatches(ctx context.Context) error {
+	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, duration: time.Second, bound: slow,
 		begin: func(context.Context) (func(context.Context) error, error) {
-			lift := c.proxy.addRule(rule{match: watches(), fault: expireWatch})
+			removeRule := c.proxy.addRule(rule{match: watches(), fault: expireWatch})
 			c.proxy.closeWatches(watches())
-			return func(context.Context) error { lift(); return nil }, nil
+			return func(context.Context) error { removeRule(); return nil }, nil
 		}})
 }

@@ -22,28 +22,28 @@ import (
 // subject is a custom resource of the campaign, with its dependencies.
 type subject struct {
 	name string
-	// files are samples in config/samples; the last one is the custom resource.
+	// files are samples in config/samples. The last file is the custom resource.
 	files []string
 	// labels of its namespace.
 	labels map[string]string
-	// needs are manifests of further objects of a user.
+	// needs are manifests of its dependencies, which a user creates.
 	needs []string
 	// edit changes the sample.
 	edit func(*unstructured.Unstructured)
 	// ready is a condition, or a status field as field=value, that is set when the custom resource is ready.
 	ready string
-	// also is the manifest of a child that has to be Available as well.
-	also string
-	// change is a merge patch of the custom resource, and changed replaces ready after it, if set.
-	change, changed string
-	// fixed is the namespace of a singleton.
-	fixed string
+	// requiredChild is the manifest of a child that has to be Available as well.
+	requiredChild string
+	// change is a merge patch of the custom resource. readyAfterChange, if set, replaces ready after the patch.
+	change, readyAfterChange string
+	// fixedNamespace is the namespace of a singleton.
+	fixedNamespace string
 	// paths are substrings of the paths of its cluster-scoped objects; {} is replaced by its namespace.
 	paths []string
 }
 
-// unqueued removes the queue of an AppWrapper, so that it starts immediately, and the annotations, so that it keeps its children.
-func unqueued(o *unstructured.Unstructured) {
+// withoutQueue removes the queue of an AppWrapper, which then starts immediately, and the annotations, so it keeps its children.
+func withoutQueue(o *unstructured.Unstructured) {
 	o.SetLabels(nil)
 	o.SetAnnotations(nil)
 }
@@ -63,7 +63,7 @@ const (
 )
 
 var subjects = []subject{
-	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixed: operatorNamespace, paths: []string{"/mlflow/", "/mlflow-"},
+	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixedNamespace: operatorNamespace, paths: []string{"/mlflow/", "/mlflow-"},
 		change: `{"spec":{"resources":{"requests":{"cpu":"300m"}}}}`},
 	{name: "mlflowconfig", files: []string{"mlflowconfig.yaml"}, ready: "ReferencesReady", needs: []string{artifacts},
 		change: `{"spec":{"artifactRootPath":"elsewhere"}}`},
@@ -73,11 +73,11 @@ var subjects = []subject{
 		change: `{"spec":{"rest":{"resources":{"requests":{"cpu":"150m"}}}}}`},
 	{name: "registrydb", files: []string{"modelregistry_postgres.yaml"}, ready: "Available", paths: []string{"/{}"}, needs: []string{credentials},
 		change: `{"spec":{"postgres":{"host":"other-db"}}}`},
-	{name: "catalog", files: []string{"aihub_catalog.yaml"}, ready: "Available", fixed: "chaos-catalog", paths: []string{"/model-catalog"},
+	{name: "catalog", files: []string{"aihub_catalog.yaml"}, ready: "Available", fixedNamespace: "chaos-catalog", paths: []string{"/model-catalog"},
 		change: `{"spec":{"resources":{"catalog":{"requests":{"cpu":"150m"}}}}}`},
-	{name: "appwrapper", files: []string{"appwrapper_deployment.yaml"}, edit: unqueued, ready: "phase=Running",
-		change: `{"spec":{"suspend":true}}`, changed: "phase=Suspended"},
-	{name: "appwrapperjob", files: []string{"appwrapper_job.yaml"}, edit: unqueued, ready: "phase=Succeeded"},
+	{name: "appwrapper", files: []string{"appwrapper_deployment.yaml"}, edit: withoutQueue, ready: "phase=Running",
+		change: `{"spec":{"suspend":true}}`, readyAfterChange: "phase=Suspended"},
+	{name: "appwrapperjob", files: []string{"appwrapper_job.yaml"}, edit: withoutQueue, ready: "phase=Succeeded"},
 	{name: "raycluster", files: []string{"raycluster.yaml"}, ready: "state=ready",
 		change: `{"spec":{"headGroupSpec":{"rayStartParams":{"num-cpus":"1"}}}}`},
 	{name: "predictor", files: []string{"modelmesh_predictor.yaml"}, labels: map[string]string{"modelmesh-enabled": "true"},
@@ -89,30 +89,30 @@ var subjects = []subject{
 // hubNamespace is the namespace of the Catalog of the AIHub.
 const hubNamespace = "chaos-hub"
 
-// handedOver are the platform resources, which the manager reconciles while the component platform is enabled. They have their
-// operatorNamespace scenarios, because an AIHub restricts registries to one namespace.
-var handedOver = []subject{
-	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixed: operatorNamespace, paths: []string{"/mlflowoperators/"},
+// platformSubjects are the platform resources, which the manager reconciles when the component platform is enabled. They have their own
+// scenarios, because an AIHub restricts registries to one namespace.
+var platformSubjects = []subject{
+	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixedNamespace: operatorNamespace, paths: []string{"/mlflowoperators/"},
 		change: `{"spec":{"sectionTitle":"Elsewhere"}}`},
-	{name: "aihub", files: []string{"platform_aihub.yaml"}, ready: "Ready", fixed: hubNamespace, paths: []string{"/aihubs/", "/model-catalog"},
+	{name: "aihub", files: []string{"platform_aihub.yaml"}, ready: "Ready", fixedNamespace: hubNamespace, paths: []string{"/aihubs/", "/model-catalog"},
 		edit: func(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(o.Object, hubNamespace, "spec", "instancesNamespace") // spec is a map
 		},
-		also:   `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {namespace: ` + hubNamespace + `, name: catalog}}`,
-		change: `{"spec":{"gateway":{"domain":"elsewhere.example.com"}}}`},
+		requiredChild: `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {namespace: ` + hubNamespace + `, name: catalog}}`,
+		change:        `{"spec":{"gateway":{"domain":"elsewhere.example.com"}}}`},
 }
 
 // subjectNamed returns a subject by name.
 func subjectNamed(name string) (subject, error) {
-	all := slices.Concat(subjects, handedOver)
+	all := slices.Concat(subjects, platformSubjects)
 	if i := slices.IndexFunc(all, func(s subject) bool { return s.name == name }); i >= 0 {
 		return all[i], nil
 	}
 	return subject{}, fmt.Errorf("%w: %s", errUnknown, name)
 }
 
-// plot is a subject in its own namespace.
-type plot struct {
+// fixture is a subject in its own namespace.
+type fixture struct {
 	subject
 
 	namespace string
@@ -121,16 +121,16 @@ type plot struct {
 	crash int
 }
 
-// plot reads the samples of a subject for a namespace; a singleton uses its fixed namespace.
-func (s subject) plot(namespace string) (*plot, error) {
-	if s.fixed != "" {
-		namespace = s.fixed
+// fixture reads the samples of a subject for a namespace; a singleton uses its fixed namespace.
+func (s subject) fixture(namespace string) (*fixture, error) {
+	if s.fixedNamespace != "" {
+		namespace = s.fixedNamespace
 	}
-	p := &plot{subject: s, namespace: namespace}
+	p := &fixture{subject: s, namespace: namespace}
 	for _, text := range s.needs {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-			return nil, fmt.Errorf("decoding what %s needs: %w", s.name, err)
+			return nil, fmt.Errorf("decoding a dependency of %s: %w", s.name, err)
 		}
 		o.SetNamespace(namespace)
 		p.objects = append(p.objects, o)
@@ -162,11 +162,11 @@ func (s subject) plot(namespace string) (*plot, error) {
 	return p, nil
 }
 
-// resource returns the custom resource of the plot.
-func (p *plot) resource() *unstructured.Unstructured { return p.objects[len(p.objects)-1] }
+// resource returns the custom resource of the fixture.
+func (p *fixture) resource() *unstructured.Unstructured { return p.objects[len(p.objects)-1] }
 
-// owns reports whether a request is for an object of the plot.
-func (p *plot) owns(q request) bool {
+// owns reports whether a request is for an object of the fixture.
+func (p *fixture) owns(q request) bool {
 	if q.namespace != "" && (q.namespace != p.namespace || p.namespace != operatorNamespace) {
 		return q.namespace == p.namespace
 	}
@@ -178,8 +178,8 @@ func (p *plot) owns(q request) bool {
 	return false
 }
 
-// createAll creates the namespace and all objects of the plot, retried until the webhooks are reachable.
-func (p *plot) createAll(ctx context.Context, w *testCluster) error {
+// createAll creates the namespace and all objects of the fixture, with retries until the webhooks respond.
+func (p *fixture) createAll(ctx context.Context, w *testCluster) error {
 	if err := w.createNamespace(ctx, p); err != nil {
 		return err
 	}
@@ -191,9 +191,9 @@ func (p *plot) createAll(ctx context.Context, w *testCluster) error {
 	return nil
 }
 
-// create creates an object, retried until its webhooks and namespace are ready.
+// create creates an object, with retries until its webhooks and namespace are ready.
 func (c *testCluster) create(ctx context.Context, o *unstructured.Unstructured) error {
-	err := c.until(ctx, waitTimeout, func() (string, error) {
+	err := c.waitUntil(ctx, waitTimeout, func() (string, error) {
 		return "", client.IgnoreAlreadyExists(c.admin.Create(ctx, o.DeepCopy()))
 	})
 	if err != nil {
@@ -202,22 +202,22 @@ func (c *testCluster) create(ctx context.Context, o *unstructured.Unstructured) 
 	return nil
 }
 
-func (p *plot) patch(ctx context.Context, w *testCluster, body string) error {
+func (p *fixture) patch(ctx context.Context, w *testCluster, body string) error {
 	if err := w.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
 		return fmt.Errorf("changing %s: %w", p.name, err)
 	}
 	return nil
 }
 
-func (p *plot) remove(ctx context.Context, w *testCluster) error {
+func (p *fixture) remove(ctx context.Context, w *testCluster) error {
 	if err := w.admin.Delete(ctx, p.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", p.name, err)
 	}
 	return nil
 }
 
-// wrong returns why the custom resource is not ready, "" if it is.
-func (p *plot) wrong(ctx context.Context, w *testCluster, ready string) (string, error) {
+// unreadyReason returns why the custom resource is not ready, "" if it is.
+func (p *fixture) unreadyReason(ctx context.Context, w *testCluster, ready string) (string, error) {
 	live := p.resource().DeepCopy()
 	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return p.name + " cannot be read", err
@@ -225,33 +225,33 @@ func (p *plot) wrong(ctx context.Context, w *testCluster, ready string) (string,
 	if reason := notReadyReason(live, ready); reason != "" {
 		return p.name + ": " + reason, nil
 	}
-	if p.also == "" {
+	if p.requiredChild == "" {
 		return "", nil
 	}
-	also := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(p.also), &also.Object); err != nil {
-		return "", fmt.Errorf("decoding what is made for %s: %w", p.name, err)
+	child := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(p.requiredChild), &child.Object); err != nil {
+		return "", fmt.Errorf("decoding a child of %s: %w", p.name, err)
 	}
-	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(also), also); err != nil {
-		return p.name + " has made no " + also.GetKind(), client.IgnoreNotFound(err)
+	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return p.name + " has no " + child.GetKind(), client.IgnoreNotFound(err)
 	}
-	if reason := notReadyReason(also, "Available"); reason != "" {
-		return fmt.Sprintf("%s of %s: %s", also.GetKind(), p.name, reason), nil
+	if reason := notReadyReason(child, "Available"); reason != "" {
+		return fmt.Sprintf("%s of %s: %s", child.GetKind(), p.name, reason), nil
 	}
 	return "", nil
 }
 
-// stillExists returns the reason why the custom resource still exists, "" if it does not.
-func (p *plot) stillExists(ctx context.Context, w *testCluster) (string, error) {
+// existsReason returns the reason why the custom resource still exists, "" if it does not.
+func (p *fixture) existsReason(ctx context.Context, w *testCluster) (string, error) {
 	live := p.resource().DeepCopy()
 	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s is still there, finalizers %v", p.name, live.GetFinalizers()), err
+	return fmt.Sprintf("%s still exists, with finalizers %v", p.name, live.GetFinalizers()), err
 }
 
-var errNoReadiness = errors.New("the subject does not say when it is ready")
+var errNoReadiness = errors.New("the subject does not define when it is ready")
 
 // notReadyReason returns why a live object is not ready, "" if it is.
 func notReadyReason(live *unstructured.Unstructured, ready string) string {
@@ -284,12 +284,12 @@ func notReadyReason(live *unstructured.Unstructured, ready string) string {
 		if c.Type != ready {
 			continue
 		}
-		behind := c.ObservedGeneration != 0 && c.ObservedGeneration < live.GetGeneration() ||
+		stale := c.ObservedGeneration != 0 && c.ObservedGeneration < live.GetGeneration() ||
 			decoded.Status.ObservedGeneration != 0 && decoded.Status.ObservedGeneration < live.GetGeneration()
-		if c.Status == metav1.ConditionTrue && !behind {
+		if c.Status == metav1.ConditionTrue && !stale {
 			return ""
 		}
 		return fmt.Sprintf("%s is %s, %s: %s", ready, c.Status, c.Reason, c.Message)
 	}
-	return "it has no condition " + ready
+	return "condition " + ready + " is missing"
 }

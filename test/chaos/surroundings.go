@@ -23,19 +23,19 @@ import (
 // surroundings returns faults of the dependencies of the manager.
 func surroundings() []scenario {
 	return []scenario{
-		{name: "rights-revoked", run: (*campaign).rightsRevoked},
-		{name: "quota-exhausted", run: (*campaign).quotaExhausted},
-		{name: "finalizer", run: (*campaign).foreignFinalizer},
-		{name: "disruption-budget", run: (*campaign).disruptionBudget},
-		{name: "aggregated-api-down", run: (*campaign).aggregatedAPI},
-		{name: "namespace-deleted", run: (*campaign).namespaceDeleted},
+		{name: "rights-revoked", run: (*campaign).revokePermissions},
+		{name: "quota-exhausted", run: (*campaign).exhaustQuota},
+		{name: "finalizer", run: (*campaign).addForeignFinalizers},
+		{name: "disruption-budget", run: (*campaign).addDisruptionBudgets},
+		{name: "aggregated-api-down", run: (*campaign).addUnavailableAPI},
+		{name: "namespace-deleted", run: (*campaign).deleteNamespaces},
 	}
 }
 
-// rightsRevoked removes the subjects of every binding of the manager's ServiceAccount.
-func (c *campaign) rightsRevoked(ctx context.Context) error {
+// revokePermissions removes the subjects of every binding of the manager's ServiceAccount, and restores them.
+func (c *campaign) revokePermissions(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "rights-revoked", fault: "all bindings of the manager have no subjects for 10 s", injections: []string{"RBACRevoke"},
-		lasts: stormTime, bound: slow,
+		duration: stormTime, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			cluster, namespaced := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
 			if err := errors.Join(c.admin.List(ctx, cluster), c.admin.List(ctx, namespaced)); err != nil {
@@ -43,12 +43,12 @@ func (c *campaign) rightsRevoked(ctx context.Context) error {
 			}
 			var bindings []client.Object
 			for i := range cluster.Items {
-				if c.names(cluster.Items[i].Subjects) {
+				if c.includesManager(cluster.Items[i].Subjects) {
 					bindings = append(bindings, &cluster.Items[i])
 				}
 			}
 			for i := range namespaced.Items {
-				if c.names(namespaced.Items[i].Subjects) {
+				if c.includesManager(namespaced.Items[i].Subjects) {
 					bindings = append(bindings, &namespaced.Items[i])
 				}
 			}
@@ -69,15 +69,15 @@ func (c *campaign) rightsRevoked(ctx context.Context) error {
 		}})
 }
 
-// names reports whether the subjects contain the ServiceAccount of the manager.
-func (c *campaign) names(subjects []rbacv1.Subject) bool {
+// includesManager reports whether the subjects contain the ServiceAccount of the manager.
+func (c *campaign) includesManager(subjects []rbacv1.Subject) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == c.installed.ServiceAccount.Name })
 }
 
-// quotaExhausted adds quotas that allow no further Services, ConfigMaps, Secrets, Deployments or NetworkPolicies.
-func (c *campaign) quotaExhausted(ctx context.Context) error {
+// exhaustQuota adds quotas that allow no further Services, ConfigMaps, Secrets, Deployments or NetworkPolicies.
+func (c *campaign) exhaustQuota(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota refuses every Service, ConfigMap, Secret and Deployment for 10 s", injections: []string{"QuotaExhaustion"},
-		lasts: stormTime, bound: slow,
+		duration: stormTime, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			none := resource.MustParse("0")
 			var quotas []*corev1.ResourceQuota
@@ -104,15 +104,15 @@ func (c *campaign) quotaExhausted(ctx context.Context) error {
 		}})
 }
 
-// foreignFinalizer adds a finalizer to a child of each custom resource, and deletes the child.
-func (c *campaign) foreignFinalizer(ctx context.Context) error {
+// addForeignFinalizers adds a finalizer to a child of each custom resource, and deletes the child.
+func (c *campaign) addForeignFinalizers(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "finalizer", fault: "a foreign finalizer keeps deleted children for 10 s", injections: []string{"FinalizerBlock"},
-		lasts: stormTime, bound: restarted, calm: true,
+		duration: stormTime, bound: restarted, keepChildren: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			var blocked []id
-			for _, p := range c.plots {
+			for _, p := range c.fixtures {
 				for _, key := range c.children {
-					if c.plotOf(key) == p && slices.Contains(replaceable, key.Kind) {
+					if c.fixtureOf(key) == p && slices.Contains(replaceable, key.Kind) {
 						blocked = append(blocked, key)
 						break
 					}
@@ -124,7 +124,7 @@ func (c *campaign) foreignFinalizer(ctx context.Context) error {
 			}
 			for _, key := range blocked {
 				if err := errors.Join(set(ctx, key, `["chaos.example.com/hold"]`), c.admin.Delete(ctx, key.object())); err != nil {
-					return nil, fmt.Errorf("holding %s: %w", key, err)
+					return nil, fmt.Errorf("adding a finalizer to %s: %w", key, err)
 				}
 			}
 			return func(ctx context.Context) error {
@@ -137,10 +137,10 @@ func (c *campaign) foreignFinalizer(ctx context.Context) error {
 		}})
 }
 
-// disruptionBudget adds PodDisruptionBudgets that allow no eviction.
-func (c *campaign) disruptionBudget(ctx context.Context) error {
+// addDisruptionBudgets adds PodDisruptionBudgets that allow no eviction.
+func (c *campaign) addDisruptionBudgets(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "disruption-budget", fault: "a PodDisruptionBudget lets no pod be evicted", injections: []string{"PDBBlock"},
-		lasts: downTime, bound: restarted,
+		duration: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			var budgets []*policyv1.PodDisruptionBudget
 			for _, namespace := range c.namespaces() {
@@ -161,8 +161,8 @@ func (c *campaign) disruptionBudget(ctx context.Context) error {
 		}})
 }
 
-// aggregatedAPI adds an unavailable aggregated API, and restarts the manager, whose discovery includes it.
-func (c *campaign) aggregatedAPI(ctx context.Context) error {
+// addUnavailableAPI adds an unavailable aggregated API, and restarts the manager, whose discovery includes this API.
+func (c *campaign) addUnavailableAPI(ctx context.Context) error {
 	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "down.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
 		"service": map[string]any{"namespace": operatorNamespace, "name": "nothing-there", "port": int64(443)},
@@ -170,7 +170,7 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
 	service.SetName("v1.down.example.com")
 	return c.disturb(ctx, disturbance{name: "aggregated-api-down", fault: "an aggregated API does not answer while the manager starts",
-		lasts: downTime, bound: restarted, remark: "the API is still down while children are repaired",
+		duration: downTime, bound: restarted, remark: "the API is still down while children are repaired",
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			if err := c.admin.Create(ctx, service); err != nil {
 				return nil, fmt.Errorf("adding an API: %w", err)
@@ -181,17 +181,17 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 			if err := c.deleteChildren(ctx); err != nil {
 				return nil, err
 			}
-			if err := c.until(ctx, waitTimeout, func() (string, error) { return c.broken(ctx) }); err != nil {
+			if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
 				return nil, err
 			}
 			return func(ctx context.Context) error { return c.admin.Delete(ctx, service) }, nil
 		}})
 }
 
-// apiServerRestart stops the API server and compacts etcd, so that its next process serves no earlier resourceVersion.
-func (c *campaign) apiServerRestart(ctx context.Context) error {
+// restartAPIServer stops the API server and compacts etcd. The next API server then serves no earlier resourceVersion.
+func (c *campaign) restartAPIServer(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is down, and older revisions are compacted: watches end with 410 Gone",
-		injections: []string{"NetworkPartition"}, bound: slow, calm: true,
+		injections: []string{"NetworkPartition"}, bound: slow, keepChildren: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			if err := c.deleteChildren(ctx); err != nil {
 				return nil, err
@@ -208,22 +208,22 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 		}})
 }
 
-// namespaceDeleted deletes the namespaces of most custom resources, and recreates everything as a user.
-func (c *campaign) namespaceDeleted(ctx context.Context) error {
+// deleteNamespaces deletes the namespaces of most custom resources, and recreates everything as a user.
+func (c *campaign) deleteNamespaces(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with everything in them, and created again by a user",
-		injections: []string{"NamespaceDeletion"}, bound: waitTimeout, calm: true, remark: "the time until everything is created again",
+		injections: []string{"NamespaceDeletion"}, bound: waitTimeout, keepChildren: true, remark: "the time until everything is created again",
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			for _, p := range c.plots {
-				if p.fixed == operatorNamespace {
+			for _, p := range c.fixtures {
+				if p.fixedNamespace == operatorNamespace {
 					continue
 				}
-				if err := c.clear(ctx, p.namespace); err != nil {
+				if err := c.deleteNamespacesAndWait(ctx, p.namespace); err != nil {
 					return nil, err
 				}
 				maps.DeleteFunc(c.data, func(name, _ string) bool { return isInNamespace(name, p.namespace) })
 			}
 			return func(ctx context.Context) error {
-				for _, p := range c.plots {
+				for _, p := range c.fixtures {
 					if err := p.createAll(ctx, c.testCluster); err != nil {
 						return err
 					}

@@ -28,9 +28,9 @@ const (
 	operatorNamespace = "opendatahub"
 	// waitTimeout limits every wait.
 	waitTimeout = 2 * time.Minute
-	// quiet is the time without requests after which the manager is idle.
-	quiet     = 1500 * time.Millisecond
-	pollEvery = 100 * time.Millisecond
+	// idlePeriod is the time without requests after which the manager counts as idle.
+	idlePeriod = 1500 * time.Millisecond
+	pollEvery  = 100 * time.Millisecond
 	// driftPoll is the interval for measuring short times.
 	driftPoll = 20 * time.Millisecond
 )
@@ -49,7 +49,7 @@ type testCluster struct {
 	network   *modelmesh.Network
 	clock     clock.Clock
 	progress  io.Writer
-	began     time.Time
+	startTime time.Time
 	kinds     []kind
 	env       []string
 	// proxiedKubeconfig is the path of the kubeconfig that uses the proxy.
@@ -57,13 +57,13 @@ type testCluster struct {
 }
 
 func (c *testCluster) logf(format string, args ...any) {
-	fmt.Fprintf(c.progress, "[%6s] %s\n", c.clock.Since(c.began).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.progress, "[%6s] %s\n", c.clock.Since(c.startTime).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
 // newTestCluster starts the control plane and all programs.
 func newTestCluster(ctx context.Context, seed uint64, progress io.Writer) (*testCluster, error) {
 	c := &testCluster{clock: clock.RealClock{}, progress: progress}
-	c.began = c.clock.Now()
+	c.startTime = c.clock.Now()
 	var err error
 	c.instance, err = cluster.Start(ctx, cluster.Options{
 		Name: fmt.Sprintf("chaos-%d", os.Getpid()), Platform: cluster.Plain, Sets: []cluster.Set{cluster.KServe}, Ephemeral: true, Progress: progress,
@@ -174,12 +174,12 @@ func (c *testCluster) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until polls until check finds no problem, for at most a duration. The error contains the last problem.
-func (c *testCluster) until(ctx context.Context, atMost time.Duration, check func() (string, error)) error {
-	return c.untilEvery(ctx, pollEvery, atMost, check)
+// waitUntil calls check until it returns no problem, for at most a duration. The error contains the last problem.
+func (c *testCluster) waitUntil(ctx context.Context, atMost time.Duration, check func() (string, error)) error {
+	return c.waitUntilEvery(ctx, pollEvery, atMost, check)
 }
 
-func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, check func() (string, error)) error {
+func (c *testCluster) waitUntilEvery(ctx context.Context, every, atMost time.Duration, check func() (string, error)) error {
 	start := c.clock.Now()
 	for {
 		problem, err := check()
@@ -195,14 +195,14 @@ func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duratio
 	}
 }
 
-// waitIdle waits until the manager has sent neither reads nor writes for the duration quiet.
+// waitIdle waits until the manager has sent neither reads nor writes for idlePeriod.
 func (c *testCluster) waitIdle(ctx context.Context) error {
 	start, err := c.audit.Position()
 	if err != nil {
 		return err
 	}
 	since := c.clock.Now()
-	return c.until(ctx, waitTimeout, func() (string, error) {
+	return c.waitUntil(ctx, waitTimeout, func() (string, error) {
 		all, err := c.audit.Since(start)
 		if err != nil {
 			return "", err
@@ -214,8 +214,8 @@ func (c *testCluster) waitIdle(ctx context.Context) error {
 				return "", err
 			}
 		}
-		if c.clock.Since(since) < quiet {
-			return "still busy: " + lastLine(busy.String()), nil
+		if c.clock.Since(since) < idlePeriod {
+			return "the manager is not idle: " + lastLine(busy.String()), nil
 		}
 		return "", nil
 	})
@@ -235,16 +235,16 @@ func (c *testCluster) restart(ctx context.Context) error {
 	return c.manager.Restart(ctx)
 }
 
-// deleteAndWait deletes an object and waits until it is gone.
+// deleteAndWait deletes an object and waits until it no longer exists.
 func (c *testCluster) deleteAndWait(ctx context.Context, key id) error {
 	if err := c.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
-	return c.until(ctx, waitTimeout, func() (string, error) {
+	return c.waitUntil(ctx, waitTimeout, func() (string, error) {
 		err := c.admin.Get(ctx, client.ObjectKeyFromObject(key.object()), key.object())
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return key.String() + " is still there", err
+		return key.String() + " still exists", err
 	})
 }

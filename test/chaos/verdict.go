@@ -19,7 +19,7 @@ const (
 	resilient verdict = "Resilient"
 	// degraded: everything is restored, but later than the bound.
 	degraded verdict = "Degraded"
-	// failed: something is lost, duplicated, left over or not repaired.
+	// failed: something is lost, duplicated, left behind or not repaired.
 	failed verdict = "Failed"
 	// inconclusive: the fault did not occur, or could not be injected.
 	inconclusive verdict = "Inconclusive"
@@ -93,7 +93,7 @@ func (r report) markdown(out io.Writer) {
 	}
 }
 
-// shorten joins the first texts and appends the number of the others.
+// shorten joins the first texts, and appends the number of the remaining ones.
 func shorten(texts []string, most int) string {
 	if len(texts) <= most {
 		return strings.Join(texts, "; ")
@@ -104,7 +104,7 @@ func shorten(texts []string, most int) string {
 // save writes the table and JSON to a folder.
 func (r report) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the folder of the report: %w", err)
+		return fmt.Errorf("creating the folder of the report: %w", err)
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -29,7 +29,7 @@ type client struct{ name, version string }
 
 func (c client) String() string { return c.name + " " + c.version }
 
-// install creates the environment of the client, unless it exists.
+// install creates the Python environment of the client unless it exists.
 func (c client) install(ctx context.Context) *machine.Python {
 	GinkgoHelper()
 	name := c.name + "-" + c.version
@@ -53,14 +53,14 @@ func releases(name, newest, oldest string) []client {
 	return all
 }
 
-// each defines a spec for each release.
-func each(text string, of []client, body func(SpecContext, client)) {
-	for _, c := range of {
+// eachRelease defines a spec for each release.
+func eachRelease(text string, clients []client, body func(SpecContext, client)) {
+	for _, c := range clients {
 		It(fmt.Sprintf("%s: %s", c, text), func(ctx SpecContext) { body(ctx, c) }, SpecTimeout(specTimeout))
 	}
 }
 
-var _ = It("runs the releases that docs/versions.md names", func() {
+var _ = It("tests the releases in docs/versions.md", func() {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "versions.md"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(ranges).NotTo(BeEmpty())
@@ -76,19 +76,19 @@ type task struct {
 	kubeconfig string
 	// files are written to the folder of the script.
 	files map[string]string
-	// services maps addresses of Services as HOST:PORT to ports of processes.
+	// services maps the addresses of Services, in the form HOST:PORT, to the ports of processes.
 	services map[string]int
 	env      []string
 }
 
-// do runs a script of testdata as a user with only a kubeconfig, and records its steps.
-func (c client) do(ctx context.Context, python *machine.Python, t task) {
+// run runs a script of testdata as a user with only a kubeconfig, and records its steps.
+func (c client) run(ctx context.Context, python *machine.Python, t task) {
 	GinkgoHelper()
 	home := GinkgoT().TempDir()
 	config, err := os.ReadFile(t.kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
-	own := filepath.Join(".kube", "config")
-	files := map[string]string{own: string(config), "token": token(t.kubeconfig)}
+	kubeconfig := filepath.Join(".kube", "config")
+	files := map[string]string{kubeconfig: string(config), "token": token(t.kubeconfig)}
 	maps.Copy(files, t.files)
 	Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o755)).To(Succeed())
 	for name, text := range files {
@@ -102,7 +102,7 @@ func (c client) do(ctx context.Context, python *machine.Python, t task) {
 	command.Dir = home
 	command.Env = append([]string{
 		"PATH=" + python.Bin + ":/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + filepath.Join(testdata, "network"),
-		"KUBECONFIG=" + filepath.Join(home, own), "NAMESPACE=" + t.namespace, "CLIENT=" + c.String(), "SERVICES=" + string(services),
+		"KUBECONFIG=" + filepath.Join(home, kubeconfig), "NAMESPACE=" + t.namespace, "CLIENT=" + c.String(), "SERVICES=" + string(services),
 	}, t.env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
@@ -112,7 +112,7 @@ func (c client) do(ctx context.Context, python *machine.Python, t task) {
 		Fail(fmt.Sprintf("%s of %s: %v\n%s", t.script, c, err, &output))
 	}
 	fmt.Fprintf(GinkgoWriter, "%s of %s:\n%s", t.script, c, &output)
-	taken.note(c.String(), output.String())
+	recorded.add(c.String(), output.String())
 }
 
 // token returns the token of a kubeconfig.
@@ -129,41 +129,41 @@ func snippet(page string) string {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "components", page))
 	Expect(err).NotTo(HaveOccurred())
 	_, section, found := strings.Cut(string(text), "\n### Use it from Python\n")
-	Expect(found).To(BeTrue(), "%s has no such section", page)
+	Expect(found).To(BeTrue(), "%s has no section \"Use it from Python\"", page)
 	_, block, found := strings.Cut(section, "\n```python\n")
-	Expect(found).To(BeTrue(), "%s has no Python in this section", page)
+	Expect(found).To(BeTrue(), "%s has no Python code in this section", page)
 	block, _, _ = strings.Cut(block, "\n```")
 	return block + "\n"
 }
 
-// steps are the steps of all scripts.
+// steps holds the completed steps of all scripts.
 type steps struct {
 	lock  sync.Mutex
 	lines []string
 }
 
-var taken steps
+var recorded steps
 
-func (s *steps) note(who, output string) {
+func (s *steps) add(client, output string) {
 	GinkgoHelper()
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	before := len(s.lines)
 	for line := range strings.Lines(output) {
-		if step, found := strings.CutPrefix(line, "did: "); found {
-			s.lines = append(s.lines, who+"\t"+strings.TrimSpace(step))
+		if step, found := strings.CutPrefix(line, "step: "); found {
+			s.lines = append(s.lines, client+"\t"+strings.TrimSpace(step))
 		}
 	}
-	Expect(len(s.lines)).To(BeNumerically(">", before), "%s took no step", who)
+	Expect(len(s.lines)).To(BeNumerically(">", before), "%s completed no step", client)
 }
 
 var _ = AfterSuite(func() {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table)
-	slices.SortStableFunc(taken.lines, func(a, b string) int {
+	slices.SortStableFunc(recorded.lines, func(a, b string) int {
 		return strings.Compare(strings.Split(a, "\t")[0], strings.Split(b, "\t")[0])
 	})
-	for _, line := range taken.lines {
+	for _, line := range recorded.lines {
 		fmt.Fprintln(table, line)
 	}
 	Expect(table.Flush()).To(Succeed())

@@ -1,10 +1,10 @@
-// Package clients runs the first steps of users with the real Python clients of Ray clusters, models, registries and MLflow. The manager
-// has the shipped roles, and the ServiceAccount has the roles of a user. Pods are fake, except the servers that a client calls: these run
-// as processes with the commands and environments of the operator's Deployments.
+// Package clients runs the first steps of a user with the real Python clients of Ray clusters, models, registries and MLflow. The manager
+// has its shipped roles, and the ServiceAccount of the client has the roles of a user. Pods are fake, except the servers that a client
+// calls: these run as processes with the commands and environment variables of the Deployments that the operator creates.
 //
 // Each client has a Python environment in the user's cache directory with the pinned dependencies of requirements/CLIENT-VERSION.txt (in a
-// new environment of Python 3.12: pip install CLIENT==VERSION, then pip freeze). `make test-clients` runs the newest release of each, `make
+// new environment of Python 3.12: pip install CLIENT==VERSION, then pip freeze). `make test-clients` tests the newest release of each, `make
 // test-clients-all` also the oldest supported one.
 //
-// The suites chart and install use Helm as a library. kubectl-ray is missing, because the proxy of Go modules does not serve it.
+// The suites chart and install use Helm as a library. kubectl-ray is not tested, because the Go module proxy does not serve it.
 package clients

@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// serverPackages are the oldest supported MLflow and the plugins in images of the platform.
+// serverPackages are the oldest supported MLflow and the plugins in the images of the platform.
 var serverPackages = []string{"mlflow==3.14.0", "mlflow-kubernetes-plugins==1.7.1"}
 
-// installMLflow creates an environment with packages, which imports the dependencies of MLflow from the environment of package operands.
+// installMLflow creates a Python environment with packages, which inherits the dependencies of MLflow from that of package operands.
 func installMLflow(ctx context.Context, name string, packages ...string) *machine.Python {
 	GinkgoHelper()
 	requirements, err := os.ReadFile(filepath.Join("..", "operands", "requirements.txt"))
@@ -44,20 +44,20 @@ var _ = Describe("MLflow", Ordered, ContinueOnFailure, func() {
 			Storage: &corev1.PersistentVolumeClaimSpec{},
 		}}
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
-		ports, words := reserve(ctx, 1)
-		p := newPlace(ctx, operatorNamespace, "mlflow", "sqlite:////mlflow/", "sqlite:///{dir}/mlflow/", "file:///mlflow/", "file://{dir}/mlflow/",
+		ports, portTexts := reservePorts(ctx, 1)
+		p := newPodProcesses(ctx, operatorNamespace, "mlflow", "sqlite:////mlflow/", "sqlite:///{dir}/mlflow/", "file:///mlflow/", "file://{dir}/mlflow/",
 			"/mlflow/.mlflow", "{dir}/mlflow/.mlflow", "/etc/tls/", "{dir}/etc/tls/", "--expose-prometheus=", "--expose-prometheus={dir}",
-			"--host=0.0.0.0", "--host=127.0.0.1", "--port=8443", "--port="+words[0])
+			"--host=0.0.0.0", "--host=127.0.0.1", "--port=8443", "--port="+portTexts[0])
 		p.start(ctx, "mlflow", "", python)
 		ca := secret(ctx, operatorNamespace, "mlflow-tls")["ca.crt"]
 		waitReady(ctx, ports[0], "/mlflow/health", ca, "localhost")
 		t = task{
-			script: "mlflow_runs.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit"), env: []string{"OTHER=" + env.Namespace(ctx, "other")},
+			script: "mlflow_runs.py", namespace: namespace, kubeconfig: createUser(ctx, namespace, "edit"), env: []string{"OTHER=" + env.Namespace(ctx, "other")},
 			files: map[string]string{"ca.crt": string(ca), "snippet.py": snippet("mlflow.md")}, services: map[string]int{"localhost:8443": ports[0]},
 		}
 	}, NodeTimeout(startTimeout))
 
-	each("logs a run, an artifact and a model in a workspace", releases("mlflow", "3.18.0", "3.14.0"), func(ctx SpecContext, c client) {
-		c.do(ctx, installMLflow(ctx, c.name+"-"+c.version, c.name+"=="+c.version), t)
+	eachRelease("logs a run, an artifact and a model in a workspace", releases("mlflow", "3.18.0", "3.14.0"), func(ctx SpecContext, c client) {
+		c.run(ctx, installMLflow(ctx, c.name+"-"+c.version, c.name+"=="+c.version), t)
 	})
 })

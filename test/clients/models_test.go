@@ -21,7 +21,7 @@ supportedModelFormats: [{name: sklearn, version: "0", autoSelect: true}]
 containers: [{name: server, image: registry.example.com/server:1, resources: {limits: {memory: 64Mi}}}]`
 
 var _ = Describe("Models of ModelMesh", func() {
-	each("creates a model, waits for it, changes and deletes it", releases("kserve", "0.21.0", "0.16.0"), func(ctx SpecContext, c client) {
+	eachRelease("creates a model, waits for it, changes and deletes it", releases("kserve", "0.21.0", "0.16.0"), func(ctx SpecContext, c client) {
 		python := c.install(ctx)
 		namespace := env.Namespace(ctx, "team")
 		env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -29,6 +29,6 @@ var _ = Describe("Models of ModelMesh", func() {
 		r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlserver"}}
 		Expect(yaml.Unmarshal([]byte(runtime), &r.Spec)).To(Succeed())
 		Expect(env.Admin.Create(ctx, r)).To(Succeed())
-		c.do(ctx, python, task{script: "kserve_models.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit")})
+		c.run(ctx, python, task{script: "kserve_models.py", namespace: namespace, kubeconfig: createUser(ctx, namespace, "edit")})
 	})
 })

@@ -13,20 +13,20 @@ import (
 const oldestRay = "0.32.2"
 
 var _ = Describe("Ray clusters", func() {
-	each("creates a cluster, finds its dashboard and deletes it", releases("codeflare-sdk", "0.40.1", oldestRay), func(ctx SpecContext, c client) {
+	eachRelease("creates a cluster, returns its dashboard URL and deletes it", releases("codeflare-sdk", "0.40.1", oldestRay), func(ctx SpecContext, c client) {
 		python := c.install(ctx)
 		namespace := env.Namespace(ctx, "team")
-		t := task{script: "ray_clusters.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit", "ray-user")}
+		t := task{script: "ray_clusters.py", namespace: namespace, kubeconfig: createUser(ctx, namespace, "edit", "ray-user")}
 		if c.version == oldestRay {
-			// This release finds an HTTPRoute only for users who may list HTTPRoutes in all namespaces, see docs/components/raycluster.md.
-			everywhere := &rbacv1.ClusterRoleBinding{
+			// This release finds an HTTPRoute only for users who can list HTTPRoutes in all namespaces, see docs/components/raycluster.md.
+			allNamespaces := &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: namespace},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ray-user"},
 				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 			}
-			Expect(env.Admin.Create(ctx, everywhere)).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, everywhere)).To(Succeed()) })
+			Expect(env.Admin.Create(ctx, allNamespaces)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, allNamespaces)).To(Succeed()) })
 		}
-		c.do(ctx, python, t)
+		c.run(ctx, python, t)
 	})
 })

@@ -27,8 +27,8 @@ const (
 	registry   = "team-registry"
 )
 
-// A registry as on its page, but with PostgreSQL on this machine. Server and proxy run with the rendered commands and environments. The
-// releases of server and client are those of docs/versions.md.
+// The registry is that of docs/components/modelregistry.md, but with PostgreSQL on this machine. Server and proxy run with the rendered
+// commands and environment variables. The releases of server and client are those in docs/versions.md.
 var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 	var t task
 
@@ -46,9 +46,9 @@ var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 				PasswordSecret: &v1beta1.SecretKeyValue{Name: "login", Key: "password"},
 			}},
 		})).To(Succeed())
-		ports, words := reserve(ctx, 3)
-		p := newPlace(ctx, registries, registry, "--port=8080", "--port="+words[0], "=http://127.0.0.1:8080/", "=http://127.0.0.1:"+words[0]+"/",
-			"=0.0.0.0:8443", "=127.0.0.1:"+words[1], "=8888", "="+words[2], "=/etc/", "={dir}/etc/")
+		ports, portTexts := reservePorts(ctx, 3)
+		p := newPodProcesses(ctx, registries, registry, "--port=8080", "--port="+portTexts[0], "=http://127.0.0.1:8080/", "=http://127.0.0.1:"+portTexts[0]+"/",
+			"=0.0.0.0:8443", "=127.0.0.1:"+portTexts[1], "=8888", "="+portTexts[2], "=/etc/", "={dir}/etc/")
 		server, err := programs.ModelRegistry(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		proxy, err := cluster.BuildPeer(ctx, cluster.KubeRBACProxy, GinkgoWriter)
@@ -59,8 +59,8 @@ var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 		ca := secret(ctx, registries, registry+"-kube-rbac-proxy")["ca.crt"]
 		waitReady(ctx, ports[1], "/readyz/health", ca, host)
 		t = task{
-			script: "registry_models.py", namespace: registries, kubeconfig: user(ctx, registries),
-			files: map[string]string{"ca.crt": string(ca), "snippet.py": snippet("modelregistry.md")}, services: map[string]int{host + ":8443": ports[1]}, env: []string{"PORT=" + words[0]},
+			script: "registry_models.py", namespace: registries, kubeconfig: createUser(ctx, registries),
+			files: map[string]string{"ca.crt": string(ca), "snippet.py": snippet("modelregistry.md")}, services: map[string]int{host + ":8443": ports[1]}, env: []string{"PORT=" + portTexts[0]},
 		}
 		Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: registries, Name: "ana-registry"},
@@ -69,19 +69,19 @@ var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 		})).To(Succeed())
 	}, NodeTimeout(startTimeout))
 
-	each("registers a model and reads it; an update needs a newer proxy", releases("model-registry", "0.3.14", "0.2.9"), func(ctx SpecContext, c client) {
-		c.do(ctx, c.install(ctx), named(t, c))
+	eachRelease("registers a model and reads it, but cannot update it through the proxy", releases("model-registry", "0.3.14", "0.2.9"), func(ctx SpecContext, c client) {
+		c.run(ctx, c.install(ctx), withModelName(t, c))
 	})
 
-	each("asks for paths that this server does not have", []client{{"model-registry", "0.3.18"}}, func(ctx SpecContext, c client) {
-		own := named(t, c)
-		own.env = append(own.env, "REFUSED=1")
-		c.do(ctx, c.install(ctx), own)
+	eachRelease("fails to connect, because it requests paths that the server does not have", []client{{"model-registry", "0.3.18"}}, func(ctx SpecContext, c client) {
+		incompatible := withModelName(t, c)
+		incompatible.env = append(incompatible.env, "INCOMPATIBLE=1")
+		c.run(ctx, c.install(ctx), incompatible)
 	})
 })
 
-// named names the model of the page after the client, because registries delete no models.
-func named(t task, c client) task {
+// withModelName replaces the model name of the page with one for the client, because a registry cannot delete models.
+func withModelName(t task, c client) task {
 	model := "demo-" + c.version
 	t.files = maps.Clone(t.files)
 	t.files["snippet.py"] = strings.ReplaceAll(t.files["snippet.py"], `"demo"`, strconv.Quote(model))
@@ -93,7 +93,7 @@ func named(t task, c client) task {
 func startDatabase(ctx SpecContext) *machine.Postgres {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	Expect(os.Chmod(dir, 0o755)).To(Succeed()) // PostgreSQL accesses its folder below as another user
+	Expect(os.Chmod(dir, 0o755)).To(Succeed()) // PostgreSQL accesses a folder in it as another user
 	certificates, err := machine.NewCertificates(dir)
 	Expect(err).NotTo(HaveOccurred())
 	database, err := machine.StartPostgres(ctx, dir, certificates)

@@ -28,15 +28,15 @@ import (
 const (
 	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
 	specTimeout  = 20 * time.Minute // the first run installs the client
-	// answerTimeout is the time that a server has to start and answer on a busy machine.
-	answerTimeout = 4 * time.Minute
+	// readyTimeout is the time that a server needs at most to become ready on a busy machine.
+	readyTimeout = 4 * time.Minute
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"
 	// account is the ServiceAccount of the user in every namespace.
 	account = "ana"
 )
 
-// All specs share one control plane with the manager, the real KubeRay, and a fake of the routing layers of ModelMesh.
+// All specs share one control plane with the manager, the real KubeRay, and a fake of the ModelMesh routing layers.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -47,7 +47,7 @@ func TestClients(t *testing.T) { framework.Run(t, "Clients") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "clients", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(2), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, mlflowv1.AddToScheme, registryv1beta1.AddToScheme))
-	create(ctx, "resources.yaml")
+	createObjects(ctx, "resources.yaml")
 	network := startMesh(ctx)
 	installed := env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
@@ -72,8 +72,8 @@ func startMesh(ctx context.Context) *modelmesh.Network {
 	return network
 }
 
-// create creates the objects of a file.
-func create(ctx context.Context, file string) {
+// createObjects creates the objects of a file.
+func createObjects(ctx context.Context, file string) {
 	GinkgoHelper()
 	objects, err := framework.ReadObjects("testdata/" + file)
 	Expect(err).NotTo(HaveOccurred())
@@ -82,8 +82,8 @@ func create(ctx context.Context, file string) {
 	}
 }
 
-// user creates a ServiceAccount with the given ClusterRoles in a namespace, and returns its kubeconfig.
-func user(ctx context.Context, namespace string, roles ...string) (kubeconfig string) {
+// createUser creates a ServiceAccount with the given ClusterRoles in a namespace, and returns its kubeconfig.
+func createUser(ctx context.Context, namespace string, roles ...string) (kubeconfig string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})).To(Succeed())
 	for _, role := range roles {

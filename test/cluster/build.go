@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	progressEvery = 15 * time.Second
-	collectEvery  = 200 * time.Millisecond
-	keyLength     = 16
+	progressInterval = 15 * time.Second
+	moveInterval     = 200 * time.Millisecond
+	keyLength        = 16
 )
 
-// key identifies the results of a build: equal keys mean equal binaries.
+// key returns the identity of the results of a build: equal keys mean equal binaries.
 func (m module) key(goMod, goSum []byte, toolchain string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags + m.cgoTags + m.tags), []byte(strings.Join(m.packages, " "))} {
@@ -38,9 +38,8 @@ func (m module) key(goMod, goSum []byte, toolchain string) string {
 // `kubectl`, `kwok`) to its path.
 type Binaries map[string]string
 
-// Build ensures that every program of the control plane exists and returns their paths. While it compiles, it writes progress with
-// the elapsed time at least every 15 s, otherwise nothing. It waits for builders in
-// other processes. Errors contain the output of the compiler.
+// Build ensures that every program of the control plane exists and returns their paths. While it compiles, it writes progress with the
+// elapsed time at least every 15 s, otherwise nothing. It waits for builds in other processes. Errors contain the output of the compiler.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, binaryModules()...)
 }
@@ -50,8 +49,8 @@ func BuildNode(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, nodeModules()...)
 }
 
-// Kubectl ensures that kubectl exists, in the version of the control plane, and returns its path. It is built with the
-// control plane, as [Build] does.
+// Kubectl ensures that kubectl exists, in the version of the control plane, and returns its path. [Build] builds it with the control
+// plane.
 func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 	binaries, err := Build(ctx, progress)
 	if err != nil {
@@ -73,7 +72,7 @@ func BuildPeer(ctx context.Context, peer Peer, progress io.Writer) (string, erro
 	return binaries[programName(m.packages[0])], nil
 }
 
-// DownloadPeer downloads the modules of a peer that the cache of Go lacks, so that [BuildPeer] only compiles.
+// DownloadPeer downloads the modules of a peer that the module cache lacks, so [BuildPeer] only compiles.
 func DownloadPeer(ctx context.Context, peer Peer) error {
 	m, ok := peers[peer]
 	if !ok {
@@ -129,7 +128,7 @@ func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 	return m.files(ctx)
 }
 
-// files returns the folder of the module that has the first package.
+// files returns the folder of the Go module of the first package.
 func (m module) files(ctx context.Context) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -151,8 +150,8 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return supply.all(ctx)
 }
 
-// startBuild builds the missing programs of the modules in the background and returns a supply of the programs that exist. Published
-// programs are preferred to compiled ones.
+// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. It prefers published
+// programs to compiled ones.
 func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -167,7 +166,7 @@ func startBuild(ctx context.Context, progress io.Writer, published *store, modul
 		out: progress, clock: clock.RealClock{}, published: published, supply: newSupply(),
 	}
 	b.start = b.clock.Now()
-	go func() { b.supply.end(b.all(ctx, modules...)) }()
+	go func() { b.supply.complete(b.buildModules(ctx, modules...)) }()
 	return b.supply, nil
 }
 
@@ -178,12 +177,12 @@ type builder struct {
 	start         time.Time
 	published     *store // nil if everything is compiled
 	supply        *supply
-	// total is the number of programs missing at the start, and done the number of them built by this run.
+	// total is the number of programs that were missing at the start. done is the number of those that this run has built.
 	total, done int
 }
 
-// all builds the missing programs of the modules.
-func (b *builder) all(ctx context.Context, modules ...module) error {
+// buildModules builds the missing programs of the modules.
+func (b *builder) buildModules(ctx context.Context, modules ...module) error {
 	for _, m := range modules {
 		target, err := b.target(m)
 		if err != nil {
@@ -192,14 +191,14 @@ func (b *builder) all(ctx context.Context, modules ...module) error {
 		b.total += len(b.missing(m, target))
 	}
 	for _, m := range modules {
-		if err := b.module(ctx, m); err != nil {
+		if err := b.buildModule(ctx, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *builder) say(format string, args ...any) {
+func (b *builder) logf(format string, args ...any) {
 	elapsed := b.clock.Since(b.start).Round(time.Second)
 	fmt.Fprintf(b.out, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))
 }
@@ -216,7 +215,7 @@ func (b *builder) target(m module) (string, error) {
 	return filepath.Join(b.cache, programName(m.packages[0])+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH)), nil
 }
 
-// missing returns the packages whose programs have to be built, and supplies the others.
+// missing returns the packages whose programs have to be built, and supplies the existing programs.
 func (b *builder) missing(m module, target string) (packages []string) {
 	for _, pkg := range m.packages {
 		name := programName(pkg)
@@ -235,7 +234,7 @@ func (b *builder) missing(m module, target string) (packages []string) {
 	return packages
 }
 
-func (b *builder) module(ctx context.Context, m module) error {
+func (b *builder) buildModule(ctx context.Context, m module) error {
 	target, err := b.target(m)
 	if err != nil {
 		return err
@@ -243,22 +242,22 @@ func (b *builder) module(ctx context.Context, m module) error {
 	if len(b.missing(m, target)) == 0 {
 		return nil
 	}
-	unlock, err := lock(ctx, "build", func() { b.say("another process is building, waiting for it") })
+	unlock, err := lock(ctx, "build", func() { b.logf("waiting for a build in another process") })
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if packages := b.missing(m, target); len(packages) > 0 && b.published != nil {
-		b.published.download(ctx, programNames(packages), b.supply, b.say)
+		b.published.download(ctx, programNames(packages), b.supply, b.logf)
 	}
 	packages := b.missing(m, target)
 	if len(packages) == 0 {
 		return nil // another process built it, or it was downloaded
 	}
-	return b.programs(ctx, m, packages, target)
+	return b.compile(ctx, m, packages, target)
 }
 
-// ownSources returns the sources of the packages of the module that are in the folder of binaries, next to its go.mod.
+// ownSources returns the sources of those packages of the module that are in the folder of binaries.
 func (m module) ownSources(binaries string) ([]byte, error) {
 	var all []byte
 	for _, pkg := range m.packages {
@@ -281,16 +280,16 @@ func (m module) ownSources(binaries string) ([]byte, error) {
 	return all, nil
 }
 
-// programs builds the programs of a module with one command, which compiles and links in parallel, beginning with
-// the first. Each program is supplied as soon as it is linked.
-func (b *builder) programs(ctx context.Context, m module, packages []string, target string) error {
+// compile builds the programs of a module with one command, which compiles and links in parallel, starting with the first program. It
+// supplies each program as soon as it is linked.
+func (b *builder) compile(ctx context.Context, m module, packages []string, target string) error {
 	source, partial := filepath.Join(b.source, m.dir), target+".partial"
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755), os.MkdirAll(target, 0o755)); err != nil {
 		return fmt.Errorf("preparing %s: %w", partial, err)
 	}
 	names := programNames(packages)
-	all := strings.Join(names, ", ")
-	b.say("building %s: %s", all, b.share(len(names)))
+	list := strings.Join(names, ", ")
+	b.logf("building %s: %s", list, b.nextPrograms(len(names)))
 	cgo := "CGO_ENABLED=0"
 	if m.cgoTags != "" {
 		cgo = "CGO_ENABLED=1"
@@ -303,10 +302,10 @@ func (b *builder) programs(ctx context.Context, m module, packages []string, tar
 	command.Env = append(os.Environ(), cgo, "GOWORK=off", "GOTMPDIR="+partial)
 	message, err := b.run(command, partial, target, slices.Clone(packages))
 	if errors.Is(err, exec.ErrNotFound) {
-		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", all, err)
+		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", list, err)
 	}
 	if err != nil {
-		return fmt.Errorf("building %s in %s: %w\n%s", all, source, err, tail(message, tailLines))
+		return fmt.Errorf("building %s in %s: %w\n%s", list, source, err, tail(message, tailLines))
 	}
 	if err := os.RemoveAll(partial); err != nil {
 		return fmt.Errorf("removing %s: %w", partial, err)
@@ -314,8 +313,8 @@ func (b *builder) programs(ctx context.Context, m module, packages []string, tar
 	return nil
 }
 
-// collect supplies the programs that are linked, and returns the packages of the others.
-func (b *builder) collect(partial, target string, packages []string) []string {
+// moveLinked moves the linked programs to the target and supplies them. It returns the packages of the other programs.
+func (b *builder) moveLinked(partial, target string, packages []string) []string {
 	return slices.DeleteFunc(packages, func(pkg string) bool {
 		path := filepath.Join(target, programName(pkg))
 		if err := os.Rename(filepath.Join(partial, linkedName(pkg)), path); err != nil {
@@ -326,11 +325,11 @@ func (b *builder) collect(partial, target string, packages []string) []string {
 	})
 }
 
-// share returns the numbers of the next programs to build, for the progress.
-func (b *builder) share(next int) string {
+// nextPrograms returns the numbers of the next programs to build, for the progress.
+func (b *builder) nextPrograms(next int) string {
 	first := b.done + 1
 	b.done += next
-	b.total = max(b.total, b.done) // other processes may have removed programs since
+	b.total = max(b.total, b.done) // other processes may have removed programs
 	if next == 1 {
 		return fmt.Sprintf("program %d of %d", first, b.total)
 	}
@@ -339,9 +338,9 @@ func (b *builder) share(next int) string {
 
 // run executes the compiler, supplies linked programs and writes progress.
 func (b *builder) run(command *exec.Cmd, partial, target string, packages []string) (string, error) {
-	progress, collection := b.clock.NewTicker(progressEvery), b.clock.NewTicker(collectEvery)
+	progress, move := b.clock.NewTicker(progressInterval), b.clock.NewTicker(moveInterval)
 	defer progress.Stop()
-	defer collection.Stop()
+	defer move.Stop()
 	type result struct {
 		output []byte
 		err    error
@@ -354,19 +353,19 @@ func (b *builder) run(command *exec.Cmd, partial, target string, packages []stri
 	for {
 		select {
 		case r := <-done:
-			if packages = b.collect(partial, target, packages); len(packages) > 0 && r.err == nil {
-				r.err = fmt.Errorf("go build has not made %s", strings.Join(programNames(packages), ", "))
+			if packages = b.moveLinked(partial, target, packages); len(packages) > 0 && r.err == nil {
+				r.err = fmt.Errorf("go build has not built %s", strings.Join(programNames(packages), ", "))
 			}
 			return string(r.output), r.err
-		case <-collection.C():
+		case <-move.C():
 			before := len(packages)
-			packages = b.collect(partial, target, packages)
+			packages = b.moveLinked(partial, target, packages)
 			if len(packages) > 0 && len(packages) < before {
-				b.say("building %s: %d more to go", programName(packages[0]), len(packages)-1)
+				b.logf("building %s: %d remaining", programName(packages[0]), len(packages)-1)
 			}
 		case <-progress.C():
 			if len(packages) > 0 {
-				b.say("still building %s", programName(packages[0]))
+				b.logf("still building %s", programName(packages[0]))
 			}
 		}
 	}

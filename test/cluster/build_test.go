@@ -20,20 +20,20 @@ func TestKey(t *testing.T) {
 	}
 	first := key(base, "mod", "sum", "go1")
 	if first != key(base, "mod", "sum", "go1") || len(first) != keyLength {
-		t.Fatalf("key %q is not the same twice or not %d long", first, keyLength)
+		t.Fatalf("got key %q, want the same for equal modules, with %d characters", first, keyLength)
 	}
 	flags, packages, tags := base, base, base
 	flags.ldflags = "-w"
 	tags.cgoTags = "seccomp"
 	packages.packages = []string{"a"}
 	for name, other := range map[string]string{
-		"go.mod":                key(base, "mod2", "sum", "go1"),
-		"go.sum":                key(base, "mod", "sum2", "go1"),
-		"toolchain":             key(base, "mod", "sum", "go2"),
-		"flags":                 key(flags, "mod", "sum", "go1"),
-		"tags":                  key(tags, "mod", "sum", "go1"),
-		"packages":              key(packages, "mod", "sum", "go1"),
-		"boundary of the files": key(base, "modsu", "m", "go1"),
+		"go.mod":                 key(base, "mod2", "sum", "go1"),
+		"go.sum":                 key(base, "mod", "sum2", "go1"),
+		"toolchain":              key(base, "mod", "sum", "go2"),
+		"flags":                  key(flags, "mod", "sum", "go1"),
+		"tags":                   key(tags, "mod", "sum", "go1"),
+		"packages":               key(packages, "mod", "sum", "go1"),
+		"boundary between files": key(base, "modsu", "m", "go1"),
 	} {
 		if other == first {
 			t.Errorf("%s does not change the key", name)
@@ -51,7 +51,7 @@ func TestVersionStamp(t *testing.T) {
 		"-X k8s.io/client-go/pkg/version.buildDate=1970-01-01T00:00:00Z",
 	} {
 		if !strings.Contains(stamp, want) {
-			t.Errorf("stamp %q, want it to contain %q", stamp, want)
+			t.Errorf("got flags %q, want %q in them", stamp, want)
 		}
 	}
 }
@@ -65,10 +65,10 @@ func TestProgramNames(t *testing.T) {
 	}
 	want := "etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl"
 	if got := strings.Join(names, " "); got != want {
-		t.Errorf("programs are %q, want %q", got, want)
+		t.Errorf("got programs %q, want %q", got, want)
 	}
 	if name := linkedName("go.etcd.io/etcd/server/v3"); name != "server" {
-		t.Errorf("Go names etcd %q, want %q", name, "server")
+		t.Errorf("got file name %q for etcd, want %q", name, "server")
 	}
 	names = nil
 	for _, m := range nodeModules() {
@@ -78,16 +78,16 @@ func TestProgramNames(t *testing.T) {
 	}
 	want = "runc bridge loopback host-local containerd-shim-runc-v2 containerd kubelet kube-proxy coredns"
 	if got := strings.Join(names, " "); got != want {
-		t.Errorf("programs of a real node are %q, want %q", got, want)
+		t.Errorf("got programs %q of a real node, want %q", got, want)
 	}
 	want = "olm catalog package-server copy-content cpb opm grpc-health-probe"
 	if got := strings.Join(programNames(olmModule().packages), " "); got != want {
-		t.Errorf("programs of OLM are %q, want %q", got, want)
+		t.Errorf("got programs %q of OLM, want %q", got, want)
 	}
 }
 
-// smallModule writes a module with one program and returns the folder of modules.
-func smallModule(t *testing.T, source string) string {
+// writeSmallModule writes a module with one program and returns the folder of modules.
+func writeSmallModule(t *testing.T, source string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -103,9 +103,9 @@ func smallModule(t *testing.T, source string) string {
 	return filepath.Dir(dir)
 }
 
-func TestBuildsOnceAndReports(t *testing.T) {
+func TestBuildReportsProgressAndUsesCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	source := smallModule(t, "package main\n\nfunc main() {}\n")
+	source := writeSmallModule(t, "package main\n\nfunc main() {}\n")
 	if err := os.CopyFS(filepath.Join(source, "other"), os.DirFS(filepath.Join(source, "small"))); err != nil {
 		t.Fatal(err)
 	}
@@ -113,33 +113,33 @@ func TestBuildsOnceAndReports(t *testing.T) {
 	b := builder{source: source, cache: t.TempDir(), out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply()}
 	b.start = b.clock.Now()
 	modules := []module{{dir: "small", packages: []string{"example.com/small"}}, {dir: "other", ldflags: "-X main.other=1", packages: []string{"example.com/small"}}}
-	if err := b.all(t.Context(), modules...); err != nil {
+	if err := b.buildModules(t.Context(), modules...); err != nil {
 		t.Fatal(err)
 	}
 	binaries := b.supply.paths
 	if info, err := os.Stat(binaries["small"]); err != nil || info.Mode()&0o100 == 0 {
-		t.Fatalf("no program at %q: %v", binaries["small"], err)
+		t.Fatalf("got program %q, error %v, want an executable", binaries["small"], err)
 	}
 	for _, want := range []string{"building small: program 1 of 2", "building small: program 2 of 2"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in %q", want, out.String())
+			t.Errorf("got output %q, want %q in it", out.String(), want)
 		}
 	}
 	out.Reset()
-	if err := b.all(t.Context(), modules...); err != nil || out.Len() > 0 {
-		t.Errorf("build from the cache: error %v, output %q", err, out.String())
+	if err := b.buildModules(t.Context(), modules...); err != nil || out.Len() > 0 {
+		t.Errorf("got error %v, output %q of a second build, want neither", err, out.String())
 	}
 }
 
-func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
+func TestBuildErrorContainsCompilerOutput(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	source := smallModule(t, "package main\n\nfunc main() { undefinedName() }\n")
+	source := writeSmallModule(t, "package main\n\nfunc main() { undefinedName() }\n")
 	b := builder{source: source, cache: t.TempDir(), out: &bytes.Buffer{}, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply()}
-	err := b.module(t.Context(), module{dir: "small", packages: []string{"example.com/small"}})
+	err := b.buildModule(t.Context(), module{dir: "small", packages: []string{"example.com/small"}})
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") || !strings.Contains(err.Error(), "building small") {
-		t.Errorf("error %v lacks the output of the compiler", err)
+		t.Errorf("got error %v, want the output of the compiler in it", err)
 	}
-	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}); err == nil {
+	if err := b.buildModule(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}); err == nil {
 		t.Error("want an error for a missing module")
 	}
 }
@@ -162,7 +162,7 @@ func TestLockIsExclusive(t *testing.T) {
 	<-waiting
 	select {
 	case err := <-locked:
-		t.Fatalf("the lock was taken twice (%v)", err)
+		t.Fatalf("the lock was acquired twice, error %v", err)
 	default:
 	}
 	unlock()
@@ -180,7 +180,7 @@ func TestLockEndsWithContext(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lock(ctx, "test", cancel); err == nil {
-		t.Error("a lock that another process holds was taken")
+		t.Error("want an error when the context ends while the lock is held")
 	}
 }
 
@@ -198,7 +198,7 @@ func requirements(t *testing.T, file string) map[string]string {
 	return versions
 }
 
-func TestModulesHaveTheVersionsOfTheOperator(t *testing.T) {
+func TestModulesShareVersionsWithOperator(t *testing.T) {
 	root := filepath.Join("..", "..")
 	operator := requirements(t, filepath.Join(root, "go.mod"))
 	for _, module := range []string{"test/cluster/binaries", "test/bundle/validators", "cmd/release"} {
@@ -206,14 +206,14 @@ func TestModulesHaveTheVersionsOfTheOperator(t *testing.T) {
 		for path, version := range requirements(t, filepath.Join(root, module, "go.mod")) {
 			want, ok := operator[path]
 			if ok && want != version {
-				t.Errorf("%s requires %s %s and the operator %s: with equal versions it is compiled once", module, path, version, want)
+				t.Errorf("%s requires %s %s and the operator %s, want the same version, which is compiled once", module, path, version, want)
 			}
 			if ok {
 				shared++
 			}
 		}
 		if shared < 30 {
-			t.Errorf("%s shares only %d requirements with the operator", module, shared)
+			t.Errorf("%s shares %d requirements with the operator, want at least 30", module, shared)
 		}
 	}
 }

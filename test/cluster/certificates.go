@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	caDays       = 365
-	serialLength = 120 // bits
-	masters      = "system:masters"
-	frontProxy   = "front-proxy-client"
+	caDays     = 365
+	serialBits = 120
+	adminGroup = "system:masters"
+	frontProxy = "front-proxy-client"
 )
 
 // authority signs the certificates of one instance.
@@ -29,7 +29,7 @@ type authority struct {
 	now         time.Time
 }
 
-// subject of a certificate; with hosts it is a server certificate.
+// subject is the subject of a certificate. With hosts, it is a server certificate.
 type subject struct {
 	file, name, group string
 	hosts             []string
@@ -57,8 +57,8 @@ func selfSigned(dir string, s subject, now time.Time) (*authority, error) {
 	return a, a.write(s, template, key)
 }
 
-// issueFrontProxy writes the certificate with which the API server forwards requests to servers of aggregated APIs, and its CA. That CA signs
-// nothing else, because servers trust any user name in the requests of a client with such a certificate.
+// issueFrontProxy writes the certificate with which the API server forwards requests to aggregated API servers, and its CA. The CA signs
+// no other certificate, because these servers trust any user name in the requests of a client with a certificate of this CA.
 func issueFrontProxy(dir string, now time.Time) error {
 	ca, err := selfSigned(dir, subject{file: "front-proxy-ca", name: "testcluster-front-proxy"}, now)
 	if err != nil {
@@ -92,9 +92,9 @@ func (a *authority) issue(s subject) error {
 }
 
 func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.PrivateKey) error {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialLength))
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 	if err != nil {
-		return fmt.Errorf("drawing a serial number: %w", err)
+		return fmt.Errorf("generating a serial number: %w", err)
 	}
 	template.SerialNumber = serial
 	template.NotBefore, template.NotAfter = a.now.Add(-time.Hour), a.now.AddDate(0, 0, caDays)
@@ -102,7 +102,7 @@ func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.Priv
 	if err != nil {
 		return fmt.Errorf("signing the certificate of %s: %w", s.file, err)
 	}
-	if template.IsCA { // reparsed for the generated key identifier: clients in Python require it in the certificates that the CA signs
+	if template.IsCA { // parse the generated key identifier: Python clients require it in the certificates that the CA signs
 		if a.certificate, err = x509.ParseCertificate(der); err != nil {
 			return fmt.Errorf("reading the certificate of %s: %w", s.file, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestIssuedCertificatesVerifyAgainstCA(t *testing.T) {
+func TestCAVerifiesIssuedCertificates(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	ca, err := newAuthority(dir, now)
 	if err != nil {
@@ -47,16 +47,16 @@ func TestIssuedCertificatesVerifyAgainstCA(t *testing.T) {
 				t.Error("the certificate has no authority key identifier, which Python requires")
 			}
 			if pair.Leaf.Subject.CommonName != s.name {
-				t.Errorf("name %q, want %q", pair.Leaf.Subject.CommonName, s.name)
+				t.Errorf("got name %q, want %q", pair.Leaf.Subject.CommonName, s.name)
 			}
 			if s.group != "" && pair.Leaf.Subject.Organization[0] != s.group {
-				t.Errorf("groups %v, want %q", pair.Leaf.Subject.Organization, s.group)
+				t.Errorf("got groups %v, want %q", pair.Leaf.Subject.Organization, s.group)
 			}
 		})
 	}
 }
 
-// Servers trust any user name from a client with this certificate, so its CA is trusted for nothing else.
+// Servers trust any user name from a client with this certificate, so its CA has no other purpose.
 func TestFrontProxyCertificateIsSignedBySeparateCA(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	if _, err := newAuthority(dir, now); err != nil {
@@ -77,13 +77,13 @@ func TestFrontProxyCertificateIsSignedBySeparateCA(t *testing.T) {
 		}
 		_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if (err == nil) != trusted || pair.Leaf.Subject.CommonName != frontProxy {
-			t.Errorf("%s: trusts the certificate of %s: %t, want %t (%v)", file, pair.Leaf.Subject, err == nil, trusted, err)
+			t.Errorf("%s: got certificate of %s, trusted %t, error %v, want trusted %t", file, pair.Leaf.Subject, err == nil, err, trusted)
 		}
 	}
 }
 
 func TestNewAuthorityFailsWithoutDirectory(t *testing.T) {
 	if _, err := newAuthority(filepath.Join(t.TempDir(), "missing"), time.Now()); err == nil {
-		t.Error("want an error for writing into a missing directory")
+		t.Error("want an error for a missing directory")
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Clean removes everything that this package and the suites keep in the user's cache directory: binaries, images, installed operands.
-// It returns the number of freed bytes, or an error if an instance exists. The next run rebuilds its dependencies.
+// Clean removes all files of this package and the suites from the user's cache directory: binaries, images, installed operands. It
+// returns the number of freed bytes, or an error if an instance exists. The next run rebuilds its dependencies.
 func Clean(ctx context.Context) (freed int64, err error) {
-	if err := sweep(ctx, ""); err != nil {
+	if err := removeUnused(ctx, ""); err != nil {
 		return 0, err
 	}
 	unlock, err := lock(ctx, "instances", nil)
@@ -30,7 +30,7 @@ func Clean(ctx context.Context) (freed int64, err error) {
 		names = append(names, instance.Name)
 	}
 	if len(names) > 0 {
-		return 0, fmt.Errorf("the cache is in use by %s: end them first, by `testcluster down --all`", strings.Join(names, ", "))
+		return 0, fmt.Errorf("the cache is in use by %s; first stop them with `testcluster down --all`", strings.Join(names, ", "))
 	}
 	dir, err := CacheDir()
 	if err != nil {

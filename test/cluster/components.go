@@ -29,7 +29,7 @@ const (
 	clientBurst  = 400
 )
 
-// layout of ports of an instance, by position in state.Ports.
+// Indexes of the ports of an instance in state.Ports.
 const (
 	etcdPort = iota
 	etcdPeerPort
@@ -71,7 +71,7 @@ func (i *Instance) apiServer() *Process {
 		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
 		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
 		"--shutdown-delay-duration=0s",
-		"--feature-gates=APIResponseCompression=false", // which saves time in a network only
+		"--feature-gates=APIResponseCompression=false", // compression saves time only in a network
 	}
 	if i.state.Real {
 		args = append(args, i.nodeFlags()...)
@@ -108,16 +108,16 @@ func (i *Instance) kwok() *Process {
 	}}
 }
 
-// subjects are the certificates of an instance. kwok has an administrator's permissions under its own name, so that
-// its requests can be distinguished from those of tests in the audit log.
+// subjects returns the subjects of the certificates of an instance. kwok has an administrator's permissions under its own name, so
+// the audit log distinguishes its requests from those of tests.
 func (i *Instance) subjects() []subject {
 	all := []subject{
 		{file: "apiserver", name: APIServer, hosts: []string{
 			"127.0.0.1", "10.96.0.1", node.Address, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local",
 		}},
-		{file: "admin", name: AdminUser, group: masters},
-		{file: "kwok", name: "testcluster:kwok", group: masters},
+		{file: "admin", name: AdminUser, group: adminGroup},
+		{file: "kwok", name: "testcluster:kwok", group: adminGroup},
 		{file: "controller-manager", name: "system:kube-controller-manager"},
 		{file: "scheduler", name: "system:kube-scheduler"},
 	}

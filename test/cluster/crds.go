@@ -37,14 +37,14 @@ var (
 	templateCRD []byte
 )
 
-// fakes are the CRDs that are not part of a module.
-var fakes = map[string][]byte{
+// localCRDs are the CRDs that are not files of a module.
+var localCRDs = map[string][]byte{
 	"groups.user.openshift.io":               groupCRD,
 	"auths.services.platform.opendatahub.io": authCRD,
 	"templates.template.openshift.io":        templateCRD,
 }
 
-// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster of that platform
+// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects that every cluster of that platform
 // has. It does not change existing objects.
 func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform) error {
 	if err := platform.validate(); err != nil {
@@ -56,7 +56,7 @@ func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform
 	return configure(ctx, config, platform)
 }
 
-// InstallSet serves whole sets of CRDs and returns when all of them are served.
+// InstallSet installs sets of CRDs and returns when all of them are served.
 func InstallSet(ctx context.Context, config *rest.Config, sets ...Set) error {
 	crds, err := ReadSet(ctx, sets...)
 	if err != nil {
@@ -65,7 +65,7 @@ func InstallSet(ctx context.Context, config *rest.Config, sets ...Set) error {
 	return InstallCRDs(ctx, config, crds...)
 }
 
-// ReadSet returns the CRDs of whole sets, set by set in the order of their names.
+// ReadSet returns the CRDs of sets, sorted by name within each set.
 func ReadSet(ctx context.Context, sets ...Set) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	dirs, err := setDirs(ctx, sets)
@@ -84,7 +84,7 @@ func ReadSet(ctx context.Context, sets ...Set) ([]*apiextensionsv1.CustomResourc
 	return crds, nil
 }
 
-// InstallCRD serves one CRD of any set by its name, for example `servicemonitors.monitoring.coreos.com`.
+// InstallCRD installs one CRD of any set by its name, for example `servicemonitors.monitoring.coreos.com`.
 func InstallCRD(ctx context.Context, config *rest.Config, name string) error {
 	set, err := setOf(name)
 	if err != nil {
@@ -115,21 +115,21 @@ func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
 		return apierrors.IsNotFound(err), nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for CustomResourceDefinition %s to go: %w", name, err)
+		return fmt.Errorf("waiting for CustomResourceDefinition %s to be deleted: %w", name, err)
 	}
 	return nil
 }
 
-// InstallCRDs creates the missing ones of CRDs in parallel and waits until each is established and served. It uses create, because
-// server-side apply of a large CRD costs the API server seconds. It does not try to create existing ones, which the API server would validate.
+// InstallCRDs creates missing CRDs in parallel and waits until all CRDs are served. It uses create, because server-side apply of a large
+// CRD costs the API server seconds. It does not try to create existing CRDs, because the API server would validate them again.
 func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	err = eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
+	err = forEachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
 		var last error
-		// Under load an API server that has just started answers some requests with a timeout.
+		// Under load, some requests to an API server that has just started time out.
 		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
 			if _, last = client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{}); apierrors.IsNotFound(last) {
 				_, last = client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
@@ -144,11 +144,11 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	if err != nil {
 		return err
 	}
-	return awaitCRDs(ctx, config, crds...)
+	return waitCRDs(ctx, config, crds...)
 }
 
-// eachCRD handles the CRDs in parallel.
-func eachCRD(crds []*apiextensionsv1.CustomResourceDefinition, handle func(*apiextensionsv1.CustomResourceDefinition) error) error {
+// forEachCRD calls handle for all CRDs in parallel.
+func forEachCRD(crds []*apiextensionsv1.CustomResourceDefinition, handle func(*apiextensionsv1.CustomResourceDefinition) error) error {
 	errs := make([]error, len(crds))
 	var group sync.WaitGroup
 	for index, crd := range crds {
@@ -158,8 +158,8 @@ func eachCRD(crds []*apiextensionsv1.CustomResourceDefinition, handle func(*apie
 	return errors.Join(errs...)
 }
 
-// awaitCRDs returns when each CRD can be listed.
-func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
+// waitCRDs waits until the objects of each CRD can be listed.
+func waitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
@@ -168,7 +168,7 @@ func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	return eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
+	return forEachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
 		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
 			return responds(ctx, reader, crd), nil
 		})
@@ -183,8 +183,8 @@ func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv
 	})
 }
 
-// answers reports whether every served version can be listed. A CRD is established a moment before it is served, and
-// polling large CRDs would cost the API server more than serving them.
+// responds reports whether every served version can be listed. A CRD is established a moment before it is served, and polling large CRDs
+// would cost the API server more than serving them.
 func responds(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
@@ -219,7 +219,7 @@ func setDirs(ctx context.Context, sets []Set) (map[string]string, error) {
 }
 
 func readCRD(dirs map[string]string, set Set, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	content := fakes[name]
+	content := localCRDs[name]
 	if file := sources[set].crds[name]; file != "" {
 		var err error
 		if content, err = os.ReadFile(filepath.Join(dirs[sources[set].module.Path], file)); err != nil {
@@ -231,9 +231,9 @@ func readCRD(dirs map[string]string, set Set, name string) (*apiextensionsv1.Cus
 		return nil, fmt.Errorf("decoding CustomResourceDefinition %s: %w", name, err)
 	}
 	if crd.Name != name {
-		return nil, fmt.Errorf("decoding CustomResourceDefinition %s: the file holds %q", name, crd.Name)
+		return nil, fmt.Errorf("decoding CustomResourceDefinition %s: the file contains %q", name, crd.Name)
 	}
-	// The conversion webhook does not run, and tests use a single version.
+	// The conversion webhook is not running, and tests use a single version.
 	crd.Spec.Conversion = nil
 	return crd, nil
 }

@@ -43,8 +43,8 @@ var platformSets = map[Platform][]Set{
 	OpenShift: {GatewayAPI, Monitoring, KubeRay, OpenShiftAPI},
 }
 
-// source is the location of the CRDs of a set: files of a module. An empty version means that of the main module, so that
-// tests serve the versions that the code is compiled against.
+// source is the location of the CRDs of a set: files of a module. An empty version means the version in the main module, so tests
+// serve the APIs that the operator is compiled with.
 type source struct {
 	module Module
 	crds   map[string]string // name of the CRD to file in the module
@@ -52,14 +52,14 @@ type source struct {
 
 const openShiftModule = "github.com/openshift/api"
 
-// openShiftManifests are the CRDs of the Default feature set.
+// Folders of the CRDs of OpenShift.
 const (
 	configManifests  = "config/v1/zz_generated.crd-manifests/"
 	consoleManifests = "console/v1/zz_generated.crd-manifests/"
 	routeManifests   = "route/v1/zz_generated.crd-manifests/"
 )
 
-// sources are the files of every set. Modules that the main module does not require are pinned here.
+// sources are the locations of all sets. Modules that the main module does not require have a version.
 var sources = map[Set]source{
 	GatewayAPI: {
 		module: Module{Path: "sigs.k8s.io/gateway-api", Version: "v1.6.3", Sum: "h1:lKpJa5bGlraC/QeACvCpsHLdmO6y0iKfzVl6gzaFEYc="},
@@ -91,12 +91,12 @@ var sources = map[Set]source{
 			"ingresses.config.openshift.io":           configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
 			"apiservers.config.openshift.io":          configManifests + "0000_10_config-operator_01_apiservers-TechPreviewNoUpgrade.crd.yaml", // with spec.tlsAdherence
 			"clusterversions.config.openshift.io":     configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
-			"groups.user.openshift.io":                "", // an aggregated API without a CRD: replaced by our own CRD
-			"templates.template.openshift.io":         "", // as for groups
+			"groups.user.openshift.io":                "", // an aggregated API without a CRD, replaced with a local CRD
+			"templates.template.openshift.io":         "", // an aggregated API, too
 		},
 	},
 	PlatformServices: {
-		module: Module{Path: openShiftModule}, // no file of it is read
+		module: Module{Path: openShiftModule}, // the CRDs are local
 		crds:   map[string]string{"auths.services.platform.opendatahub.io": ""},
 	},
 	KServe: {
@@ -108,7 +108,7 @@ var sources = map[Set]source{
 	},
 }
 
-// inFolder returns file names as controller-gen writes them.
+// inFolder returns the file names of CRDs in a folder, in the format of controller-gen.
 func inFolder(folder, group string, plurals ...string) map[string]string {
 	files := map[string]string{}
 	for _, plural := range plurals {
@@ -117,10 +117,10 @@ func inFolder(folder, group string, plurals ...string) map[string]string {
 	return files
 }
 
-// Sets returns the sets of CRDs a platform serves.
+// Sets returns the sets of CRDs that a platform serves.
 func Sets(p Platform) []Set { return slices.Clone(platformSets[p]) }
 
-// setOf returns the set that has a CRD.
+// setOf returns the set that contains a CRD.
 func setOf(crd string) (Set, error) {
 	var known []string
 	for set, s := range sources {

@@ -8,19 +8,18 @@
 // write is audited with its request and its response, service-account tokens are signed and `default` accounts exist. kwok
 // simulates the kubelets of a few fake nodes. Several instances can run in parallel: each has its name, its own ports (20000 to
 // 31999, reserved under a lock) and its own folder below the user's cache directory. The processes are detached and survive the
-// program that started them; [Instance.Stop] ends every recorded process and removes the folder, but keeps the binaries.
+// program that started them; [Instance.Stop] stops every recorded process and removes the folder, but keeps the binaries.
 // Processes are identified by pid and start time, from /proc or, on systems without /proc, from ps; a process that reuses the
-// pid of an ended one is never signalled.
+// pid of an exited process is never signalled.
 //
 // # Binaries
 //
-// [Build] compiles the programs from the module test/cluster/binaries, which is separate from the main module so that its
-// requirements do not become those of the operator. It needs only the Go toolchain. The result is
-// cached under a key of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls. An instance starts with the
-// first programs while the others are still being built. With [Options.Published] programs are downloaded where
-// possible; the suites compile them, in the required versions.
+// [Build] compiles the programs from the module test/cluster/binaries, which is separate from the main module, so its
+// requirements do not become those of the operator. It needs only the Go toolchain. The result is cached under a key of go.mod,
+// go.sum, flags and toolchain, so a second build costs a few stat calls. An instance starts with the first programs before the
+// others are built. [Options.Published] prefers downloaded programs; the suites compile all programs, in the required versions.
 //
-// # Pods, claims and nodes
+// # Pods, PersistentVolumeClaims and nodes
 //
 // A pod becomes Running and Ready immediately. The annotation [PodBehaviorAnnotation] on a pod, or an image whose name
 // starts with [PodBehaviorRegistry] (`testcluster.invalid/crash-loop:1`), selects another behaviour: `not-ready`,
@@ -29,19 +28,19 @@
 // immediately, except for `not-ready` ones, which run until they are deleted.
 //
 // A claim of the default StorageClass `kwok-volume` is bound immediately and may grow: the capacity in its status follows
-// the request. No data is stored anywhere.
+// the request. No data is stored.
 //
-// The node lease is 40 s, never 0: with 0 the nodes go NotReady after 50 s and every later observation is wrong.
+// The duration of the node lease is 40 s. With 0, the nodes would become NotReady after 50 s.
 //
 // # A real node
 //
-// With [Options.Real] pods run on one node, see package node, and kwok with its behaviours is off. All processes of the instance,
-// also those of [Instance.StartProcess], are then in the network of that node; the ports of the control plane stay reachable.
+// With [Options.Real], pods run on one node, see package node, and kwok does not run. All processes of the instance, including those
+// of [Instance.StartProcess], are in the network of that node; the ports of the control plane remain reachable.
 // [Instance.Images] stores images for the pods, and [Instance.RestartNode] simulates a short power failure.
 //
 // # Third-party APIs
 //
-// [InstallPlatform] serves the CRDs a platform has: `bare` nothing, `plain` Gateway API, Prometheus operator and
+// [InstallPlatform] serves the CRDs of a platform: `bare` none, `plain` Gateway API, Prometheus operator and
 // KubeRay, `openshift` all of these with Route, Group, kinds of the console and the cluster configuration. The CRDs are read
 // from the Go modules of their projects, see [Sets]. Route and Group are aggregated APIs on a real OpenShift; here they
 // are CRDs, so their defaulting (the generated host of a Route) does not happen.

@@ -24,7 +24,7 @@ const (
 	startTimeout = 4 * time.Minute
 )
 
-// ErrInUse is returned when an instance of that name runs and belongs to another client.
+// ErrInUse is returned when an instance of that name is running and belongs to another client.
 var ErrInUse = errors.New("instance is in use")
 
 // ErrNotFound is returned when no instance of that name exists.
@@ -42,7 +42,7 @@ type Options struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Nodes is the number of fake nodes; 0 means 2.
 	Nodes int
-	// Real runs pods on one real node in place of the fake nodes, see package node. It needs root on Linux.
+	// Real runs pods on one real node in place of the fake nodes, see package node. It requires root on Linux.
 	Real bool
 	// Ports is the number of ports on 127.0.0.1 for programs that the caller starts as processes of the instance, see
 	// [Instance.Ports]. These programs are in the network of a real node, and clients on the machine reach them at the ports.
@@ -50,11 +50,11 @@ type Options struct {
 	// Memory is the soft memory limit of each program of the control plane, in the format of GOMEMLIMIT; empty
 	// means 1GiB, or half more for an ephemeral API server, which is enough for some thousand objects.
 	Memory string
-	// Ephemeral ties the instance to the calling process: when that has ended, the next start of any instance by this
-	// user removes it. Other instances run until they are stopped.
+	// Ephemeral ties the instance to the calling process: after that has exited, the next start of any instance by this user removes
+	// it. Other instances run until they are stopped.
 	Ephemeral bool
-	// Published prefers programs of the user or published by their projects; otherwise all are compiled, in the
-	// versions required by the tests.
+	// Published prefers programs of the user or of the releases of their projects. Otherwise all programs are compiled, in the versions
+	// that the tests require.
 	Published bool
 	// Progress receives one line per step; nil means none.
 	Progress io.Writer
@@ -75,10 +75,9 @@ type Instance struct {
 	begin    time.Time
 }
 
-// Start builds missing programs, starts an instance and returns when all of it is ready: the API server, the controllers, the
-// scheduler, every node, and the APIs of the platform. An instance of the same name is removed first if its owner or its API
-// server has ended; otherwise Start returns [ErrInUse]. After an error no process is left running, and the error
-// contains the end of the relevant log.
+// Start builds missing programs, starts an instance and returns when it is ready: the API server, the controllers, the scheduler,
+// every node, and the APIs of the platform. An instance of the same name is removed first if its owner or its API server has exited;
+// otherwise Start returns [ErrInUse]. After an error, no process is running, and the error contains the end of the relevant log.
 func Start(ctx context.Context, options Options) (*Instance, error) {
 	i, err := StartAPI(ctx, options)
 	if err != nil {
@@ -90,7 +89,7 @@ func Start(ctx context.Context, options Options) (*Instance, error) {
 	return i, nil
 }
 
-// finishBuilt calls [Instance.Finish] once every program is built.
+// finishBuilt calls [Instance.Finish] when all programs are built.
 func (i *Instance) finishBuilt(ctx context.Context) error {
 	if _, err := i.programs.all(ctx); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (i *Instance) finishBuilt(ctx context.Context) error {
 	return i.Finish(ctx)
 }
 
-// lockedWriter is a writer for several goroutines.
+// lockedWriter is a writer that is safe for concurrent use.
 type lockedWriter struct {
 	mutex sync.Mutex
 	to    io.Writer
@@ -110,8 +109,8 @@ func (l *lockedWriter) Write(text []byte) (int, error) {
 	return l.to.Write(text)
 }
 
-// StartAPI is [Start], but returns when the API server serves the APIs of the platform, while the rest may still be built.
-// [Instance.Finish] starts the rest.
+// StartAPI is like [Start], but returns when the API server serves the APIs of the platform. The other programs may not be built yet;
+// [Instance.Finish] starts them.
 func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
@@ -127,7 +126,7 @@ func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 		return nil, err
 	}
 	if options.Nodes < 0 || options.Real && options.Nodes > 1 {
-		return nil, fmt.Errorf("starting instance %s: %d nodes are not possible", options.Name, options.Nodes)
+		return nil, fmt.Errorf("starting instance %s: %d nodes are not supported", options.Name, options.Nodes)
 	}
 	programs, err := options.build(ctx)
 	if err != nil {
@@ -138,7 +137,7 @@ func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 			return nil, err
 		}
 	}
-	if err := sweep(ctx, options.Name); err != nil {
+	if err := removeUnused(ctx, options.Name); err != nil {
 		return nil, err
 	}
 	i, err := reserve(ctx, options)
@@ -154,11 +153,11 @@ func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 	return i, nil
 }
 
-// Finish starts controllers, scheduler and kubelets of an instance of [StartAPI], each as soon as it is built, and returns when
-// all of the instance is ready.
+// Finish starts the controllers, the scheduler and the kubelets of an instance of [StartAPI], each as soon as it is built, and returns
+// when the instance is ready.
 func (i *Instance) Finish(ctx context.Context) error {
 	if !i.options.Ephemeral {
-		if err := i.disown(); err != nil {
+		if err := i.removeOwner(); err != nil {
 			return err
 		}
 	}
@@ -175,11 +174,11 @@ func (i *Instance) Finish(ctx context.Context) error {
 	if err := i.waitReady(started); err != nil {
 		return fmt.Errorf("starting instance %s: %w", i.Name, err)
 	}
-	i.say("instance %s ready, %s", i.Name, i.options.describe())
+	i.logf("instance %s ready, %s", i.Name, i.options.describe())
 	return nil
 }
 
-// Program returns the path of a program of an instance that this process has started, when it is built.
+// Program waits until a program of an instance that this process has started is built, and returns its path.
 func (i *Instance) Program(ctx context.Context, name string) (string, error) {
 	if i.programs == nil {
 		return "", fmt.Errorf("program %s: another process has started instance %s", name, i.Name)
@@ -187,19 +186,19 @@ func (i *Instance) Program(ctx context.Context, name string) (string, error) {
 	return i.programs.path(ctx, name)
 }
 
-func (i *Instance) say(format string, args ...any) {
+func (i *Instance) logf(format string, args ...any) {
 	fmt.Fprintf(i.options.Progress, "[%5s] %s\n", i.clock.Since(i.begin).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
-// disown removes the owner of the instance, so that the instance outlives the program that has started it.
-func (i *Instance) disown() error {
+// removeOwner removes the owner of the instance, so the instance outlives the program that has started it.
+func (i *Instance) removeOwner() error {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	i.state.Owner = nil
 	return i.state.write(i.dir)
 }
 
-// reserve reserves name and ports atomically among all processes of this user.
+// reserve reserves the name and the ports of an instance under a lock of this user.
 func reserve(ctx context.Context, options Options) (*Instance, error) {
 	dir, err := instanceDir(options.Name)
 	if err != nil {
@@ -222,7 +221,7 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("creating the folder of instance %s: %w", options.Name, err)
 	}
-	ports, err := freePorts(portCount+options.Ports, rand.IntN(lastPort-firstPort), reservedPorts(states), listens)
+	ports, err := freePorts(portCount+options.Ports, rand.IntN(lastPort-firstPort), reservedPorts(states), isFree)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -238,9 +237,9 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	return i, i.state.write(dir)
 }
 
-// sweep removes unused instances: those whose owner has ended, and an instance of the wanted name without
-// an owner whose API server has ended. The lock protects instances that other processes are about to reserve.
-func sweep(ctx context.Context, wanted string) error {
+// removeUnused removes unused instances: those whose owner has exited, and an instance of the given name if it has no owner and its API
+// server has exited. The lock protects instances that other processes are about to reserve.
+func removeUnused(ctx context.Context, name string) error {
 	unlock, err := lock(ctx, "instances", nil)
 	if err != nil {
 		return err
@@ -253,8 +252,8 @@ func sweep(ctx context.Context, wanted string) error {
 	var errs []error
 	for _, i := range instances {
 		orphaned := i.state.Owner != nil && !i.state.Owner.Running()
-		dead := i.Name == wanted && i.state.Owner == nil && !i.Running()
-		if orphaned || dead {
+		exited := i.Name == name && i.state.Owner == nil && !i.Running()
+		if orphaned || exited {
 			errs = append(errs, i.Stop(ctx))
 		}
 	}
@@ -297,17 +296,17 @@ func List() ([]*Instance, error) {
 	return instances, nil
 }
 
-// Stop ends every recorded process, the youngest first, and removes the folder of the instance.
+// Stop stops every recorded process, the latest first, and removes the folder of the instance.
 func (i *Instance) Stop(ctx context.Context) error {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	if s, err := readState(i.dir); err == nil {
-		i.adopt(s)
+		i.mergeProcesses(s)
 	}
 	var errs []error
 	for _, p := range slices.Backward(i.state.Processes) {
 		if slices.Contains([]string{Etcd, Kwok, APIServer, RealNode}, p.Name) {
-			errs = append(errs, p.Kill(ctx)) // their data is removed with the folder: a graceful end only costs time
+			errs = append(errs, p.Kill(ctx)) // their data is deleted, so a graceful exit only costs time
 			continue
 		}
 		errs = append(errs, p.Stop(ctx))
@@ -324,8 +323,8 @@ func (i *Instance) Stop(ctx context.Context) error {
 	return nil
 }
 
-// adopt adds processes that another program has recorded since, and keeps the handles of our own.
-func (i *Instance) adopt(s state) {
+// mergeProcesses adds the processes that another program has recorded, and keeps the handles of the processes of this program.
+func (i *Instance) mergeProcesses(s state) {
 	for _, p := range s.Processes {
 		known := i.state.process(p.Name)
 		if known == nil || known.PID != p.PID {
@@ -334,13 +333,13 @@ func (i *Instance) adopt(s state) {
 	}
 }
 
-// Running reports whether the API server of the instance runs.
+// Running reports whether the API server of the instance is running.
 func (i *Instance) Running() bool {
 	p := i.Process(APIServer)
 	return p != nil && p.Running()
 }
 
-// Platform returns the platform the instance was started with.
+// Platform returns the platform of the instance.
 func (i *Instance) Platform() Platform { return i.state.Platform }
 
 // Dir returns the folder of the instance, which is removed when the instance is stopped.
@@ -352,12 +351,12 @@ func (i *Instance) URL() string { return "https://" + loopback(i.state.Ports[api
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (i *Instance) Kubeconfig() string { return i.file("kubeconfig") }
 
-// Ports returns the ports of [Options.Ports], then those of [Instance.ReservePorts].
+// Ports returns the ports of [Options.Ports], followed by those of [Instance.ReservePorts].
 func (i *Instance) Ports() []int {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	return slices.Clone(i.state.Ports[portCount:])
 }
 
-// AuditLog returns the path of the API server's audit log, one JSON document a line.
+// AuditLog returns the path of the API server's audit log, with one JSON document per line.
 func (i *Instance) AuditLog() string { return i.file("audit.log") }

@@ -76,7 +76,7 @@ var _ = Describe("an instance", func() {
 		Expect(string(log)).To(ContainSubstring(`"user":{"username":"` + cluster.AdminUser + `"`))
 	})
 
-	It("refuses a second start, and can be opened by its name", func(ctx SpecContext) {
+	It("rejects a second start, and can be opened by its name", func(ctx SpecContext) {
 		_, err := cluster.Start(ctx, cluster.Options{Name: plain.Name, Platform: cluster.Bare})
 		Expect(err).To(MatchError(cluster.ErrInUse))
 		opened, err := cluster.Open(plain.Name)
@@ -96,7 +96,7 @@ var _ = Describe("an instance", func() {
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(2*time.Minute))
 
-	It("leaves nothing behind when it stops", func(ctx SpecContext) {
+	It("removes its processes and its folder when it stops", func(ctx SpecContext) {
 		var progress bytes.Buffer
 		instance, err := cluster.Start(ctx, cluster.Options{Name: "suite-short", Platform: cluster.Bare, Ephemeral: true, Progress: &progress})
 		Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ var _ = Describe("an instance", func() {
 		Expect(err).To(MatchError(cluster.ErrNotFound))
 	}, NodeTimeout(2*time.Minute))
 
-	It("reports why it does not start, and stops the processes that it has started", func(ctx SpecContext) {
+	It("reports why it does not start, and leaves no instance behind", func(ctx SpecContext) {
 		_, err := cluster.Start(ctx, cluster.Options{Name: "suite-broken", Platform: "vanilla"})
 		Expect(err).To(MatchError(ContainSubstring("known are bare, plain and openshift")))
 		_, err = cluster.Start(ctx, cluster.Options{Name: "Not A Name", Platform: cluster.Bare})

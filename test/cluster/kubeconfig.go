@@ -14,7 +14,7 @@ const AdminUser = "testcluster:admin"
 
 const contextName = "testcluster"
 
-// prepare creates certificates, kubeconfigs and the files that the processes read.
+// prepare creates the certificates, the kubeconfigs and the audit policy.
 func (i *Instance) prepare() error {
 	if err := os.MkdirAll(i.secret(""), 0o700); err != nil {
 		return fmt.Errorf("creating the folder of instance %s: %w", i.Name, err)
@@ -58,8 +58,7 @@ func (i *Instance) certificateKubeconfig(path, file string) error {
 	return i.writeKubeconfig(path, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}, "default")
 }
 
-// WriteTokenKubeconfig writes a kubeconfig with a bearer token, for example of a service
-// account; namespace is that of its context.
+// WriteTokenKubeconfig writes a kubeconfig with a bearer token, for example of a ServiceAccount, and the namespace of its context.
 func (i *Instance) WriteTokenKubeconfig(path, token, namespace string) error {
 	return i.writeKubeconfig(path, &clientcmdapi.AuthInfo{Token: token}, namespace)
 }

@@ -21,7 +21,7 @@ func (i *Instance) Kubectl(ctx context.Context, input string, args ...string) (s
 	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("%s%w: kubectl %s", stderr.String(), err, strings.Join(args, " ")) // an argument may be a long program
+		err = fmt.Errorf("%s%w: kubectl %s", stderr.String(), err, strings.Join(args, " ")) // last, because an argument may be a long script
 	}
 	return strings.TrimSpace(string(output)), err
 }

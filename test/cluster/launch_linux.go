@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startIn starts the command in the namespaces of the process p.
+// startIn starts the command of p in the namespaces that p selects.
 func (p *Process) startIn(command *exec.Cmd) error {
 	if p.Isolated {
 		command.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
@@ -29,7 +29,7 @@ func (p *Process) startIn(command *exec.Cmd) error {
 		return fmt.Errorf("joining the network of process %d: %w", p.Network, err)
 	}
 	defer func() { _ = own.Close() }() // read only
-	// A child has the network of the thread that starts it.
+	// A child process inherits the network namespace of the thread that starts it.
 	runtime.LockOSThread()
 	if err := unix.Setns(int(target.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
@@ -37,7 +37,7 @@ func (p *Process) startIn(command *exec.Cmd) error {
 	}
 	startErr := command.Start()
 	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
-		return errors.Join(startErr, err) // the thread stays locked, and ends with its goroutine
+		return errors.Join(startErr, err) // the thread remains locked and exits with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return startErr

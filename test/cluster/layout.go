@@ -17,8 +17,8 @@ const (
 
 var nameFormat = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// RepositoryRoot returns the folder of the operator's go.mod, searched from the working directory upwards: the
-// modules of the binaries can only be built from a checkout.
+// RepositoryRoot returns the folder of the operator's go.mod, which is the working directory or above it. The modules of the binaries can
+// only be built in a checkout.
 func RepositoryRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// lock takes the named lock of this user, as [filelock.Take] does.
+// lock acquires the named lock of this user, see [filelock.Take].
 func lock(ctx context.Context, name string, waiting func()) (func(), error) {
 	cache, err := CacheDir()
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"os/exec"
 )
 
-// Module is a Go module whose files are used without compiling it.
+// Module is a Go module whose files are read without compiling it.
 type Module struct {
 	// Path of the module.
 	Path string
-	// Version of the module; empty means that of the go.mod.
+	// Version of the module; empty means the version in go.mod.
 	Version string
-	// Sum is the checksum of the module's files in the form of go.sum; empty means that of the go.sum.
+	// Sum is the checksum of the module's files in the format of go.sum; empty means the checksum in go.sum.
 	Sum string
 }
 
@@ -60,7 +60,7 @@ func parseDownloads(output []byte, sums map[string]string) (map[string]string, e
 		if err := decoder.Decode(&download); errors.Is(err, io.EOF) {
 			return dirs, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("decoding the answer of go mod download: %w", err)
+			return nil, fmt.Errorf("decoding the output of go mod download: %w", err)
 		}
 		if download.Error != "" {
 			return nil, fmt.Errorf("downloading module %s: %s", download.Path, download.Error)

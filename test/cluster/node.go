@@ -16,7 +16,7 @@ import (
 // realNodeName is the name of the only node of an instance with a real node.
 const realNodeName = "node-0"
 
-// build ensures that all programs of a real node exist; for an instance without one it starts the build and does not wait.
+// build returns a supply of the programs of an instance. With a real node, it waits until all programs exist.
 func (o Options) build(ctx context.Context) (*supply, error) {
 	var published *store
 	var err error
@@ -48,9 +48,9 @@ func (o Options) build(ctx context.Context) (*supply, error) {
 	return programs, nil
 }
 
-// RequireNode ensures that this machine can run a real node, as [node.Require] does, in one process at a time.
+// RequireNode calls [node.Require], which ensures that this machine can run a real node, in one process at a time.
 func RequireNode(ctx context.Context, progress io.Writer) error {
-	unlock, err := lock(ctx, "packages", func() { fmt.Fprintln(progress, "another process is installing packages, waiting for it") })
+	unlock, err := lock(ctx, "packages", func() { fmt.Fprintln(progress, "waiting for the installation of packages in another process") })
 	if err != nil {
 		return err
 	}
@@ -73,20 +73,20 @@ func (i *Instance) kubelet() string {
 	return Kwok
 }
 
-// nodeSubjects are the certificates of a real node.
+// nodeSubjects returns the subjects of the certificates of a real node.
 func nodeSubjects() []subject {
 	return []subject{
 		{file: "kubelet", name: "system:node:" + realNodeName, group: "system:nodes"},
 		{file: "kubelet-server", name: "system:node:" + realNodeName, hosts: []string{realNodeName, node.Address}},
 		{file: "kube-proxy", name: "system:kube-proxy"},
-		// Makes volumes and reads network policies.
-		{file: "node", name: "testcluster:node", group: masters},
-		{file: "apiserver-kubelet", name: "testcluster:apiserver", group: masters},
+		// Provisions volumes and reads NetworkPolicies.
+		{file: "node", name: "testcluster:node", group: adminGroup},
+		{file: "apiserver-kubelet", name: "testcluster:apiserver", group: adminGroup},
 	}
 }
 
-// nodeFlags let the API server connect to a real node and restrict the node to its own objects. A flag with a single value replaces an
-// earlier one; a flag with a list extends it.
+// nodeFlags returns the flags with which the API server connects to a real node and restricts the node to its own objects. A flag with a
+// single value replaces an earlier flag; a flag with a list extends it.
 func (i *Instance) nodeFlags() []string {
 	return []string{
 		"--bind-address=0.0.0.0", "--advertise-address=" + node.Address, "--endpoint-reconciler-type=lease",
@@ -96,7 +96,7 @@ func (i *Instance) nodeFlags() []string {
 	}
 }
 
-// startNode starts the network of the instance before all other processes; kwok needs only its stages.
+// startNode starts a real node, whose network all other processes use. Without a real node, it writes the stages of kwok.
 func (i *Instance) startNode(ctx context.Context) error {
 	if !i.state.Real {
 		return i.writeStages(ctx)
@@ -123,12 +123,12 @@ func (i *Instance) startNode(ctx context.Context) error {
 
 func (i *Instance) networkReady(context.Context) error {
 	if !node.NetworkReady(i.dir) {
-		return errors.New("its network does not exist yet")
+		return errors.New("the network of the node does not exist yet")
 	}
 	return nil
 }
 
-// Images returns the images that pods of an instance with a real node may use. Images that are packed later are available immediately.
+// Images returns the image store of an instance with a real node. Pods can use images that are added later immediately.
 func (i *Instance) Images() (images.Store, error) {
 	content, err := ImageContent()
 	return images.Store{Content: content, Names: i.file("images")}, err
@@ -149,8 +149,8 @@ func packAddons(store images.Store, binaries Binaries) error {
 	return nil
 }
 
-// furnishNodes creates the initial objects of the nodes.
-func (i *Instance) furnishNodes(ctx context.Context) error {
+// createNodes creates the initial objects of the nodes.
+func (i *Instance) createNodes(ctx context.Context) error {
 	if !i.state.Real {
 		return i.createFakeNodes(ctx, i.options.Nodes)
 	}
@@ -164,8 +164,8 @@ func (i *Instance) furnishNodes(ctx context.Context) error {
 	return nil
 }
 
-// namesResolved checks that the DNS server of a real node answers.
-func (i *Instance) namesResolved(ctx context.Context) error {
+// dnsReady checks that the DNS server of a real node is ready.
+func (i *Instance) dnsReady(ctx context.Context) error {
 	if !i.state.Real {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (i *Instance) namesResolved(ctx context.Context) error {
 	}
 	deployment, err := client.AppsV1().Deployments("kube-system").Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("looking for CoreDNS: %w", err)
+		return fmt.Errorf("reading the Deployment of CoreDNS: %w", err)
 	}
 	if deployment.Status.AvailableReplicas == 0 {
 		return errors.New("CoreDNS is not ready")

@@ -15,7 +15,7 @@ import (
 // IngressDomain is the domain of the router in the cluster configuration of [OpenShift].
 const IngressDomain = "apps.testcluster.example.com"
 
-// configure creates the configuration singletons of an OpenShift installer; it does nothing on other platforms.
+// configure creates the configuration singletons that the installer of OpenShift creates. It does nothing on other platforms.
 func configure(ctx context.Context, config *rest.Config, platform Platform) error {
 	if platform != OpenShift {
 		return nil

@@ -31,21 +31,21 @@ var _ = Describe("a platform", func() {
 		"monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule",
 		"ray.io/v1 RayCluster", "ray.io/v1 RayJob", "ray.io/v1 RayService",
 	}
-	only := []string{
+	onlyOpenShift := []string{
 		"route.openshift.io/v1 Route", "user.openshift.io/v1 Group", "console.openshift.io/v1 ConsoleLink",
 		"config.openshift.io/v1 Ingress", "config.openshift.io/v1 Proxy", "config.openshift.io/v1 APIServer", "config.openshift.io/v1 ClusterVersion",
 	}
 
-	It("plain serves Gateway API, monitoring and Ray", func() {
+	It("serves Gateway API, monitoring and Ray as plain", func() {
 		names := resources(plain)
 		Expect(names).To(ContainElements(common))
-		for _, name := range only {
+		for _, name := range onlyOpenShift {
 			Expect(names).NotTo(ContainElement(name))
 		}
 	})
 
-	It("openshift also serves the OpenShift APIs and the configuration of a cluster", func(ctx SpecContext) {
-		Expect(resources(openshift)).To(ContainElements(append(common, only...)))
+	It("also serves the OpenShift APIs and the cluster configuration as openshift", func(ctx SpecContext) {
+		Expect(resources(openshift)).To(ContainElements(append(common, onlyOpenShift...)))
 		config, err := openshift.Config()
 		Expect(err).NotTo(HaveOccurred())
 		client, err := dynamic.NewForConfig(config)
@@ -62,7 +62,7 @@ var _ = Describe("a platform", func() {
 		}}
 		_, err = client.Resource(groups).Create(ctx, group, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		// Installing a platform again changes nothing and is not an error.
+		// A second installation succeeds and changes nothing.
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
@@ -72,7 +72,7 @@ var _ = Describe("a platform", func() {
 		const crd = "podmonitors.monitoring.coreos.com"
 		served := "monitoring.coreos.com/v1 PodMonitor"
 		Expect(cluster.RemoveCRD(ctx, config, crd)).To(Succeed())
-		Expect(cluster.RemoveCRD(ctx, config, crd)).To(Succeed(), "removing what is gone")
+		Expect(cluster.RemoveCRD(ctx, config, crd)).To(Succeed(), "deleting a CRD that does not exist")
 		Eventually(func() []string { return resources(plain) }).ShouldNot(ContainElement(served))
 		Expect(cluster.InstallCRD(ctx, config, crd)).To(Succeed())
 		Eventually(func() []string { return resources(plain) }).Should(ContainElement(served))

@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// Ports below the range of the kernel for outgoing connections, so that no connection takes a
-// reserved port between reservation and use.
+// The range of ports is below the range of the kernel for outgoing connections, so no connection uses a reserved port.
 const (
 	firstPort = 20000
 	lastPort  = 31999
@@ -33,7 +32,8 @@ func freePorts(count, start int, reserved []int, free func(port int) bool) ([]in
 	return nil, fmt.Errorf("finding %d ports between %d and %d: %w", count, firstPort, lastPort, errNoPort)
 }
 
-func listens(port int) bool {
+// isFree reports whether no program listens on a port.
+func isFree(port int) bool {
 	listener, err := net.Listen("tcp", loopback(port))
 	if err != nil {
 		return false

@@ -17,45 +17,44 @@ import (
 )
 
 const (
-	stopGrace   = 20 * time.Second
-	processPoll = 50 * time.Millisecond
-	tailLines   = 40
-	statFields  = 20 // fields of /proc/<pid>/stat after the command up to the start time, see proc(5)
+	stopTimeout  = 20 * time.Second
+	exitInterval = 50 * time.Millisecond
+	tailLines    = 40
+	statFields   = 20 // fields of /proc/<pid>/stat after the command up to the start time, see proc(5)
 )
 
-// Process is the record of a started process. The state file of its instance contains it, so that another program
+// Process is the record of a started process. The state file of its instance contains it, so another program
 // can stop and restart the process.
 type Process struct {
 	Name  string   `json:"name"`
 	PID   int      `json:"pid"`
-	Start string   `json:"start"` // start time as the kernel reports it: with the pid it identifies the process uniquely
+	Start string   `json:"start"` // start time from the kernel, which together with the pid identifies the process
 	Path  string   `json:"path"`
 	Args  []string `json:"args,omitempty"`
 	Env   []string `json:"env,omitempty"`
 	Log   string   `json:"log"`
 	Port  int      `json:"port,omitempty"`
-	// Isolated makes the process the first one of its own namespaces.
+	// Isolated starts the process as the first one of new namespaces.
 	Isolated bool `json:"isolated,omitempty"`
-	// Network is the pid of the process whose network namespace the process joins; 0 means the network of the machine.
+	// Network is the pid of the process whose network namespace this process joins; 0 means the network of the machine.
 	Network int `json:"network,omitempty"`
 
 	exited chan struct{}
 	code   *int
 }
 
-// inherited are the only variables of the caller that a started process gets: results must not depend on other variables of
-// the shell.
-var inherited = []string{"HOME", "PATH", "TMPDIR", "USER", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+// inheritedVariables are the only environment variables of the caller that a started process inherits. Results must not depend on others.
+var inheritedVariables = []string{"HOME", "PATH", "TMPDIR", "USER", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 func baseEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return !slices.Contains(inherited, name)
+		return !slices.Contains(inheritedVariables, name)
 	})
 }
 
-// launch starts the process in its own session, so that neither the end of the caller nor a Ctrl-C in its terminal
-// ends the process. Output is appended to the log.
+// launch starts the process in its own session, so neither the exit of the caller nor Ctrl-C in its terminal ends the process. It
+// appends the output to the log.
 func (p *Process) launch() error {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -81,8 +80,8 @@ func (p *Process) launch() error {
 	return nil
 }
 
-// Running reports whether the process still runs; another process with the same pid does not count. A process
-// started by this program counts as running until [Process.ExitCode] is known.
+// Running reports whether the process is running; another process with the same pid does not count. A process of this program counts as
+// running until [Process.ExitCode] is known.
 func (p *Process) Running() bool {
 	if p.exited == nil {
 		return p.alive()
@@ -104,8 +103,8 @@ func (p *Process) alive() bool {
 	return err == nil && start == p.Start
 }
 
-// ExitCode returns the exit code of an ended process started by this program; ok is false while it runs and for
-// processes of other programs. The code of a process ended by a signal is -1.
+// ExitCode returns the exit code of an exited process that this program has started. ok is false if it is running, and for processes of
+// other programs. The code of a process that a signal has ended is -1.
 func (p *Process) ExitCode() (code int, ok bool) {
 	if p.exited == nil {
 		return 0, false
@@ -132,32 +131,32 @@ func (p *Process) Signal(signal syscall.Signal) error {
 // Terminate sends SIGTERM, as a kubelet does, and returns immediately.
 func (p *Process) Terminate() error { return p.Signal(syscall.SIGTERM) }
 
-// Stop terminates the process, kills it if it has not ended after 20 s, and returns when it has ended.
+// Stop terminates the process, kills it if it has not exited after 20 s, and waits for its exit.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.Terminate(); err != nil {
 		return err
 	}
-	if p.Wait(ctx, stopGrace) == nil {
+	if p.Wait(ctx, stopTimeout) == nil {
 		return nil
 	}
 	return p.Kill(ctx)
 }
 
-// Kill ends the process immediately, as a crash would, and waits for its end.
+// Kill kills the process, like a crash, and waits for its exit.
 func (p *Process) Kill(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	return p.Wait(ctx, stopGrace)
+	return p.Wait(ctx, stopTimeout)
 }
 
-// Wait returns when the process has ended, or returns an error after the timeout.
+// Wait waits for the exit of the process, and returns an error after the timeout.
 func (p *Process) Wait(ctx context.Context, timeout time.Duration) error {
-	err := wait.PollUntilContextTimeout(ctx, processPoll, timeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, exitInterval, timeout, true, func(context.Context) (bool, error) {
 		return !p.Running(), nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s (pid %d) to end: %w", p.Name, p.PID, err)
+		return fmt.Errorf("waiting for %s (pid %d) to exit: %w", p.Name, p.PID, err)
 	}
 	return nil
 }
@@ -176,7 +175,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// startTime identifies the process with a pid. A zombie counts as ended. Without /proc it calls ps.
+// startTime returns the start time of the process with a pid. It returns an error for a zombie. Without /proc, it runs ps.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err == nil {
@@ -191,12 +190,12 @@ func startTime(pid int) (string, error) {
 	}
 	state, start, _ := strings.Cut(strings.TrimSpace(string(output)), " ")
 	if strings.HasPrefix(state, "Z") {
-		return "", fmt.Errorf("process %d has ended", pid)
+		return "", fmt.Errorf("process %d has exited", pid)
 	}
 	return strings.TrimSpace(start), nil
 }
 
-// parseStat returns the start time from a stat line, see proc(5), whose second field may contain spaces and parentheses.
+// parseStat returns the start time in a stat line, whose second field may contain spaces and parentheses, see proc(5).
 func parseStat(stat string) (string, error) {
 	end := strings.LastIndexByte(stat, ')')
 	fields := strings.Fields(stat[end+1:])
@@ -204,7 +203,7 @@ func parseStat(stat string) (string, error) {
 		return "", fmt.Errorf("process state %q is not in the format of proc(5)", stat)
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
-		return "", errors.New("the process has ended")
+		return "", errors.New("the process has exited")
 	}
 	return fields[statFields-1], nil
 }

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// ReservePorts reserves free loopback ports for a further program of this instance. No other client gets them until the
-// instance is stopped.
+// ReservePorts reserves free loopback ports for an additional program of this instance, until the instance is stopped.
 func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
 	unlock, err := lock(ctx, "instances", nil)
 	if err != nil {
@@ -20,7 +19,7 @@ func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(count, rand.IntN(lastPort-firstPort), reservedPorts(states), listens)
+	ports, err := freePorts(count, rand.IntN(lastPort-firstPort), reservedPorts(states), isFree)
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +29,14 @@ func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
 	return ports, i.state.write(i.dir)
 }
 
-// StartProcess starts a further program as a process of the instance, such as the manager; [Instance.Stop] ends
-// it too. Its environment has HOME, PATH and a few others of the caller's variables, and env. StartProcess returns an error if a process
-// of that name runs; it replaces an ended one and continues its log in <dir>/<name>.log.
+// StartProcess starts an additional program as a process of the instance, such as the manager; [Instance.Stop] also stops it. Its
+// environment consists of HOME, PATH and a few other variables of the caller, and env. StartProcess returns an error if a process of that
+// name is running; it replaces an exited one and appends to its log, <dir>/<name>.log.
 func (i *Instance) StartProcess(name, path string, args, env []string) (*Process, error) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	if old := i.state.process(name); old != nil && old.Running() {
-		return nil, fmt.Errorf("starting %s: it runs already, pid %d", name, old.PID)
+		return nil, fmt.Errorf("starting %s: it is already running, pid %d", name, old.PID)
 	}
 	p := &Process{Name: name, Path: path, Args: args, Env: env, Log: i.file(name + ".log")}
 	return p, i.launch(p)
@@ -54,7 +53,7 @@ func (i *Instance) launch(p *Process) error {
 	return i.state.write(i.dir)
 }
 
-// relaunch starts an ended process with the same parameters.
+// relaunch starts an exited process with the same parameters.
 func (i *Instance) relaunch(old *Process) error {
 	return i.launch(&Process{
 		Name: old.Name, Path: old.Path, Args: old.Args, Env: old.Env, Log: old.Log, Port: old.Port, Isolated: old.Isolated,
@@ -75,7 +74,7 @@ func (i *Instance) Processes() []*Process {
 	return slices.Clone(i.state.Processes)
 }
 
-// Halt stops a process of the instance until [Instance.Resume], for example [APIServer] to test how clients handle an outage.
+// Halt stops a process of the instance until [Instance.Resume], for example [APIServer] to simulate an outage.
 func (i *Instance) Halt(ctx context.Context, name string) error {
 	p := i.Process(name)
 	if p == nil {

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// built are the programs that this process has compiled: a checkout does not change while its tests run, and even a build without
-// changes takes seconds when other suites run.
-var built sync.Map
+// builtPrograms are the programs that this process has compiled. They are not built again, because even a build without changes takes
+// seconds on a busy machine.
+var builtPrograms sync.Map
 
 type builtProgram struct {
 	sync.Mutex
@@ -23,7 +23,7 @@ type builtProgram struct {
 }
 
 // BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout. The
-// toolchain does not rewrite an unchanged program. BuildProgram reports to progress when it waits for another builder.
+// toolchain does not rewrite an unchanged program. BuildProgram writes to progress when it waits for another build.
 func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Writer) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -35,15 +35,15 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Wr
 	}
 	source := sha256.Sum256([]byte(filepath.Join(root, pkg)))
 	target := filepath.Join(cache, "programs", hex.EncodeToString(source[:])[:keyLength], filepath.Base(pkg))
-	known, _ := built.LoadOrStore(target, &builtProgram{})
-	program := known.(*builtProgram)
+	value, _ := builtPrograms.LoadOrStore(target, &builtProgram{})
+	program := value.(*builtProgram)
 	program.Lock()
 	defer program.Unlock()
 	if program.done {
 		return target, nil
 	}
 	unlock, err := lock(ctx, "program-"+filepath.Base(filepath.Dir(target))+"-"+filepath.Base(target), func() {
-		fmt.Fprintf(progress, "another process is building %s, waiting for it\n", pkg)
+		fmt.Fprintf(progress, "waiting for the build of %s in another process\n", pkg)
 	})
 	if err != nil {
 		return "", err

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Versions of Kubernetes that the control plane is built from and reports.
+// Versions of Kubernetes of the control plane.
 const (
 	KubernetesVersion = "v1.37.2"
-	// OldestKubernetesVersion is that of the oldest minor version that the operator supports.
+	// OldestKubernetesVersion is the latest patch of the oldest minor version that the operator supports.
 	OldestKubernetesVersion = "v1.30.14"
 )
 
-// VersionVariable selects the version of the control plane: "oldest", or the newest if it is empty.
+// VersionVariable is the environment variable with the version of the control plane: "oldest", or empty for the newest.
 const VersionVariable = "TEST_KUBERNETES"
 
 // module is a group of programs that are built together.
 type module struct {
-	dir      string // of the Go module that requires them, below test/cluster/binaries; most are in that folder itself
-	ldflags  string // in addition to those of every program
-	cgoTags  string // build tags of a program that needs the C compiler
-	tags     string // build tags of one that does not
+	dir      string // folder of the Go module that requires them, below test/cluster/binaries; empty for that folder
+	ldflags  string // additional linker flags
+	cgoTags  string // build tags of programs that need the C compiler
+	tags     string // build tags of programs that do not
 	packages []string
 }
 
-// binaryModules lists the programs in the order in which an instance starts them; kubectl is not needed for that.
+// binaryModules returns the programs in the order in which an instance starts them, followed by kubectl.
 func binaryModules() []module {
 	servers := []string{
 		"k8s.io/kubernetes/cmd/kube-apiserver",
@@ -44,7 +44,7 @@ func binaryModules() []module {
 	return []module{all, {dir: "oldest", ldflags: versionStamp(OldestKubernetesVersion), packages: servers}}
 }
 
-// nodeModules lists the programs of a real node, in addition to those of the control plane.
+// nodeModules returns the programs of a real node, in addition to those of the control plane.
 func nodeModules() []module {
 	const plugins = "github.com/containernetworking/plugins/plugins/"
 	return []module{
@@ -59,11 +59,11 @@ func nodeModules() []module {
 	}
 }
 
-// olmVersion is the version that the Operator Lifecycle Manager reports, and the version of its module.
+// olmVersion is the version of the Operator Lifecycle Manager and of its module.
 const olmVersion = "v0.46.0"
 
-// olmModule lists the programs of the Operator Lifecycle Manager and of its catalogs. The tags are those of its Makefile that do
-// without libraries in C.
+// olmModule returns the programs of the Operator Lifecycle Manager and of its catalogs. The tags are those of its Makefile for builds
+// without C libraries.
 func olmModule() module {
 	const repository = "github.com/operator-framework/operator-lifecycle-manager/"
 	return module{
@@ -81,7 +81,7 @@ const olmV1Version = "v1.5.1"
 // certManager is the module of cert-manager.
 const certManager = "github.com/cert-manager/cert-manager"
 
-// olmV1Module lists the programs of the Operator Lifecycle Manager v1, with the tag of its Makefile, and cert-manager, which it requires.
+// olmV1Module returns the programs of the Operator Lifecycle Manager v1, with the tag of its Makefile, and cert-manager, which it requires.
 func olmV1Module() module {
 	const repository = "github.com/operator-framework/operator-controller/"
 	return module{
@@ -90,8 +90,8 @@ func olmV1Module() module {
 	}
 }
 
-// monitoringModule lists the Prometheus operator, the program that reloads the configuration of Prometheus, and Prometheus, which discovers
-// targets in Kubernetes only.
+// monitoringModule returns the Prometheus operator, the program that reloads the configuration of Prometheus, and Prometheus, with service
+// discovery only in Kubernetes.
 func monitoringModule() module {
 	const repository = "github.com/prometheus-operator/prometheus-operator/"
 	return module{dir: "monitoring", tags: "remove_all_sd,enable_kubernetes_sd", packages: []string{
@@ -102,22 +102,22 @@ func monitoringModule() module {
 // Peer is a program of another project that tests run together with the manager.
 type Peer string
 
-// The peers. Most require an older Kubernetes than the control plane, and KServe a still older one.
+// The peers. Most of their modules require an older Kubernetes than that of the control plane, and KServe an even older one.
 const (
 	Kueue           Peer = "kueue"
 	JobSet          Peer = "jobset"
 	KubeRayOperator Peer = "kuberay"
 	// TrainingOperator runs PyTorchJobs.
 	TrainingOperator Peer = "training-operator"
-	// Etcdctl is the client of etcd on the command line, and Etcdutl works on its files.
+	// Etcdctl is the command-line client of etcd. Etcdutl works on its files.
 	Etcdctl Peer = "etcdctl"
 	Etcdutl Peer = "etcdutl"
-	// Helm installs charts, and Registry keeps them and images, in memory.
+	// Helm installs charts. Registry stores charts and images, in memory.
 	Helm     Peer = "helm"
 	Registry Peer = "registry"
 	// KubeRBACProxy is the sidecar of servers that authorizes requests with the API server.
 	KubeRBACProxy Peer = "kube-rbac-proxy"
-	// KServeTypes is a small program of this repository with the types of KServe, and KServeController the controller of InferenceServices.
+	// KServeTypes is a program of this repository with the types of KServe. KServeController is the controller of InferenceServices.
 	KServeTypes      Peer = "kserve-types"
 	KServeController Peer = "kserve"
 	// EnvoyGateway is a controller of the Gateway API. Its proxy, Envoy, is a package of PyPI.
@@ -126,11 +126,11 @@ const (
 	Contour Peer = "contour"
 )
 
-// SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites: a
-// suite that compiles them itself, while others wait for the compiler, would exceed the timeouts of its specs.
+// SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites,
+// because a compilation in a suite would exceed the timeouts of its specs.
 var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes}
 
-// peers lists the program of each peer. They are built when a suite asks for them.
+// peers maps each peer to its program, which is built when a suite needs it.
 var peers = map[Peer]module{
 	Kueue:            {dir: "peers", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
 	JobSet:           {dir: "peers", packages: []string{"sigs.k8s.io/jobset"}},
@@ -147,8 +147,8 @@ var peers = map[Peer]module{
 	Contour:          {dir: "contour", packages: []string{"github.com/projectcontour/contour/cmd/contour"}},
 }
 
-// versionStamp returns the linker flags of the release scripts of Kubernetes. Without them the server reports
-// v0.0.0-master and version checks of clients fail. The date is a constant to keep builds reproducible.
+// versionStamp returns the linker flags of the release scripts of Kubernetes. Without them, the server reports v0.0.0-master and version
+// checks of clients fail. The date is constant, so builds are reproducible.
 func versionStamp(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	values := [][2]string{
@@ -172,7 +172,7 @@ func programName(pkg string) string {
 	return "etcd"
 }
 
-// linkedName returns the file name of a package's program in Go, which ignores a major version at the end of the path.
+// linkedName returns the file name that Go gives a package's program. Go ignores a major version at the end of the path.
 func linkedName(pkg string) string {
 	name := path.Base(pkg)
 	if strings.Trim(name, "0123456789") == "v" {

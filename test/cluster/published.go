@@ -22,13 +22,13 @@ import (
 	"time"
 )
 
-// AssetsVariable names a folder with programs; envtest of controller-runtime reads the same variable.
+// AssetsVariable is the environment variable with a folder of programs, as in envtest of controller-runtime.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
 const (
-	// Programs are compiled if their servers do not respond within this time.
+	// responseTimeout is the time after which programs are compiled if their server does not respond.
 	responseTimeout = 3 * time.Second
-	// A slower download takes longer than compiling.
+	// progressPeriod is the period in which a download has to receive minBytes. A slower download takes longer than compiling.
 	progressPeriod = 10 * time.Second
 	minBytes       = 8 << 20
 )
@@ -36,16 +36,16 @@ const (
 // archive is a file published by a project.
 type archive struct {
 	url, sum string
-	// programs are the paths of programs in it, which end in their names. A file other than a tar.gz is the program itself.
+	// programs are the paths of the programs in the archive, which end in their names. A file other than a tar.gz is a program itself.
 	programs []string
 }
 
-// published lists the archives by operating system and architecture. It contains only files with publicly documented checksums:
-// Kubernetes and etcd therefore differ by a patch release from the compiled ones, and Kubernetes for arm64 is missing.
+// published lists the archives by operating system and architecture. It contains only files with publicly documented checksums.
+// Therefore, Kubernetes and etcd differ by a patch release from the compiled ones, and Kubernetes for arm64 is missing.
 //
 //   - Kubernetes: https://dl.k8s.io/v1.37.1/kubernetes-server-linux-amd64.tar.gz.sha256
-//   - etcd: https://github.com/etcd-io/etcd/releases/download/v3.7.1/SHA256SUMS, which the etcd cookbook of Sous Chefs pins too
-//   - kwok: the digests of its release, which nixpkgs and the package kwok-bin of Arch Linux pin too
+//   - etcd: https://github.com/etcd-io/etcd/releases/download/v3.7.1/SHA256SUMS, which the etcd cookbook of Sous Chefs also pins
+//   - kwok: the digests of its release, which nixpkgs and the package kwok-bin of Arch Linux also pin
 var published = map[string][]archive{
 	"linux/amd64": {
 		{"https://github.com/etcd-io/etcd/releases/download/v3.7.1/etcd-v3.7.1-linux-amd64.tar.gz",
@@ -66,7 +66,7 @@ var published = map[string][]archive{
 	},
 }
 
-// store finds programs of the user, and downloads published ones, so that they are not compiled.
+// store provides programs of the user and published programs, which it downloads.
 type store struct {
 	assets   string // folder of the user
 	cache    string
@@ -117,8 +117,8 @@ func (s *store) program(name string) (string, bool) {
 	return paths[index], true
 }
 
-// download supplies the available programs, each as soon as it is downloaded and its checksum is verified. It reports
-// failed downloads, in one line for all servers that do not respond.
+// download supplies the available programs, each as soon as it is downloaded and its checksum is verified. It logs failed downloads, with
+// one line for all servers that do not respond.
 func (s *store) download(ctx context.Context, programs []string, to *supply, logf func(string, ...any)) {
 	var selected []archive
 	for _, a := range s.archives {
@@ -210,7 +210,7 @@ func (s *store) openTransfer(ctx context.Context, a archive) (*transfer, error) 
 	return t, nil
 }
 
-// receive writes the programs of an archive. It makes them executable and moves them to their paths when the checksum is verified.
+// receive writes the programs of an archive. After it has verified the checksum, it makes them executable and moves them to their paths.
 func (s *store) receive(ctx context.Context, t *transfer, logf func(string, ...any)) (err error) {
 	watchEnded, done := make(chan struct{}), make(chan struct{})
 	var slowErr error
@@ -228,7 +228,7 @@ func (s *store) receive(ctx context.Context, t *transfer, logf func(string, ...a
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(partial) }() // the next download removes it too
+	defer func() { _ = os.RemoveAll(partial) }() // the next download also removes it
 	hash := sha256.New()
 	stream := io.TeeReader(t, hash)
 	if err := t.unpack(stream, partial); err != nil {
@@ -248,7 +248,7 @@ func (s *store) receive(ctx context.Context, t *transfer, logf func(string, ...a
 	return errors.Join(os.RemoveAll(s.folder(t.archive)), os.Rename(partial, s.folder(t.archive)))
 }
 
-// watch reports the progress of a download, and cancels one that hangs or is slow.
+// watch logs the progress of a download, and cancels it if it is slow.
 func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, logf func(string, ...any)) error {
 	ticker := time.NewTicker(s.progressPeriod)
 	defer ticker.Stop()
@@ -283,7 +283,7 @@ func (t *transfer) unpack(stream io.Reader, folder string) error {
 	for reader := tar.NewReader(plain); len(missing) > 0; {
 		header, err := reader.Next()
 		if err != nil {
-			return fmt.Errorf("looking for %s: %w", strings.Join(missing, ", "), err)
+			return fmt.Errorf("searching the archive for %s: %w", strings.Join(missing, ", "), err)
 		}
 		index := slices.Index(missing, path.Clean(header.Name))
 		if index < 0 {

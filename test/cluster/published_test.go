@@ -22,10 +22,10 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// compiled builds a program that prints a word.
-func compiled(t *testing.T, word string) []byte {
+// compileProgram builds a program that prints a word.
+func compileProgram(t *testing.T, word string) []byte {
 	t.Helper()
-	dir := filepath.Join(smallModule(t, fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", word)), "small")
+	dir := filepath.Join(writeSmallModule(t, fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", word)), "small")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", "program")
 	build.Dir = dir
 	if output, err := build.CombinedOutput(); err != nil {
@@ -38,8 +38,8 @@ func compiled(t *testing.T, word string) []byte {
 	return content
 }
 
-// packed returns a tar.gz of programs, after an unrelated file.
-func packed(t *testing.T, programs map[string][]byte) []byte {
+// packArchive returns a tar.gz of programs, after an unrelated file.
+func packArchive(t *testing.T, programs map[string][]byte) []byte {
 	t.Helper()
 	var all bytes.Buffer
 	zipped := gzip.NewWriter(&all)
@@ -68,20 +68,20 @@ func sum(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// lines collects progress.
+// lines collects the lines of a log.
 type lines struct {
 	mutex sync.Mutex
 	all   []string
 }
 
-func (l *lines) say(format string, args ...any) {
+func (l *lines) logf(format string, args ...any) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.all = append(l.all, fmt.Sprintf(format, args...))
 }
 
-// publish serves files, and hangs for paths that begin with /silent or, after the first byte, with /stuck.
-func publish(t *testing.T, files map[string][]byte) string {
+// serveFiles serves files. It never responds for paths that begin with /silent, and stops after the first byte for /stuck.
+func serveFiles(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, found := files[path.Base(r.URL.Path)]
@@ -107,9 +107,9 @@ func publish(t *testing.T, files map[string][]byte) string {
 }
 
 func TestDownload(t *testing.T) {
-	first, second, single := compiled(t, "first"), compiled(t, "second"), compiled(t, "single")
-	tarball := packed(t, map[string][]byte{"folder/bin/first": first, "folder/bin/second": second})
-	url := publish(t, map[string][]byte{"both.tar.gz": tarball, "single-amd64": single})
+	first, second, single := compileProgram(t, "first"), compileProgram(t, "second"), compileProgram(t, "single")
+	tarball := packArchive(t, map[string][]byte{"folder/bin/first": first, "folder/bin/second": second})
+	url := serveFiles(t, map[string][]byte{"both.tar.gz": tarball, "single-amd64": single})
 	both := []string{"folder/bin/first", "folder/bin/second"}
 	for name, c := range map[string]struct {
 		archives []archive
@@ -120,35 +120,35 @@ func TestDownload(t *testing.T) {
 		"wrong checksum": {[]archive{{url + "/both.tar.gz", sum(nil), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "single",
 			"both.tar.gz: got checksum " + sum(tarball) + ", want " + sum(nil) + "; the file is deleted"},
 		"wrong checksum of a program": {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
-		"no response":                 {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: no response from 127.0.0.1:"},
-		"hangs later":                 {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: received only 0 MB in 300ms"},
+		"server does not respond":     {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: no response from 127.0.0.1:"},
+		"download stops":              {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: received only 0 MB in 300ms"},
 		"missing archive":             {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
-		"no server":                   {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: "},
-		"without the program":         {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "looking for folder/bin/third"},
+		"unreachable server":          {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: "},
+		"program missing in archive":  {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "searching the archive for folder/bin/third"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			progress := &lines{}
 			s := &store{cache: t.TempDir(), archives: c.archives, client: &http.Client{}, responseTimeout: 300 * time.Millisecond, progressPeriod: 300 * time.Millisecond, minBytes: 1}
 			got := newSupply()
-			s.download(t.Context(), []string{"first", "second", "single"}, got, progress.say)
+			s.download(t.Context(), []string{"first", "second", "single"}, got, progress.logf)
 			var names []string
-			for program, place := range got.paths {
-				output, err := exec.CommandContext(t.Context(), place).CombinedOutput()
+			for program, path := range got.paths {
+				output, err := exec.CommandContext(t.Context(), path).CombinedOutput()
 				if err != nil || string(output) != program {
 					t.Errorf("%s printed %q: %v", program, output, err)
 				}
-				if found, ok := s.program(program); !ok || found != place {
-					t.Errorf("%s is not found again: %q", program, found)
+				if found, ok := s.program(program); !ok || found != path {
+					t.Errorf("got path %q of %s from the store, want %q", found, program, path)
 				}
 				names = append(names, program)
 			}
 			slices.Sort(names)
 			if strings.Join(names, " ") != c.want {
-				t.Errorf("programs %q, want %q", names, c.want)
+				t.Errorf("got programs %q, want %q", names, c.want)
 			}
 			if text := strings.Join(progress.all, "\n"); !strings.Contains(text, c.message) || strings.Count(text, "compiling") > 1 {
-				t.Errorf("output %q, want %q in one line", text, c.message)
+				t.Errorf("got output %q, want %q in one line", text, c.message)
 			}
 			entries, err := os.ReadDir(s.cache)
 			if err != nil {
@@ -156,26 +156,26 @@ func TestDownload(t *testing.T) {
 			}
 			for _, entry := range entries {
 				if strings.HasSuffix(entry.Name(), ".partial") {
-					t.Errorf("%s is left", entry.Name())
+					t.Errorf("%s was not removed", entry.Name())
 				}
 			}
 		})
 	}
 }
 
-// TestDownloadOrCompile checks that available programs are downloaded, others are compiled, and none is built twice.
+// Available programs are downloaded, others are compiled, and a second call reuses both.
 func TestDownloadOrCompile(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	prebuilt := compiled(t, "prebuilt")
-	url := publish(t, map[string][]byte{"small-amd64": prebuilt})
-	source := smallModule(t, "package main\n\nfunc main() { print(\"compiled here\") }\n")
+	prebuilt := compileProgram(t, "prebuilt")
+	url := serveFiles(t, map[string][]byte{"small-amd64": prebuilt})
+	source := writeSmallModule(t, "package main\n\nfunc main() { print(\"compiled here\") }\n")
 	assets := t.TempDir()
 	for _, c := range []struct {
 		name, assets, sum, want string
 	}{
 		{"wrong checksum", "", sum(nil), "compiled here"},
 		{"downloaded", "", sum(prebuilt), "prebuilt"},
-		{"of the user", assets, sum(prebuilt), "own"},
+		{"program of the user", assets, sum(prebuilt), "own"},
 	} {
 		if err := os.WriteFile(filepath.Join(assets, "small"), []byte("#!/bin/sh\nprintf own\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -187,15 +187,15 @@ func TestDownloadOrCompile(t *testing.T) {
 				assets: c.assets, cache: cache, archives: []archive{{url + "/small-amd64", c.sum, []string{"small"}}},
 				client: &http.Client{}, responseTimeout: time.Minute, progressPeriod: time.Minute,
 			}}
-			if err := b.all(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}); err != nil {
+			if err := b.buildModules(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}); err != nil {
 				t.Fatal(err)
 			}
 			output, err := exec.CommandContext(t.Context(), b.supply.paths["small"]).CombinedOutput()
 			if err != nil || string(output) != c.want {
-				t.Errorf("%s: printed %q, want %q: %v", c.name, output, c.want, err)
+				t.Errorf("%s: got output %q, error %v, want %q", c.name, output, err, c.want)
 			}
 			if again && out.Len() > 0 {
-				t.Errorf("%s: second call printed %q", c.name, out.String())
+				t.Errorf("%s: got progress %q of a second call, want none", c.name, out.String())
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestPublished(t *testing.T) {
 			}
 			for _, program := range a.programs {
 				if !slices.Contains(programNames(binaryModules()[0].packages), path.Base(program)) {
-					t.Errorf("%s: an instance does not need %s", platform, program)
+					t.Errorf("%s: got program %s, which no instance needs", platform, program)
 				}
 			}
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-// RestartNode kills an instance with a real node, as a power failure does, and starts it again with all its stored state: its pods
-// with their volumes, the images, and the control plane, which is in the network of the node. It returns when the control plane
-// works and the kubelet has reported; pods may take longer.
+// RestartNode kills all processes of an instance with a real node, as in a power failure, and starts them again with the stored state:
+// pods, volumes, images, and the control plane. It returns when the control plane is ready and the kubelet has reported the status of the
+// node; pods may take longer.
 func (i *Instance) RestartNode(ctx context.Context) error {
 	if !i.state.Real {
 		return fmt.Errorf("restarting instance %s: it has no real node", i.Name)
@@ -26,7 +26,7 @@ func (i *Instance) RestartNode(ctx context.Context) error {
 		}
 	}
 	if err := node.Remove(ctx, i.dir); err != nil {
-		return fmt.Errorf("removing the remains of the node of instance %s: %w", i.Name, err)
+		return fmt.Errorf("removing the leftovers of the node of instance %s: %w", i.Name, err)
 	}
 	begin := i.clock.Now()
 	ready := map[string]func(context.Context) error{RealNode: i.networkReady, Etcd: i.etcdHealthy, APIServer: i.apiServerReady}

@@ -20,12 +20,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// maxSnapshots limits the snapshots in the cache. A checkout needs one for each combination of platform and CRDs.
+// maxSnapshots limits the number of snapshots in the cache. A checkout needs one for each combination of platform and CRDs.
 const maxSnapshots = 24
 
-// snapshot returns the path of the snapshot of etcd for instances with these CRDs: the data that an API server of this version has
-// stored when it serves them. It contains nothing specific to an instance.
-func (i *Instance) snapshot(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
+// snapshotPath returns the path of the snapshot of etcd for instances with these CRDs: the data of an API server of this version that
+// serves them. The snapshot contains nothing specific to an instance.
+func (i *Instance) snapshotPath(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return "", err
@@ -46,8 +46,8 @@ func (i *Instance) snapshot(ctx context.Context, crds []*apiextensionsv1.CustomR
 	return filepath.Join(cache, "snapshots", hex.EncodeToString(hash.Sum(nil))[:keyLength]+".db"), nil
 }
 
-// restore writes the data of etcd from a snapshot, before etcd starts, and reports whether the snapshot exists.
-func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
+// restoreSnapshot writes the data of etcd from a snapshot, before etcd starts, and reports whether the snapshot exists.
+func (i *Instance) restoreSnapshot(ctx context.Context, snapshot string) (bool, error) {
 	if _, err := os.Stat(snapshot); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -70,9 +70,9 @@ func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
 // addressKeys are the prefixes under which an API server of a real node stores its own address in etcd.
 var addressKeys = []string{"/registry/masterleases/", "/registry/services/endpoints/default/kubernetes", "/registry/endpointslices/default/kubernetes"}
 
-// forgetAddress deletes the stored address of the API server that created a snapshot. The next API server has another port, but
+// deleteStoredAddress deletes the stored address of the API server that created a snapshot. The next API server has another port, but
 // updates only the IP.
-func (i *Instance) forgetAddress(ctx context.Context) error {
+func (i *Instance) deleteStoredAddress(ctx context.Context) error {
 	client, err := i.etcdClient()
 	if err != nil {
 		return err
@@ -86,8 +86,8 @@ func (i *Instance) forgetAddress(ctx context.Context) error {
 	return nil
 }
 
-// save writes a snapshot of etcd and removes the oldest ones. Several instances may save the same one.
-func (i *Instance) save(ctx context.Context, snapshot string) error {
+// saveSnapshot writes a snapshot of etcd and removes the oldest ones. Several instances may save the same snapshot.
+func (i *Instance) saveSnapshot(ctx context.Context, snapshot string) error {
 	if err := os.MkdirAll(filepath.Dir(snapshot), 0o755); err != nil {
 		return fmt.Errorf("creating the folder of snapshots: %w", err)
 	}
@@ -107,18 +107,18 @@ func (i *Instance) save(ctx context.Context, snapshot string) error {
 	if err := writeFile(snapshot, all); err != nil {
 		return err
 	}
-	return dropOldest(filepath.Dir(snapshot), maxSnapshots)
+	return removeOldest(filepath.Dir(snapshot), maxSnapshots)
 }
 
-// dropOldest removes all but the newest files of a folder.
-func dropOldest(dir string, keep int) error {
+// removeOldest removes all but the newest files of a folder.
+func removeOldest(dir string, keep int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("listing snapshots: %w", err)
 	}
 	var files []fs.FileInfo
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil { // else another instance removed it
+		if info, err := entry.Info(); err == nil { // otherwise another instance has removed it
 			files = append(files, info)
 		}
 	}
@@ -134,9 +134,9 @@ func dropOldest(dir string, keep int) error {
 }
 
 func (i *Instance) etcdClient() (*clientv3.Client, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{loopback(i.state.Ports[etcdPort])}, DialTimeout: probeExpiry})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{loopback(i.state.Ports[etcdPort])}, DialTimeout: probeTimeout})
 	if err != nil {
-		return nil, fmt.Errorf("creating a client of etcd: %w", err)
+		return nil, fmt.Errorf("creating an etcd client: %w", err)
 	}
 	return client, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestDropOldest(t *testing.T) {
+func TestRemoveOldest(t *testing.T) {
 	dir := t.TempDir()
 	for age, name := range []string{"newest", "middle", "oldest"} {
 		path := filepath.Join(dir, name)
@@ -19,14 +19,14 @@ func TestDropOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := dropOldest(dir, 2); err != nil {
+	if err := removeOldest(dir, 2); err != nil {
 		t.Fatal(err)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(left) != 2 || filepath.Base(left[0]) != "middle" || filepath.Base(left[1]) != "newest" {
-		t.Errorf("left %v, %v", left, err)
+	remaining, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(remaining) != 2 || filepath.Base(remaining[0]) != "middle" || filepath.Base(remaining[1]) != "newest" {
+		t.Errorf("got files %v, error %v, want the newest two", remaining, err)
 	}
-	if err := dropOldest(dir, 5); err != nil {
+	if err := removeOldest(dir, 5); err != nil {
 		t.Error(err)
 	}
 }

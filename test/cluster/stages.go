@@ -12,16 +12,15 @@ import (
 const (
 	// PodBehaviorAnnotation on a pod selects a behaviour other than becoming ready, see the package comment.
 	PodBehaviorAnnotation = "testcluster/behavior"
-	// PodBehaviorRegistry is the prefix of image names that select a behaviour, for pods that cannot be
-	// annotated.
+	// PodBehaviorRegistry is the prefix of image names that select a behaviour, for pods that cannot be annotated.
 	PodBehaviorRegistry = "testcluster.invalid/"
 )
 
 //go:embed stages.yaml
 var ownStages []byte
 
-// kwokStages are the built-in stages that are kept, below kustomize/stage of the kwok module. Stages in a file replace
-// all built-in ones, so they must be in the file too.
+// kwokStages are the built-in stages to use, below kustomize/stage of the kwok module. Stages in a file replace all built-in stages, so
+// these have to be in the file too.
 var kwokStages = []string{
 	"node/fast/node-initialize.yaml",
 	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	readyPoll   = 50 * time.Millisecond
-	probeExpiry = 5 * time.Second
+	readyPollInterval = 50 * time.Millisecond
+	probeTimeout      = 5 * time.Second
 )
 
 // startAPI starts the API server and its dependencies.
@@ -36,23 +36,23 @@ func (i *Instance) startAPI(ctx context.Context) error {
 	if err := i.serve(ctx, crds); err != nil {
 		return err
 	}
-	i.say("API server ready at %s", i.URL())
+	i.logf("API server ready at %s", i.URL())
 	if err := i.installPlatform(ctx, crds); err != nil {
 		return err
 	}
-	i.say("APIs of platform %s served", i.options.Platform)
+	i.logf("APIs of platform %s served", i.options.Platform)
 	return nil
 }
 
-// serve starts etcd and the API server with some CRDs. The instances of tests start from a snapshot of the first one, which halves the
-// work of a starting API server.
+// serve starts etcd and the API server with CRDs. Ephemeral instances start from a snapshot of an earlier one, which halves the start-up
+// work of the API server.
 func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	snapshot, restored, err := "", false, error(nil)
 	if i.options.Ephemeral {
-		if snapshot, err = i.snapshot(ctx, crds); err != nil {
+		if snapshot, err = i.snapshotPath(ctx, crds); err != nil {
 			return err
 		}
-		if restored, err = i.restore(ctx, snapshot); err != nil {
+		if restored, err = i.restoreSnapshot(ctx, snapshot); err != nil {
 			return err
 		}
 	}
@@ -62,11 +62,11 @@ func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomReso
 	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
 		return err
 	}
-	begin := func(ctx context.Context) error { return i.seed(ctx, crds) }
+	prepareEtcd := func(ctx context.Context) error { return i.seedCRDs(ctx, crds) }
 	if restored {
-		begin = i.forgetAddress
+		prepareEtcd = i.deleteStoredAddress
 	}
-	if err := begin(ctx); err != nil {
+	if err := prepareEtcd(ctx); err != nil {
 		return err
 	}
 	if err := i.run(ctx, i.apiServer()); err != nil {
@@ -82,30 +82,30 @@ func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomReso
 	if err != nil {
 		return err
 	}
-	if err := awaitCRDs(ctx, config, crds...); err != nil {
+	if err := waitCRDs(ctx, config, crds...); err != nil {
 		return err
 	}
-	return i.save(ctx, snapshot)
+	return i.saveSnapshot(ctx, snapshot)
 }
 
-// run starts one of our own binaries.
+// run starts one of the built programs.
 func (i *Instance) run(ctx context.Context, p *Process) error {
 	path, err := i.programs.path(ctx, p.Name)
 	if err != nil {
 		return err
 	}
 	p.Path, p.Log = path, i.file(p.Name+".log")
-	p.Env = append(p.Env, i.tuning(p.Name)...)
+	p.Env = append(p.Env, i.runtimeEnv(p.Name)...)
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	return i.launch(p)
 }
 
-// tuning returns variables of a program that save processor time. Garbage collection otherwise takes a sixth of the time of an API server, and
-// looking for work on several processors a third of the time of the others, which mostly wait.
-func (i *Instance) tuning(program string) []string {
+// runtimeEnv returns variables of the Go runtime that save processor time. Otherwise, garbage collection takes a sixth of the time of the
+// API server, and scheduling on several processors takes a third of the time of the other programs, which are mostly idle.
+func (i *Instance) runtimeEnv(program string) []string {
 	growth, limit := "GOGC=400", "1GiB"
-	if program == APIServer && i.options.Ephemeral { // one of several instances that are busy
+	if program == APIServer && i.options.Ephemeral { // several busy instances run in parallel
 		growth, limit = "GOGC=800", "1536MiB"
 	}
 	variables := []string{growth, "GOMEMLIMIT=" + cmp.Or(i.state.Memory, limit)}
@@ -115,7 +115,7 @@ func (i *Instance) tuning(program string) []string {
 	return variables
 }
 
-// waitReady returns when every part of the control plane is ready.
+// waitReady waits until every part of the control plane is ready.
 func (i *Instance) waitReady(ctx context.Context) error {
 	checks := []struct {
 		process string
@@ -126,8 +126,8 @@ func (i *Instance) waitReady(ctx context.Context) error {
 		{ControllerManager, func(ctx context.Context) error { return i.healthz(ctx, controllerPort) }},
 		{Scheduler, func(ctx context.Context) error { return i.healthz(ctx, schedulerPort) }},
 		{i.kubelet(), i.nodesReady},
-		{ControllerManager, i.defaultAccount},
-		{i.kubelet(), i.namesResolved},
+		{ControllerManager, i.defaultAccountExists},
+		{i.kubelet(), i.dnsReady},
 	}
 	for _, check := range checks {
 		if err := i.waitFor(ctx, check.process, check.ready); err != nil {
@@ -137,16 +137,16 @@ func (i *Instance) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// waitFor polls a check of a process until it passes; it returns an error when the process has ended.
+// waitFor calls a check of a process until it succeeds. It returns an error when the process has exited.
 func (i *Instance) waitFor(ctx context.Context, name string, ready func(context.Context) error) error {
 	p := i.Process(name)
 	var last error
-	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, readyPollInterval, true, func(ctx context.Context) (bool, error) {
 		if last = ready(ctx); last == nil {
 			return true, nil
 		}
 		if !p.Running() {
-			return false, errors.New("the process has ended")
+			return false, errors.New("the process has exited")
 		}
 		return false, nil
 	})
@@ -172,7 +172,7 @@ func (i *Instance) apiServerReady(ctx context.Context) error {
 	return probe(ctx, client, i.URL()+"/readyz")
 }
 
-// healthz checks controller manager or scheduler, whose serving certificates are self-signed.
+// healthz probes the controller manager or the scheduler, whose serving certificates are self-signed.
 func (i *Instance) healthz(ctx context.Context, port int) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // health on loopback
@@ -181,21 +181,21 @@ func (i *Instance) healthz(ctx context.Context, port int) error {
 }
 
 func probe(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeExpiry)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return fmt.Errorf("requesting %s: %w", url, err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return fmt.Errorf("requesting %s: %w", url, err)
 	}
 	if err := response.Body.Close(); err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return fmt.Errorf("requesting %s: %w", url, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("asking %s: %s", url, response.Status)
+		return fmt.Errorf("requesting %s: %s", url, response.Status)
 	}
 	return nil
 }

@@ -11,38 +11,38 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func supplied(name, path string) *supply {
+func supplyWith(name, path string) *supply {
 	s := newSupply()
 	s.add(name, path)
 	return s
 }
 
-func TestWaitForReportsTheLog(t *testing.T) {
-	shell := program(t, "sh")
-	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, programs: supplied(Etcd, shell)}
+func TestWaitForReturnsLog(t *testing.T) {
+	shell := lookPath(t, "sh")
+	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, programs: supplyWith(Etcd, shell)}
 	if err := i.run(t.Context(), &Process{Name: Etcd, Args: []string{"-c", "echo the disk is full; exit 1"}}); err != nil {
 		t.Fatal(err)
 	}
-	err := i.waitFor(t.Context(), Etcd, func(context.Context) error { return errors.New("no answer") })
-	for _, want := range []string{"waiting for etcd", "the process has ended", "no answer", "the disk is full"} {
+	err := i.waitFor(t.Context(), Etcd, func(context.Context) error { return errors.New("no response") })
+	for _, want := range []string{"waiting for etcd", "the process has exited", "no response", "the disk is full"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not say %q", err, want)
+			t.Errorf("got error %v, want %q in it", err, want)
 		}
 	}
 }
 
 func TestWaitForEndsWithContext(t *testing.T) {
-	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, programs: supplied(Etcd, program(t, "sleep"))}
+	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, programs: supplyWith(Etcd, lookPath(t, "sleep"))}
 	if err := i.run(t.Context(), &Process{Name: Etcd, Args: []string{"600"}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := i.waitFor(ctx, Etcd, func(context.Context) error {
 		cancel()
-		return errors.New("no answer")
+		return errors.New("no response")
 	})
-	if err == nil || !strings.Contains(err.Error(), "no answer") {
-		t.Errorf("error %v", err)
+	if err == nil || !strings.Contains(err.Error(), "no response") {
+		t.Errorf("got error %v, want that of the check", err)
 	}
 	if err := i.Process(Etcd).Kill(t.Context()); err != nil {
 		t.Error(err)
@@ -57,7 +57,7 @@ func TestProbe(t *testing.T) {
 	}
 	code = http.StatusInternalServerError
 	if err := probe(t.Context(), server.Client(), server.URL); err == nil || !strings.Contains(err.Error(), "500") {
-		t.Errorf("a failing probe: %v", err)
+		t.Errorf("got error %v of a failing probe, want the status", err)
 	}
 	server.Close()
 	if err := probe(t.Context(), server.Client(), server.URL); err == nil {
@@ -65,7 +65,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestArgumentsOfComponents(t *testing.T) {
+func TestComponentArguments(t *testing.T) {
 	i := &Instance{Name: "a", dir: t.TempDir(), state: state{Ports: []int{1, 2, 3, 4, 5}}}
 	for _, c := range []struct {
 		process *Process

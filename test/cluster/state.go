@@ -16,9 +16,9 @@ const stateFile = "state.json"
 type state struct {
 	Name      string     `json:"name"`
 	Platform  Platform   `json:"platform"`
-	Owner     *Process   `json:"owner,omitempty"` // the program whose end ends the instance; during the start, the one that starts it
+	Owner     *Process   `json:"owner,omitempty"` // the program with which the instance ends; during the start, the program that starts it
 	Ports     []int      `json:"ports"`
-	Real      bool       `json:"real,omitempty"` // pods run on a real node, in whose network all processes are
+	Real      bool       `json:"real,omitempty"` // pods run on a real node, whose network all processes use
 	Memory    string     `json:"memory,omitempty"`
 	Processes []*Process `json:"processes"`
 }
@@ -43,7 +43,7 @@ func (s state) write(dir string) error {
 	return writeFile(filepath.Join(dir, stateFile), append(content, '\n'))
 }
 
-// record adds a process or replaces the one of the same name.
+// record adds a process, or replaces a process with the same name.
 func (s *state) record(p *Process) {
 	s.Processes = slices.DeleteFunc(s.Processes, func(other *Process) bool { return other.Name == p.Name })
 	s.Processes = append(s.Processes, p)
@@ -58,8 +58,8 @@ func (s *state) process(name string) *Process {
 	return nil
 }
 
-// allStates reads every instance below dir. A folder without a readable state is an interrupted start: its state has only
-// the name, so that it can still be removed.
+// allStates returns the states of all instances below dir. For a folder of an interrupted start, which has no readable state, the state
+// has only the name, which suffices for its removal.
 func allStates(dir string) ([]state, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,19 +16,19 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// program returns the path of a program of the operating system.
-func program(t *testing.T, name string) string {
+// lookPath returns the path of a program of the operating system.
+func lookPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Fatalf("finding %s, which every POSIX system has: %v", name, err)
+		t.Fatalf("finding %s, which is part of POSIX: %v", name, err)
 	}
 	return path
 }
 
-func sleeper(t *testing.T) *Process {
+func startSleep(t *testing.T) *Process {
 	t.Helper()
-	p := &Process{Name: "sleeper", Path: program(t, "sleep"), Args: []string{"600"}, Log: filepath.Join(t.TempDir(), "log")}
+	p := &Process{Name: "sleeper", Path: lookPath(t, "sleep"), Args: []string{"600"}, Log: filepath.Join(t.TempDir(), "log")}
 	if err := p.launch(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,55 +36,55 @@ func sleeper(t *testing.T) *Process {
 	return p
 }
 
-func TestProcessLife(t *testing.T) {
-	p := sleeper(t)
+func TestProcess(t *testing.T) {
+	p := startSleep(t)
 	if _, ok := p.ExitCode(); !p.Running() || ok {
-		t.Fatal("a started process does not count as running")
+		t.Fatal("want a started process to be running, without an exit code")
 	}
 	copied := &Process{Name: p.Name, PID: p.PID, Start: p.Start}
 	if !copied.Running() {
-		t.Error("a running process does not count as running by its record")
+		t.Error("want the record of a running process to be running")
 	}
-	impostor := &Process{Name: p.Name, PID: p.PID, Start: "1"}
-	if impostor.Running() {
-		t.Error("another process with the same pid counts as ours")
+	samePID := &Process{Name: p.Name, PID: p.PID, Start: "1"}
+	if samePID.Running() {
+		t.Error("want a process with another start time not to be running")
 	}
-	if err := impostor.Kill(t.Context()); err != nil || !p.Running() {
-		t.Errorf("killing a process that has ended hit another one (%v)", err)
+	if err := samePID.Kill(t.Context()); err != nil || !p.Running() {
+		t.Errorf("got error %v, want Kill not to signal another process with the same pid", err)
 	}
 	if err := p.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if code, ok := p.ExitCode(); p.Running() || copied.Running() || !ok || code != -1 {
-		t.Errorf("after the end: code %d, known %t", code, ok)
+		t.Errorf("got exit code %d, known %t after Stop, want -1", code, ok)
 	}
 	if _, ok := copied.ExitCode(); ok {
-		t.Error("the exit code of another process is known")
+		t.Error("got an exit code of another program's process, want none")
 	}
 	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("signalling an ended process: %v", err)
+		t.Errorf("got error %v for a signal to an exited process, want none", err)
 	}
 }
 
-// The process disappears from the kernel a moment before its exit code is known here: until then it counts as running, so that
-// a caller that sees its end also gets the exit code.
-func TestAnEndedProcessHasAnExitCode(t *testing.T) {
-	p := &Process{Name: "gone", PID: sleeper(t).PID, Start: "not that one", exited: make(chan struct{}), code: new(3)}
-	if _, ended := p.ExitCode(); !p.Running() || ended {
-		t.Errorf("running %t, ended %t before the exit code is known", p.Running(), ended)
+// A process disappears from the kernel a moment before its exit code is known. Until then it counts as running, so a caller that
+// observes its exit also gets the exit code.
+func TestExitedProcessHasExitCode(t *testing.T) {
+	p := &Process{Name: "exited", PID: startSleep(t).PID, Start: "another time", exited: make(chan struct{}), code: new(3)}
+	if _, known := p.ExitCode(); !p.Running() || known {
+		t.Errorf("got running %t, exit code known %t before the exit, want true and false", p.Running(), known)
 	}
 	if err := p.Signal(syscall.SIGKILL); err != nil {
-		t.Errorf("signalling it: %v", err)
+		t.Errorf("got error %v for a signal, want none", err)
 	}
 	close(p.exited)
-	if code, ended := p.ExitCode(); p.Running() || !ended || code != 3 {
-		t.Errorf("running %t, ended %t with %d", p.Running(), ended, code)
+	if code, known := p.ExitCode(); p.Running() || !known || code != 3 {
+		t.Errorf("got running %t, exit code %d, known %t after the exit, want 3", p.Running(), code, known)
 	}
 }
 
 func TestProcessExitCodeAndLog(t *testing.T) {
 	p := &Process{
-		Name: "shell", Path: program(t, "sh"), Log: filepath.Join(t.TempDir(), "log"),
+		Name: "shell", Path: lookPath(t, "sh"), Log: filepath.Join(t.TempDir(), "log"),
 		Args: []string{"-c", "echo out; echo $GREETING >&2; echo ${UNRELATED:-unset}; exit 3"}, Env: []string{"GREETING=hello"},
 	}
 	t.Setenv("UNRELATED", "seen")
@@ -95,24 +95,24 @@ func TestProcessExitCodeAndLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, ok := p.ExitCode(); !ok || code != 3 {
-		t.Errorf("exit code %d, %t", code, ok)
+		t.Errorf("got exit code %d, known %t, want 3", code, ok)
 	}
 	if got := p.LogTail(); got != "out\nhello\nunset" {
-		t.Errorf("log %q, want %q", got, "out\nhello\nunset")
+		t.Errorf("got log %q, want %q", got, "out\nhello\nunset")
 	}
 	missing := &Process{Name: "missing", Path: filepath.Join(t.TempDir(), "missing"), Log: p.Log}
 	if err := missing.launch(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("starting a missing program: %v", err)
+		t.Errorf("got error %v for a missing program, want ErrNotExist", err)
 	}
 	if got := (&Process{Log: filepath.Join(t.TempDir(), "none")}).LogTail(); !strings.Contains(got, "no log") {
-		t.Errorf("tail of a missing log %q", got)
+		t.Errorf("got %q for a missing log, want 'no log' in it", got)
 	}
 }
 
 func TestWaitTimesOut(t *testing.T) {
-	p := sleeper(t)
+	p := startSleep(t)
 	if err := p.Wait(t.Context(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "sleeper") {
-		t.Errorf("waiting for a process that runs on: %v", err)
+		t.Errorf("got error %v for a running process, want its name in it", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestStateRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readState(dir); err == nil {
-		t.Error("want an error for half a file")
+		t.Error("want an error for a truncated file")
 	}
 }
 
@@ -143,12 +143,12 @@ func TestStateRecord(t *testing.T) {
 	s.record(&Process{Name: "b", PID: 2})
 	s.record(&Process{Name: "a", PID: 3})
 	if len(s.Processes) != 2 || s.process("a").PID != 3 || s.process("c") != nil {
-		t.Errorf("processes %v", s.Processes)
+		t.Errorf("got processes %v, want b and the second a", s.Processes)
 	}
 }
 
-// folder creates the folder of an instance.
-func folder(t *testing.T, s state) string {
+// createInstanceDir creates the folder of an instance.
+func createInstanceDir(t *testing.T, s state) string {
 	t.Helper()
 	dir, err := instanceDir(s.Name)
 	if err != nil {
@@ -163,34 +163,34 @@ func folder(t *testing.T, s state) string {
 	return dir
 }
 
-func TestSweepRemovesOrphans(t *testing.T) {
+func TestRemoveUnused(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	ownerStart, err := startTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	orphan, lasting, api := sleeper(t), sleeper(t), sleeper(t)
+	orphan, lasting, api := startSleep(t), startSleep(t), startSleep(t)
 	api.Name = APIServer
-	orphaned := folder(t, state{Name: "orphaned", Owner: &Process{PID: os.Getpid(), Start: "1"}, Processes: []*Process{orphan}})
-	owned := folder(t, state{Name: "owned", Owner: &Process{PID: os.Getpid(), Start: ownerStart}, Processes: []*Process{lasting}})
-	alive := folder(t, state{Name: "alive", Processes: []*Process{api}})
-	dead := folder(t, state{Name: "dead", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
-	other := folder(t, state{Name: "other", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
-	for _, name := range []string{"alive", "dead"} {
-		if err := sweep(t.Context(), name); err != nil {
+	orphaned := createInstanceDir(t, state{Name: "orphaned", Owner: &Process{PID: os.Getpid(), Start: "1"}, Processes: []*Process{orphan}})
+	owned := createInstanceDir(t, state{Name: "owned", Owner: &Process{PID: os.Getpid(), Start: ownerStart}, Processes: []*Process{lasting}})
+	running := createInstanceDir(t, state{Name: "running", Processes: []*Process{api}})
+	exited := createInstanceDir(t, state{Name: "exited", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
+	other := createInstanceDir(t, state{Name: "other", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
+	for _, name := range []string{"running", "exited"} {
+		if err := removeUnused(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for dir, exists := range map[string]bool{orphaned: false, owned: true, alive: true, dead: false, other: true} {
+	for dir, exists := range map[string]bool{orphaned: false, owned: true, running: true, exited: false, other: true} {
 		if _, err := os.Stat(dir); (err == nil) != exists {
-			t.Errorf("%s: unexpected error: %v", filepath.Base(dir), err)
+			t.Errorf("%s: got error %v, want it to exist: %t", filepath.Base(dir), err, exists)
 		}
 	}
 	if err := orphan.Wait(t.Context(), time.Minute); err != nil {
-		t.Errorf("the orphan: %v", err)
+		t.Errorf("the process of the orphaned instance: %v", err)
 	}
 	if !lasting.Running() || !api.Running() {
-		t.Errorf("owned runs %t, alive runs %t", lasting.Running(), api.Running())
+		t.Errorf("got owned running %t, API server running %t, want both", lasting.Running(), api.Running())
 	}
 }
 
@@ -205,26 +205,26 @@ func TestReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := reserve(t.Context(), Options{Name: "one", Platform: Bare}); !errors.Is(err, ErrInUse) {
-		t.Errorf("reserving a name twice: %v", err)
+		t.Errorf("got error %v for a second reservation of a name, want ErrInUse", err)
 	}
-	more, err := second.ReservePorts(t.Context(), 3)
+	additional, err := second.ReservePorts(t.Context(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ports := slices.Concat(first.state.Ports, second.state.Ports)
 	slices.Sort(ports)
-	if len(slices.Compact(ports)) != 2*portCount+3 || !slices.Equal(second.state.Ports[portCount:], more) {
+	if len(slices.Compact(ports)) != 2*portCount+3 || !slices.Equal(second.state.Ports[portCount:], additional) {
 		t.Errorf("ports %v and %v overlap or are not recorded", first.state.Ports, second.state.Ports)
 	}
-	if err := second.disown(); err != nil {
+	if err := second.removeOwner(); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := Open("two"); err != nil || again.state.Owner != nil || first.state.Owner == nil || !first.state.Owner.Running() {
-		t.Errorf("an instance belongs to who reserved it until it is disowned (%v)", err)
+		t.Errorf("got error %v, want an owner of the first instance and none of the second", err)
 	}
 	instances, err := List()
 	if err != nil || len(instances) != 2 || instances[0].Name != "one" || instances[1].Platform() != Bare {
-		t.Errorf("instances %v, %v", instances, err)
+		t.Errorf("got instances %v, error %v, want one and two", instances, err)
 	}
 	for _, instance := range instances {
 		if err := instance.Stop(t.Context()); err != nil {
@@ -232,7 +232,7 @@ func TestReserve(t *testing.T) {
 		}
 	}
 	if _, err := Open("one"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("opening a stopped instance: %v", err)
+		t.Errorf("got error %v for a stopped instance, want ErrNotFound", err)
 	}
 }
 
@@ -250,13 +250,13 @@ func TestOpenIncompleteInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if instance.Running() {
-		t.Error("an instance without processes counts as running")
+		t.Error("want an instance without processes not to be running")
 	}
 	if err := instance.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("got error %v, want a deleted folder", err)
 	}
 }
 
@@ -266,13 +266,13 @@ func TestStartProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sleep := program(t, "sleep")
+	sleep := lookPath(t, "sleep")
 	p, err := i.StartProcess("extra", sleep, []string{"600"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := i.StartProcess("extra", sleep, nil, nil); err == nil {
-		t.Error("a running process was started again")
+		t.Error("want an error for a second start of a running process")
 	}
 	if err := i.Halt(t.Context(), "unknown"); err == nil {
 		t.Error("want an error for halting an unknown process")
@@ -281,19 +281,19 @@ func TestStartProcess(t *testing.T) {
 		t.Error("want an error for resuming an unknown process")
 	}
 	if err := i.Halt(t.Context(), "extra"); err != nil || p.Running() {
-		t.Errorf("halting: %v", err)
+		t.Errorf("got error %v, running %t after Halt", err, p.Running())
 	}
 	again, err := i.StartProcess("extra", sleep, []string{"600"}, nil)
 	if err != nil || len(i.Processes()) != 1 || i.Process("extra") != again {
-		t.Errorf("starting again: %v, %v", err, i.Processes())
+		t.Errorf("got error %v, processes %v after a second start, want the new process", err, i.Processes())
 	}
-	// Another client stops the instance by its state file.
+	// Another client stops the instance, using its state file.
 	other, err := Open("extra")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Stop(t.Context()); err != nil || again.Running() {
-		t.Errorf("stopping: %v", err)
+		t.Errorf("got error %v, running %t after Stop", err, again.Running())
 	}
 	if _, err := i.StartProcess("missing", filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil {
 		t.Error("want an error for starting a missing program")

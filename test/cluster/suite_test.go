@@ -14,14 +14,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const (
-	eventually  = time.Minute
-	suiteExpiry = 10 * time.Minute
-)
+const suiteTimeout = 10 * time.Minute
 
 func TestControlPlane(t *testing.T) { framework.Run(t, "Control plane") }
 
-// Two instances that run at the same time.
+// The suite has two instances, which run at the same time.
 var plain, openshift *cluster.Instance
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -45,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	plain, openshift = instances[0], instances[1]
-}, NodeTimeout(suiteExpiry))
+}, NodeTimeout(suiteTimeout))
 
 func clientOf(instance *cluster.Instance) kubernetes.Interface {
 	GinkgoHelper()

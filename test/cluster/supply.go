@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// supply provides programs by name, each as soon as it exists: the first ones run while the last are still being built.
+// supply provides programs by name, each as soon as it exists: the first programs run while the last are being built.
 type supply struct {
 	mutex   sync.Mutex
 	paths   Binaries
-	ended   bool
+	done    bool
 	err     error
 	changed chan struct{} // closed at the next change
 }
 
 func newSupply() *supply { return &supply{paths: Binaries{}, changed: make(chan struct{})} }
 
-// update changes the supply and wakes all waiting callers.
+// update calls change and wakes all waiting callers.
 func (s *supply) update(change func()) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -29,23 +29,23 @@ func (s *supply) update(change func()) {
 
 func (s *supply) add(name, path string) { s.update(func() { s.paths[name] = path }) }
 
-// end marks the supply as complete, with the error that ended the build.
-func (s *supply) end(err error) { s.update(func() { s.ended, s.err = true, err }) }
+// complete marks the supply as complete, with the error of the build.
+func (s *supply) complete(err error) { s.update(func() { s.done, s.err = true, err }) }
 
-// path returns the path of a program when it exists.
+// path waits until a program exists, and returns its path.
 func (s *supply) path(ctx context.Context, name string) (string, error) {
 	for {
 		s.mutex.Lock()
 		path, found := s.paths[name]
-		ended, err, changed := s.ended, s.err, s.changed
+		done, err, changed := s.done, s.err, s.changed
 		s.mutex.Unlock()
 		switch {
 		case found:
 			return path, nil
 		case err != nil:
 			return "", err
-		case ended:
-			return "", fmt.Errorf("program %s is not built here", name)
+		case done:
+			return "", fmt.Errorf("program %s is not part of the build", name)
 		}
 		select {
 		case <-changed:
@@ -55,13 +55,13 @@ func (s *supply) path(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// all returns every program when the supply is complete.
+// all waits until the supply is complete, and returns all programs.
 func (s *supply) all(ctx context.Context) (Binaries, error) {
 	for {
 		s.mutex.Lock()
-		paths, ended, err, changed := maps.Clone(s.paths), s.ended, s.err, s.changed
+		paths, done, err, changed := maps.Clone(s.paths), s.done, s.err, s.changed
 		s.mutex.Unlock()
-		if ended {
+		if done {
 			return paths, err
 		}
 		select {

@@ -56,7 +56,7 @@ var _ = Describe("a workload", func() {
 		}
 	}
 
-	It("becomes available", func(ctx SpecContext) {
+	It("becomes available as a Deployment", func(ctx SpecContext) {
 		_, err := client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "server"},
 			Spec: appsv1.DeploymentSpec{
@@ -71,7 +71,7 @@ var _ = Describe("a workload", func() {
 		}).WithContext(ctx).Should(BeEquivalentTo(2))
 	}, NodeTimeout(2*time.Minute))
 
-	DescribeTable("misbehaves on demand", func(ctx SpecContext, behavior string, phase corev1.PodPhase, reason string) {
+	DescribeTable("has the requested pod behaviour until the annotation is removed", func(ctx SpecContext, behavior string, phase corev1.PodPhase, reason string) {
 		check := func(g Gomega, live *corev1.Pod, err error) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(live.Status.Phase).To(Equal(phase))
@@ -82,8 +82,8 @@ var _ = Describe("a workload", func() {
 			}
 		}
 		annotated := pod(ctx, "registry.example.com/server", behavior)
-		by := pod(ctx, cluster.PodBehaviorRegistry+behavior+":1", "")
-		for _, get := range []func() (*corev1.Pod, error){annotated, by} {
+		byImage := pod(ctx, cluster.PodBehaviorRegistry+behavior+":1", "")
+		for _, get := range []func() (*corev1.Pod, error){annotated, byImage} {
 			Eventually(func(g Gomega) {
 				live, err := get()
 				check(g, live, err)
@@ -112,8 +112,8 @@ var _ = Describe("a workload", func() {
 		Entry(nil, "image-pull", corev1.PodPending, "ImagePullBackOff", NodeTimeout(2*time.Minute)),
 	)
 
-	It("finishes its Job with the exit code of its image, or keeps it running", func(ctx SpecContext) {
-		spec := func(image string) *batchv1.Job {
+	It("ends the pod of a Job with the exit code in its image name, or keeps it running", func(ctx SpecContext) {
+		createJob := func(image string) *batchv1.Job {
 			pod := template(image, nil)
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			job, err := client.BatchV1().Jobs(namespace).Create(ctx, &batchv1.Job{
@@ -127,15 +127,15 @@ var _ = Describe("a workload", func() {
 			Expect(err).NotTo(HaveOccurred())
 			return list.Items
 		}
-		code, endless := spec(cluster.PodBehaviorRegistry+"exit-14:1"), spec(cluster.PodBehaviorRegistry+"not-ready:1")
+		failing, running := createJob(cluster.PodBehaviorRegistry+"exit-14:1"), createJob(cluster.PodBehaviorRegistry+"not-ready:1")
 		Eventually(func(g Gomega) {
-			found := pods(code)
+			found := pods(failing)
 			g.Expect(found).To(HaveLen(1))
 			g.Expect(found[0].Status.ContainerStatuses).NotTo(BeEmpty())
 			g.Expect(found[0].Status.ContainerStatuses[0].State.Terminated).To(HaveField("ExitCode", BeEquivalentTo(14)))
 		}).Should(Succeed())
 		phase := func() corev1.PodPhase {
-			if found := pods(endless); len(found) == 1 {
+			if found := pods(running); len(found) == 1 {
 				return found[0].Status.Phase
 			}
 			return ""
@@ -144,7 +144,7 @@ var _ = Describe("a workload", func() {
 		Consistently(phase).WithTimeout(3 * time.Second).Should(Equal(corev1.PodRunning))
 	}, NodeTimeout(2*time.Minute))
 
-	DescribeTable("a Job ends", func(ctx SpecContext, image string, want batchv1.JobConditionType) {
+	DescribeTable("ends a Job", func(ctx SpecContext, image string, want batchv1.JobConditionType) {
 		spec := template(image, nil)
 		spec.Spec.RestartPolicy = corev1.RestartPolicyNever
 		_, err := client.BatchV1().Jobs(namespace).Create(ctx, &batchv1.Job{
@@ -156,8 +156,8 @@ var _ = Describe("a workload", func() {
 			return live.Status.Conditions, err
 		}).Should(ContainElement(HaveField("Type", want)))
 	},
-		Entry("well", "registry.example.com/task", batchv1.JobComplete, NodeTimeout(2*time.Minute)),
-		Entry("badly", cluster.PodBehaviorRegistry+"failed:1", batchv1.JobFailed, NodeTimeout(2*time.Minute)),
+		Entry("with Complete if its pod succeeds", "registry.example.com/task", batchv1.JobComplete, NodeTimeout(2*time.Minute)),
+		Entry("with Failed if its pod fails", cluster.PodBehaviorRegistry+"failed:1", batchv1.JobFailed, NodeTimeout(2*time.Minute)),
 	)
 
 	It("binds its claim, expands it on request, and removes its volume", func(ctx SpecContext) {

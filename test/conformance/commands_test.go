@@ -17,15 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// podFiles are patterns of golden files and manifests with pod templates: those of all builders, of each kind that `manager render` prints,
-// and of what is installed.
+// podFiles are patterns of the golden files and manifests with pod templates: those of all builders, of the kinds that `manager render`
+// prints, and of the installed manifests.
 var podFiles = []string{
 	"controllers/*/testdata/golden/*.yaml", "controllers/*/*/testdata/golden/*.yaml", "cmd/internal/kinds/testdata/*.yaml",
 	"config/*/*.yaml", "config/*/*/*.yaml",
 }
 
 var (
-	// sensitive matches names of variables and flags with secrets. Names of users and databases are none, although a Secret has them too.
+	// sensitive matches names of variables and flags with secrets. Names of users and databases in a Secret are not sensitive.
 	sensitive = regexp.MustCompile(`(?i)(pass|token|cookie|uri|dsn|secret|key)`)
 	// literal matches flags whose value is a secret, unless it is a path.
 	literal = regexp.MustCompile(`(?i)^--?[a-z0-9-]*(password|passwd|passphrase|token|cookie-secret|client-secret|secret-key|access-key)[a-z0-9-]*=[^/]`)
@@ -35,8 +35,8 @@ var (
 	shell    = regexp.MustCompile(`\$\{?([_a-zA-Z][_a-zA-Z0-9]*)`)
 )
 
-// exposedIn returns the parts of the command lines of a container that contain a secret. All processes of a node can see command lines.
-func exposedIn(c *corev1.Container) []string {
+// exposedSecrets returns the words in the command lines of a container that contain a secret. All processes of a node can read command lines.
+func exposedSecrets(c *corev1.Container) []string {
 	secrets := map[string]bool{}
 	refersToSecret := func(text string) bool {
 		return slices.ContainsFunc(expanded.FindAllStringSubmatch(text, -1), func(found []string) bool { return secrets[found[1]] })
@@ -61,14 +61,14 @@ func exposedIn(c *corev1.Container) []string {
 	}
 	return slices.DeleteFunc(words, func(word string) bool {
 		inShell := slices.ContainsFunc(shell.FindAllStringSubmatch(word, -1), func(found []string) bool { return secrets[found[1]] && sensitive.MatchString(found[1]) })
-		// Secrets of all keys become variables with unknown names.
+		// All keys of a Secret become variables, whose names are unknown.
 		unknown := slices.ContainsFunc(c.EnvFrom, func(s corev1.EnvFromSource) bool { return s.SecretRef != nil }) && expanded.MatchString(word)
 		return !refersToSecret(word) && !inShell && !unknown && !literal.MatchString(word) && !login.MatchString(word)
 	})
 }
 
-// eachContainer visits the containers in a decoded document.
-func eachContainer(node any, visit func(fields any)) {
+// visitContainers calls visit for the containers in a decoded document.
+func visitContainers(node any, visit func(fields any)) {
 	switch node := node.(type) {
 	case map[string]any:
 		for key, child := range node {
@@ -77,11 +77,11 @@ func eachContainer(node any, visit func(fields any)) {
 					visit(c)
 				}
 			}
-			eachContainer(child, visit)
+			visitContainers(child, visit)
 		}
 	case []any:
 		for _, child := range node {
-			eachContainer(child, visit)
+			visitContainers(child, visit)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func containersOf(path string) ([]corev1.Container, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		var failed error
-		eachContainer(document, func(fields any) {
+		visitContainers(document, func(fields any) {
 			text, err := json.Marshal(fields)
 			c := corev1.Container{}
 			failed = errors.Join(failed, err, json.Unmarshal(text, &c))
@@ -115,7 +115,7 @@ func containersOf(path string) ([]corev1.Container, error) {
 }
 
 // [A-13] No password and no cookie secret is in the command line of any container that the operator creates.
-func TestNoSecretInACommandLine(t *testing.T) {
+func TestCommandLinesContainNoSecrets(t *testing.T) {
 	checked := 0
 	for _, pattern := range podFiles {
 		paths, err := filepath.Glob(filepath.Join("..", "..", pattern))
@@ -129,18 +129,18 @@ func TestNoSecretInACommandLine(t *testing.T) {
 			}
 			checked += len(containers)
 			for i := range containers {
-				for _, word := range exposedIn(&containers[i]) {
+				for _, word := range exposedSecrets(&containers[i]) {
 					t.Errorf("%s: container %s has a secret in its command line: %s", strings.TrimPrefix(path, "../../"), containers[i].Name, word)
 				}
 			}
 		}
 	}
 	if checked < 100 {
-		t.Errorf("only %d containers", checked)
+		t.Errorf("got %d containers, want at least 100", checked)
 	}
 }
 
-func TestExposedIn(t *testing.T) {
+func TestExposedSecrets(t *testing.T) {
 	from := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
 	}
@@ -149,25 +149,25 @@ func TestExposedIn(t *testing.T) {
 		container corev1.Container
 		want      int
 	}{
-		"an argument":        {corev1.Container{Env: []corev1.EnvVar{from("COOKIE_SECRET")}, Args: []string{"--a", "--cookie-secret=$(COOKIE_SECRET)"}}, 1},
-		"a variable between": {corev1.Container{Env: []corev1.EnvVar{from("P"), {Name: "DSN", Value: "u:$(P)@h"}}, Command: []string{"server", "--dsn=$(DSN)"}}, 1},
-		"a script":           {corev1.Container{Env: []corev1.EnvVar{from("DB_PASSWORD")}, Args: []string{`psql "password=${DB_PASSWORD}"`}}, 1},
+		"argument":        {corev1.Container{Env: []corev1.EnvVar{from("COOKIE_SECRET")}, Args: []string{"--a", "--cookie-secret=$(COOKIE_SECRET)"}}, 1},
+		"nested variable": {corev1.Container{Env: []corev1.EnvVar{from("P"), {Name: "DSN", Value: "u:$(P)@h"}}, Command: []string{"server", "--dsn=$(DSN)"}}, 1},
+		"script":          {corev1.Container{Env: []corev1.EnvVar{from("DB_PASSWORD")}, Args: []string{`psql "password=${DB_PASSWORD}"`}}, 1},
 		"probe and hook": {corev1.Container{
 			Env:           []corev1.EnvVar{from("PASSWORD")},
 			LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: hook}}, Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: hook}},
 		}, 2},
-		"mounted Secret": {corev1.Container{
+		"variables from a Secret": {corev1.Container{
 			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}, Args: []string{"--x=$(ANY)"},
 		}, 1},
-		"a literal": {corev1.Container{Args: []string{"--db-password=hunter2", "--uri=postgresql://u:hunter2@h/d", "-token=abc"}}, 3},
-		"no volumes": {corev1.Container{
+		"literal": {corev1.Container{Args: []string{"--db-password=hunter2", "--uri=postgresql://u:hunter2@h/d", "-token=abc"}}, 3},
+		"no secret": {corev1.Container{
 			Env: []corev1.EnvVar{from("PGPASSWORD"), from("POSTGRESQL_USER"), {Name: "PORT", Value: "1"}},
 			Args: []string{
 				"--port=$(PORT)", "--tls-key=/etc/tls.key", "--token-file=/run/token", "psql -U $POSTGRESQL_USER", "https://host:8443/x@y",
 			},
 		}, 0},
 	} {
-		if got := exposedIn(&c.container); len(got) != c.want {
+		if got := exposedSecrets(&c.container); len(got) != c.want {
 			t.Errorf("%s: got %q, want %d", name, got, c.want)
 		}
 	}

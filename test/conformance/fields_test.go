@@ -14,11 +14,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// withoutEffect are the fields of a runtime without effect on pods of ModelMesh. A field added by KServe belongs here or in the view.
+// withoutEffect are the fields of a runtime without effect on pods of ModelMesh. Add new fields of KServe here or to the view.
 var withoutEffect = []string{"hostIPC", "supportedModelFormats[0].priority", "workerSpec"}
 
-// [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or reports it as ineffective.
-func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
+// [UP-F6] The view keeps each field of KServe's schema of runtimes, including those of containers and volumes, or reports it as ineffective.
+func TestRuntimeViewKeepsOrReportsFields(t *testing.T) {
 	for kind, schema := range schemas(t, v1alpha1.KindServingRuntime, v1alpha1.KindClusterServingRuntime) {
 		full, _ := fullValue(schema.Properties["spec"]).(map[string]any)
 		raw, err := json.Marshal(map[string]any{"spec": full})
@@ -30,23 +30,23 @@ func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 			t.Fatalf("%s: unexpected error %v or malformed fields %s", kind, err, runtime.Malformed)
 		}
 		if diff := cmp.Diff(withoutEffect, droppedFields(t, full, runtime.Spec)); diff != "" {
-			t.Errorf("%s: other fields than known are lost (-known +lost):\n%s", kind, diff)
+			t.Errorf("%s: unexpected dropped fields (-want +got):\n%s", kind, diff)
 		}
 		slices.Sort(runtime.Spec.Ignored)
 		if diff := cmp.Diff(withoutEffect, runtime.Spec.Ignored); diff != "" {
-			t.Errorf("%s: other fields are reported (-lost +reported):\n%s", kind, diff)
+			t.Errorf("%s: unexpected reported fields (-want +got):\n%s", kind, diff)
 		}
 	}
 }
 
-// keptOfService are the fields of an InferenceService that its view keeps, in the parts that ModelMesh reads. All others are reported.
-var keptOfService = []string{
+// keptServiceFields are the fields of an InferenceService that its view keeps. The view reports all others.
+var keptServiceFields = []string{
 	"explainer.timeout", "predictor.lightgbm", "predictor.model", "predictor.onnx", "predictor.pmml", "predictor.pytorch", "predictor.sklearn",
 	"predictor.tensorflow", "predictor.timeout", "predictor.triton", "predictor.xgboost", "transformer.timeout",
 }
 
-// [UP-F6] Each field of KServe's schema of InferenceServices that the view drops is reported, if it is the only one.
-func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
+// [UP-F6] The view reports each field of KServe's schema of InferenceServices that it drops.
+func TestInferenceServiceViewKeepsOrReportsFields(t *testing.T) {
 	schema := schemas(t, v1beta1.KindInferenceService)[v1beta1.KindInferenceService]
 	var kept []string
 	for part, fields := range schema.Properties["spec"].Properties {
@@ -62,28 +62,28 @@ func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
 			if err := json.Unmarshal(raw, service); err != nil {
 				t.Fatal(err)
 			}
-			missed := droppedFields(t, spec, service.Spec)
-			if at := part + "." + name; !slices.Contains(missed, at) {
-				kept = append(kept, at)
+			dropped := droppedFields(t, spec, service.Spec)
+			if path := part + "." + name; !slices.Contains(dropped, path) {
+				kept = append(kept, path)
 			}
 			reported := 0
-			for _, path := range missed {
+			for _, path := range dropped {
 				if slices.Contains(service.Ignored, "spec."+path) {
 					reported++
 				}
 			}
-			if reported != min(len(missed), 10) || len(service.Ignored) != reported { // the list is limited
-				t.Errorf("%q are lost, reported are %q", missed, service.Ignored)
+			if reported != min(len(dropped), 10) || len(service.Ignored) != reported { // the list is limited
+				t.Errorf("dropped %q, but reported %q", dropped, service.Ignored)
 			}
 		}
 	}
 	slices.Sort(kept)
-	if diff := cmp.Diff(keptOfService, kept); diff != "" {
-		t.Errorf("the view keeps other fields (-known +kept):\n%s", diff)
+	if diff := cmp.Diff(keptServiceFields, kept); diff != "" {
+		t.Errorf("unexpected kept fields (-want +got):\n%s", diff)
 	}
 }
 
-// schemas returns the schemas of kinds, by kind.
+// schemas returns the schemas of KServe's kinds, by kind.
 func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	crds, err := cluster.ReadSet(t.Context(), cluster.KServe)
@@ -97,12 +97,12 @@ func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSche
 		}
 	}
 	if len(found) != len(kinds) {
-		t.Fatalf("schemas of %d kinds, want %v", len(found), kinds)
+		t.Fatalf("got schemas of %d kinds, want %v", len(found), kinds)
 	}
 	return found
 }
 
-// fullValue returns a value in which all fields of a schema are set, none to a zero value that serialization omits.
+// fullValue returns a value in which all fields of a schema are set. None is a zero value, which serialization could omit.
 func fullValue(schema apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case schema.XIntOrString:
@@ -125,7 +125,7 @@ func fullValue(schema apiextensionsv1.JSONSchemaProps) any {
 	return all
 }
 
-// droppedFields lists the fields of a document that its view drops.
+// droppedFields returns the fields of a document that its view drops.
 func droppedFields(t *testing.T, full map[string]any, view any) []string {
 	t.Helper()
 	raw, err := json.Marshal(view)
@@ -141,6 +141,7 @@ func droppedFields(t *testing.T, full map[string]any, view any) []string {
 	return paths
 }
 
+// missing returns the paths in whole that part lacks.
 func missing(path string, whole, part any) []string {
 	var paths []string
 	switch w := whole.(type) {

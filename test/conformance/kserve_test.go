@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// answer is the result of KServe for an object.
+// response is the result of KServe for an object.
 type response struct {
 	Object map[string]any
 	Error  string
@@ -47,13 +47,13 @@ func convertByKServe(t *testing.T, objects []*unstructured.Unstructured) []respo
 	}
 	var responses []response
 	if err := json.Unmarshal(output, &responses); err != nil || len(responses) != len(objects) {
-		t.Fatalf("%d answers to %d objects, error %v", len(responses), len(objects), err)
+		t.Fatalf("got %d responses for %d objects, error %v", len(responses), len(objects), err)
 	}
 	return responses
 }
 
-// view converts an object with our type.
-func view(t *testing.T, object map[string]any) any {
+// viewOf decodes an object into its view.
+func viewOf(t *testing.T, object map[string]any) any {
 	t.Helper()
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -69,7 +69,7 @@ func view(t *testing.T, object map[string]any) any {
 	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatal(err)
 	}
-	// KServe's type encodes this block, and some fields that the view lacks, even if they are empty.
+	// KServe's type encodes an empty modelStatus, and empty fields that the view lacks.
 	if service, ok := into.(*v1beta1.InferenceService); ok {
 		service.Ignored = nil
 		if service.Status.ModelStatus != nil && *service.Status.ModelStatus == (v1beta1.ModelStatus{}) {
@@ -79,7 +79,7 @@ func view(t *testing.T, object map[string]any) any {
 	return into
 }
 
-func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
+func readObjects(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
 	for _, pattern := range patterns {
@@ -101,26 +101,26 @@ func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// newer are fields added in releases after the KServe of the test.
-var newer = map[string]bool{"v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
+// newerFields are fields of releases after the KServe of the test.
+var newerFields = map[string]bool{"v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
 
-// The fields that our views keep of an object have the same names and values in KServe's types.
-func TestViewsAgreeWithKServe(t *testing.T) {
-	objects := read(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
+// The fields of the views have the same names and values as in KServe's types.
+func TestViewsMatchKServe(t *testing.T) {
+	objects := readObjects(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
 		"../../config/samples/modelmesh_inferenceservice*.yaml")
 	set := map[string]bool{}
 	for i, a := range convertByKServe(t, objects) {
 		object := objects[i]
 		name := object.GetKind() + " " + object.GetName()
 		if a.Error != "" {
-			t.Errorf("%s: KServe cannot read it: %s", name, a.Error)
+			t.Errorf("%s: got error %s of KServe, want none", name, a.Error)
 			continue
 		}
-		served, upstream := view(t, object.Object), view(t, a.Object)
-		if diff := cmp.Diff(served, upstream); diff != "" {
-			t.Errorf("%s is another after KServe wrote it:\n%s", name, diff)
+		original, converted := viewOf(t, object.Object), viewOf(t, a.Object)
+		if diff := cmp.Diff(original, converted); diff != "" {
+			t.Errorf("%s: unexpected view after conversion by KServe:\n%s", name, diff)
 		}
-		raw, err := json.Marshal(served)
+		raw, err := json.Marshal(original)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,48 +128,48 @@ func TestViewsAgreeWithKServe(t *testing.T) {
 		if err := json.Unmarshal(raw, &written); err != nil {
 			t.Fatal(err)
 		}
-		contains(t, name, a.Object, written)
-		note(set, reflect.ValueOf(served).Elem())
+		expectContains(t, name, a.Object, written)
+		markFields(set, reflect.ValueOf(original).Elem())
 	}
 	for _, kind := range []any{v1alpha1.ServingRuntime{}, v1alpha1.ClusterServingRuntime{}, v1beta1.InferenceService{}} {
 		for _, field := range fieldsOf(reflect.TypeOf(kind), nil) {
-			if !set[field] && !newer[field] {
-				t.Errorf("no object of the test sets %s", field)
+			if !set[field] && !newerFields[field] {
+				t.Errorf("testdata/kserve.yaml does not set %s", field)
 			}
 		}
 	}
 }
 
-// contains reports the fields of part that are missing or different in whole.
-func contains(t *testing.T, path string, whole, part any) {
+// expectContains reports the fields of part that are missing or different in whole.
+func expectContains(t *testing.T, path string, whole, part any) {
 	t.Helper()
 	switch p := part.(type) {
 	case map[string]any:
 		w, _ := whole.(map[string]any)
 		for key, value := range p {
 			if found, ok := w[key]; ok || value != nil {
-				contains(t, path+"."+key, found, value)
+				expectContains(t, path+"."+key, found, value)
 			}
 		}
 	case []any:
 		w, _ := whole.([]any)
 		if len(w) != len(p) {
-			t.Errorf("%s: %v is not %v", path, w, p)
+			t.Errorf("%s: got %v, want %v", path, w, p)
 			return
 		}
 		for i := range p {
-			contains(t, fmt.Sprintf("%s[%d]", path, i), w[i], p[i])
+			expectContains(t, fmt.Sprintf("%s[%d]", path, i), w[i], p[i])
 		}
 	default:
 		if whole != part {
-			t.Errorf("%s: %v is not %v", path, whole, part)
+			t.Errorf("%s: got %v, want %v", path, whole, part)
 		}
 	}
 }
 
 const ourPackages = "github.com/odh-platform/odh-platform-operator/apis/serving/"
 
-// fieldsOf lists the fields of a type of this repository, including nested types of it.
+// fieldsOf returns the fields of a type and of its nested types, if they are in this repository.
 func fieldsOf(kind reflect.Type, known []string) []string {
 	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice || kind.Kind() == reflect.Map {
 		kind = kind.Elem()
@@ -188,18 +188,18 @@ func fieldsOf(kind reflect.Type, known []string) []string {
 	return known
 }
 
-// note marks every field of our types that has a value.
-func note(set map[string]bool, value reflect.Value) {
+// markFields marks the fields of the types of this repository that have a value.
+func markFields(set map[string]bool, value reflect.Value) {
 	switch value.Kind() {
 	case reflect.Pointer:
-		note(set, value.Elem())
+		markFields(set, value.Elem())
 	case reflect.Slice:
 		for i := range value.Len() {
-			note(set, value.Index(i))
+			markFields(set, value.Index(i))
 		}
 	case reflect.Map:
 		for _, key := range value.MapKeys() {
-			note(set, value.MapIndex(key))
+			markFields(set, value.MapIndex(key))
 		}
 	case reflect.Struct:
 		if !strings.HasPrefix(value.Type().PkgPath(), ourPackages) {
@@ -208,14 +208,14 @@ func note(set map[string]bool, value reflect.Value) {
 		for i := range value.NumField() {
 			if field := value.Field(i); !field.IsZero() {
 				set[value.Type().String()+"."+value.Type().Field(i).Name] = true
-				note(set, field)
+				markFields(set, field)
 			}
 		}
 	}
 }
 
-// [M6] One number that the schema allows makes lists of runtimes unreadable with KServe's types, but not with those of this repository.
-func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
+// [M6] A number that the schema allows makes lists of runtimes unreadable with KServe's types, but not with the types of this repository.
+func TestLargeReplicasBreakListOnlyForKServe(t *testing.T) {
 	list := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntimeList", "items": []any{
 			map[string]any{"metadata": map[string]any{"name": "good"}, "spec": map[string]any{"containers": []any{}}},
@@ -223,14 +223,14 @@ func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
 		},
 	}}
 	if a := convertByKServe(t, []*unstructured.Unstructured{list})[0]; !strings.Contains(a.Error, "cannot unmarshal number 70000") {
-		t.Errorf("error of KServe %q, object %v", a.Error, a.Object)
+		t.Errorf("got error %q of KServe, object %v, want an error for 70000", a.Error, a.Object)
 	}
 	raw, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := &v1alpha1.ServingRuntimeList{}
-	if err := json.Unmarshal(raw, ours); err != nil || len(ours.Items) != 2 || *ours.Items[1].Spec.Replicas != 70000 {
-		t.Errorf("unexpected ours %+v, error %v", ours, err)
+	views := &v1alpha1.ServingRuntimeList{}
+	if err := json.Unmarshal(raw, views); err != nil || len(views.Items) != 2 || *views.Items[1].Spec.Replicas != 70000 {
+		t.Errorf("got views %+v, error %v, want both runtimes", views, err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 const stopTimeout = time.Minute
 
-// TestDemo runs the demo as `make demo` does, with its own control plane: first with broken samples, then again with FORCE, then
-// the recommended commands, then `demo down`.
+// TestDemo runs the demo like `make demo`, with its own control plane: first with broken samples, then with FORCE, then the recommended
+// commands, and finally `demo down`.
 func TestDemo(t *testing.T) {
 	var out, progress bytes.Buffer
 	d := &demo{
@@ -41,11 +41,11 @@ func TestDemo(t *testing.T) {
 	expectFailure(t, d.run(t.Context(), []string{"up"}))
 	failed, err := cluster.Open(d.name)
 	if err != nil || !failed.Running() {
-		t.Fatalf("the demo that failed was not left running: %v", err)
+		t.Fatalf("got error %v, want the failed demo running", err)
 	}
 
 	d.samples, d.timeout = samplesDir, samplesTimeout
-	expectUntouched(t, d, failed, &out)
+	expectUnchanged(t, d, failed, &out)
 	progress.Reset()
 	if err := d.run(t.Context(), []string{"up", forceFlag}); err != nil {
 		t.Fatal(err)
@@ -53,15 +53,15 @@ func TestDemo(t *testing.T) {
 	for number := range stepCount {
 		expectContains(t, "progress", progress.String(), fmt.Sprintf("step %d of %d: ", number+1, stepCount))
 	}
-	expectContains(t, "progress", progress.String(), "ending the demo that is running", "ModelRegistry opendatahub/modelregistry-sample: Available is True", "Catalog opendatahub/catalog: Available is True",
+	expectContains(t, "progress", progress.String(), "stopping the running demo", "ModelRegistry opendatahub/modelregistry-sample: Available is True", "Catalog opendatahub/catalog: Available is True",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
-		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",
+		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager created", "1 PersistentVolumeClaim",
 		"Deployment opendatahub/"+deploymentName+" created with the settings of the manager process; its pod is a placeholder", "Deployment opendatahub/"+deploymentName+": 2/2 replicas ready")
 	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "testcluster.invalid/image-pull:1", "The manager is the process with pid ",
-		"; the pod of Deployment "+deploymentName+" is only a placeholder for it.")
+		"; the pod of Deployment "+deploymentName+" is only a placeholder.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
 	if offered := strings.Contains(out.String(), "make demo REAL=1"); offered != (node.Check() == nil) {
-		t.Errorf("offers a real node: %t, %v", offered, node.Check())
+		t.Errorf("got offer of a real node %t, node.Check returned %v", offered, node.Check())
 	}
 	for _, command := range nextCommands("opendatahub", false) {
 		expectContains(t, "output", out.String(), command)
@@ -72,12 +72,12 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectManagerKnown(t, d.name)
-	expectServicesOfTheProcess(t, current)
-	expectTroubleTold(t, d, current)
+	expectManagerFound(t, d.name)
+	expectServicesRouteToProcess(t, current)
+	expectFailureDetails(t, d, current)
 	processes := append(failed.Processes(), current.Processes()...)
 	out.Reset()
-	for _, want := range []string{"The demo has ended", "No demo is running"} {
+	for _, want := range []string{"The demo is stopped", "No demo is running"} {
 		if err := d.run(t.Context(), []string{"down"}); err != nil {
 			t.Fatal(err)
 		}
@@ -85,46 +85,46 @@ func TestDemo(t *testing.T) {
 	}
 	for _, process := range processes {
 		if process.Running() {
-			t.Errorf("%s still runs, pid %d", process.Name, process.PID)
+			t.Errorf("%s is still running, pid %d", process.Name, process.PID)
 		}
 	}
 	if _, err := os.Stat(current.Dir()); !os.IsNotExist(err) {
-		t.Errorf("%s is left: %v", current.Dir(), err)
+		t.Errorf("got error %v, want %s deleted", err, current.Dir())
 	}
 }
 
-// expectUntouched expects that a second start does not change a running demo, and prints how to reach it.
-func expectUntouched(t *testing.T, d *demo, running *cluster.Instance, out *bytes.Buffer) {
+// expectUnchanged expects that a second start does not change a running demo, and prints how to connect to it.
+func expectUnchanged(t *testing.T, d *demo, running *cluster.Instance, out *bytes.Buffer) {
 	t.Helper()
 	if err := d.run(t.Context(), []string{"up"}); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "output", out.String(), "A demo is running already", "export KUBECONFIG=", running.Kubeconfig(), "make demo FORCE=1")
+	expectContains(t, "output", out.String(), "A demo is already running", "export KUBECONFIG=", running.Kubeconfig(), "make demo FORCE=1")
 	for _, process := range running.Processes() {
 		if !process.Running() {
-			t.Errorf("%s was ended", process.Name)
+			t.Errorf("%s was stopped", process.Name)
 		}
 	}
 	out.Reset()
 }
 
-// expectFailure expects that the error contains all useful details.
+// expectFailure expects an error with all details.
 func expectFailure(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
-		t.Fatal("a server whose image cannot be pulled counts as ready")
+		t.Fatal("want an error for a server whose image cannot be pulled")
 	}
 	expectContains(t, "failure", err.Error(), "not ready: after 15s", "MLflow mlflow: Available is False, MigrationRunning",
-		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its missing Secret is irrelevant here
-		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
-		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")
+		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its Secret does not exist, which is not a failure
+		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager is running, pid", "manager.log:",
+		"The demo keeps running for inspection; `make demo-down` stops it", "export KUBECONFIG=")
 	if strings.Contains(err.Error(), "MLflowConfig opendatahub/mlflow:") {
-		t.Errorf("an object that exists counts as a problem:\n%v", err)
+		t.Errorf("got a problem of an MLflowConfig, which only has to exist:\n%v", err)
 	}
 }
 
-// expectTroubleTold expects errors after an interrupted wait and after the end of the manager.
-func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
+// expectFailureDetails expects errors after an interrupted wait and after the exit of the manager.
+func expectFailureDetails(t *testing.T, d *demo, instance *cluster.Instance) {
 	t.Helper()
 	config, err := instance.Config()
 	if err != nil {
@@ -139,17 +139,17 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	}
 	for _, sample := range w.samples {
 		if sample.GetKind() == "MLflowConfig" {
-			sample.SetNamespace("nowhere") // this sample is never applied
+			sample.SetNamespace("nowhere") // the sample does not exist in this namespace
 		}
 	}
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	expectContains(t, "failure", fmt.Sprint(d.waitReady(interrupted, w)), "not ready: context canceled", "MLflow         mlflow   Available        True",
-		"MLflowConfig   mlflow   does not exist", "The manager runs")
+		"MLflowConfig   mlflow   does not exist", "The manager is running")
 	if err := w.manager.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), w)), "not ready: the manager has ended", "The manager has ended. The end of")
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), w)), "not ready: the manager has exited", "The manager has exited. Last lines of")
 }
 
 func expectContains(t *testing.T, description, text string, parts ...string) {
@@ -179,12 +179,12 @@ func shell(t *testing.T, name, command string) []byte {
 	}
 	bash := exec.CommandContext(t.Context(), "bash", "-ec", command)
 	folders := []string{toolsDir(instance), os.Getenv("PATH")}
-	var complaints bytes.Buffer
-	bash.Stderr = &complaints
+	var stderr bytes.Buffer
+	bash.Stderr = &stderr
 	bash.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))
 	output, err := bash.Output()
 	if err != nil {
-		t.Errorf("%s: unexpected error: %v\n%s%s", command, err, output, &complaints)
+		t.Errorf("%s: unexpected error: %v\n%s%s", command, err, output, &stderr)
 	}
 	return output
 }

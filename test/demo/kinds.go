@@ -18,7 +18,7 @@ type kind struct {
 // meshGroup is the API group of runtimes and models.
 const meshGroup = "serving.kserve.io"
 
-// kinds lists every kind that config/samples may contain.
+// kinds maps every kind in config/samples to its readiness.
 var kinds = map[schema.GroupKind]kind{
 	{Kind: "Namespace"}: {},
 	{Kind: "Secret"}:    {},
@@ -40,7 +40,7 @@ var kinds = map[schema.GroupKind]kind{
 	rayCluster: {ready: "RayClusterProvisioned"},
 }
 
-// catalog is the kind whose published server is available only as an image, so that it is left out on a real node.
+// catalog is a kind that is not created on a real node, because its server is available only as an image.
 var catalog = schema.GroupKind{Group: "aihub.opendatahub.io", Kind: "Catalog"}
 
 // rayCluster is the kind that requires KubeRay.
@@ -50,18 +50,18 @@ func isRay(sample *unstructured.Unstructured) bool {
 	return sample.GroupVersionKind().GroupKind() == rayCluster
 }
 
-// checkKinds returns an error for samples of kinds without a readiness rule.
+// checkKinds returns an error for samples of kinds whose readiness is unknown.
 func checkKinds(samples []*unstructured.Unstructured) error {
 	for _, sample := range samples {
 		group := sample.GroupVersionKind().GroupKind()
 		if _, ok := kinds[group]; !ok {
-			return fmt.Errorf("when is sample %s %s ready? Add %s to the table in test/demo/kinds.go", group.Kind, sample.GetName(), group)
+			return fmt.Errorf("the readiness of sample %s %s is unknown: add %s to the table in test/demo/kinds.go", group.Kind, sample.GetName(), group)
 		}
 	}
 	return nil
 }
 
-// nextCommands returns commands to try in a ready demo; each terminates on its own.
+// nextCommands returns commands to try in a ready demo. Each of them terminates.
 func nextCommands(namespace string, real bool) []string {
 	servers := "modelregistry,catalogs.aihub.opendatahub.io,predictor,inferenceservice,deployment"
 	if real {

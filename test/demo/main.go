@@ -1,16 +1,16 @@
-// Command demo shows the operator with a real control plane on loopback, the manager as a process with exactly the shipped permissions, and
-// the custom resources of config/samples, and waits until they are ready. The manager's Deployment has the settings of the process; its pod
-// is only a placeholder for it.
+// Command demo runs the operator with a real control plane on loopback: the manager as a process with exactly the shipped permissions, and
+// the custom resources of config/samples. It waits until they are ready. The manager's Deployment has the settings of the process, and its
+// pod is only a placeholder.
 //
-// On a real node, see package node, the manager and its operands run as pods, and browsers on this machine can open the pages of MLflow
+// On a real node, see package node, the manager and its operands run in pods, and browsers on this machine can open the pages of MLflow
 // and Ray.
 //
-//	demo up           start the demo, and leave it running
-//	demo up --real    start it on a real node
+//	demo up           start the demo, which keeps running
+//	demo up --real    start the demo on a real node
 //	demo up --force   stop a running demo first
-//	demo down         stop it
+//	demo down         stop the demo
 //
-// Samples of a new component need a readiness rule in the table in kinds.go.
+// Samples of a new component need an entry in the table in kinds.go.
 package main
 
 import (
@@ -34,7 +34,7 @@ const (
 	samplesDir   = "config/samples"
 	// forceFlag replaces a running demo.
 	forceFlag = "--force"
-	// samplesTimeout limits the wait for the samples. Pods start within a second here, so a longer wait would not help.
+	// samplesTimeout limits the wait for the samples. Simulated pods start within a second, so a longer wait would not help.
 	samplesTimeout = 2 * time.Minute
 )
 
@@ -42,11 +42,11 @@ var errUsage = errors.New("usage: demo up [--real] [--force] | demo down")
 
 // demo holds the options of a demo.
 type demo struct {
-	name    string // of the instance
+	name    string // name of the instance
 	samples string // kustomization of the custom resources, below the root of the checkout
 	real    bool   // pods run on a real node
 	force   bool   // a running demo is stopped first
-	// ephemeral ties the control plane to this process, so that it does not outlive a test.
+	// ephemeral ties the control plane to this process, so it does not outlive a test.
 	ephemeral bool
 	timeout   time.Duration
 	clock     clock.PassiveClock
@@ -86,13 +86,13 @@ func (d *demo) run(ctx context.Context, args []string) error {
 			return fmt.Errorf("unknown flag %q; %w", flag, errUsage)
 		}
 	}
-	p := &pace{out: d.progress, clock: d.clock, start: d.start}
-	shown := *d
-	shown.progress = p
-	if err := shown.up(ctx); err != nil || d.ephemeral || d.real {
+	estimator := &progressEstimator{out: d.progress, clock: d.clock, start: d.start}
+	withEstimates := *d
+	withEstimates.progress = estimator
+	if err := withEstimates.up(ctx); err != nil || d.ephemeral || d.real {
 		return err
 	}
-	return p.save()
+	return estimator.save()
 }
 
 // down stops the control plane and the manager, and deletes their files.
@@ -109,7 +109,7 @@ func (d *demo) down(ctx context.Context) error {
 	if err := instance.Stop(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "The demo has ended: %d processes stopped, their files removed.\n", len(running))
+	fmt.Fprintf(d.out, "The demo is stopped: %d processes ended, and their files are deleted.\n", len(running))
 	return nil
 }
 
@@ -117,9 +117,9 @@ func (d *demo) down(ctx context.Context) error {
 const stepCount = 8
 
 func (d *demo) step(number int, format string, args ...any) {
-	d.say("step %d of %d: %s", number, stepCount, fmt.Sprintf(format, args...))
+	d.logf("step %d of %d: %s", number, stepCount, fmt.Sprintf(format, args...))
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) logf(format string, args ...any) {
 	fmt.Fprintf(d.progress, format+"\n", args...)
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// standin is the process name of the fake routing layer of ModelMesh.
-const standin = "modelmesh-standin"
+// routingLayerProcess is the name of the process of the fake ModelMesh routing layer.
+const routingLayerProcess = "modelmesh-standin"
 
-// storageEntry is the connection to an object store that does not exist.
+// storageEntry is the connection to a nonexistent object store.
 const storageEntry = `{"type": "s3", "access_key_id": "none", "secret_access_key": "none", "endpoint_url": "http://minio.invalid:9000", "default_bucket": "modelmesh-example-models"}`
 
-// needsMesh reports whether a sample is for ModelMesh.
+// needsMesh reports whether any sample is for ModelMesh.
 func needsMesh(samples []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(samples, isMesh)
 }
@@ -52,7 +52,7 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 	}
 	secrets := []*corev1.Secret{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data},
-		// The storage of the samples; no model is downloaded here.
+		// The storage of the samples, from which no model is downloaded.
 		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "storage-config"}, StringData: map[string]string{"localMinIO": storageEntry}},
 	}
 	writer, err := client.New(config, client.Options{})
@@ -64,16 +64,16 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 			return nil, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 		}
 	}
-	return d.startStandin(ctx, w)
+	return d.startRoutingLayer(ctx, w)
 }
 
-func buildStandin(ctx context.Context, progress io.Writer) (string, error) {
+func buildRoutingLayer(ctx context.Context, progress io.Writer) (string, error) {
 	return cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, progress)
 }
 
-func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, error) {
-	d.step(5, "building and starting the fake for the routing layer of ModelMesh, and an etcd for it")
-	binary, err := buildStandin(ctx, d.progress)
+func (d *demo) startRoutingLayer(ctx context.Context, w *environment) ([]string, error) {
+	d.step(5, "building and starting a fake ModelMesh routing layer, and an etcd")
+	binary, err := buildRoutingLayer(ctx, d.progress)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, erro
 		return nil, err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	process, err := w.instance.StartProcess(standin, binary, []string{"--kubeconfig=" + w.instance.Kubeconfig(), "--address=" + address}, nil)
+	process, err := w.instance.StartProcess(routingLayerProcess, binary, []string{"--kubeconfig=" + w.instance.Kubeconfig(), "--address=" + address}, nil)
 	if err != nil {
 		return nil, err
 	}
-	err = wait.PollUntilContextTimeout(ctx, readyPoll, d.timeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, readyPollInterval, d.timeout, true, func(ctx context.Context) (bool, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return false, nil
@@ -94,7 +94,7 @@ func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, erro
 		return true, conn.Close()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the fake: %w\n%s", err, process.LogTail())
+		return nil, fmt.Errorf("waiting for the fake routing layer: %w\n%s", err, process.LogTail())
 	}
 	return modelmesh.Env(address), nil
 }

@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	// pageTimeout bounds the time until a gateway reaches its server.
+	// pageTimeout limits the time until a gateway reaches its server.
 	pageTimeout = time.Minute
 	// createToken is the command that prints a token of the user, for a namespace.
 	createToken = "kubectl -n %s create token demo --duration=8h"
 	mlflowPath  = "/mlflow"
-	pages       = 2  // number of servers whose pages the demo opens
-	steps       = 60 // number of steps in the metrics of the logged run
+	pageCount   = 2  // number of servers with pages
+	metricSteps = 60 // number of steps in the metrics of the logged run
 )
 
 //go:embed user.yaml
@@ -43,10 +43,10 @@ type webServer struct {
 	name, service, secret string
 	// readyPath is a path to which a ready server responds with 200.
 	readyPath string
-	url       string // of its gateway
+	url       string // URL of its gateway
 }
 
-// openPages starts a gateway on loopback for each web server, and describes how to use them.
+// openPages starts a gateway on loopback for each web server, and returns how to use them.
 func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 	if _, err := w.instance.Kubectl(ctx, demoUser, "-n", w.namespace, "apply", "-f", "-"); err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 	return fmt.Sprintf("Open in a browser on this machine:\n"+
 		"  a run in MLflow       %s%s/#/experiments/%s/runs/%s?workspace=%s\n"+
 		"  the dashboard of Ray  %s/#/cluster\n"+
-		"Each requires a user name, which can be any, and a token as the password:\n  "+createToken+"\n",
+		"The user name is arbitrary, and the password is a token:\n  "+createToken+"\n",
 		servers[0].url, mlflowPath, experiment, run, w.namespace, servers[1].url, w.namespace), nil
 }
 
@@ -99,7 +99,7 @@ func (env *environment) rayNames(ctx context.Context) (raycluster.Names, error) 
 	return raycluster.View(live.Object).Names(), nil
 }
 
-// startGateway starts a gateway to a server in the network of the cluster. It listens on a port of this machine.
+// startGateway starts a gateway to a server in the network of the cluster, on a port of this machine.
 func (env *environment) startGateway(ctx context.Context, server *webServer, gateway string, port int) error {
 	var service corev1.Service
 	if err := env.client.Get(ctx, client.ObjectKey{Namespace: env.namespace, Name: server.service}, &service); err != nil {
@@ -125,7 +125,7 @@ func (env *environment) startGateway(ctx context.Context, server *webServer, gat
 // waitReady waits until the server responds through its gateway.
 func (s *webServer) waitReady(ctx context.Context, token string) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, pageTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyPollInterval, pageTimeout, true, func(ctx context.Context) (bool, error) {
 		_, last = send(ctx, http.MethodGet, s.url+s.readyPath, token, nil, nil)
 		return last == nil, nil
 	})
@@ -135,7 +135,7 @@ func (s *webServer) waitReady(ctx context.Context, token string) error {
 	return nil
 }
 
-// send returns the body of the response, or an error unless the status is 200.
+// send sends a request and returns the body of the response. It returns an error unless the status is 200.
 func send(ctx context.Context, method, url, token string, headers map[string]string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -160,7 +160,7 @@ func send(ctx context.Context, method, url, token string, headers map[string]str
 // mlflowClient calls the REST API of MLflow.
 type mlflowClient struct{ url, token, workspace string }
 
-// post decodes the response into a value, unless it is nil.
+// post sends a request and decodes the response into a value, unless the value is nil.
 func (m mlflowClient) post(ctx context.Context, path string, body map[string]any, into any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -205,8 +205,8 @@ func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, ru
 // curves returns the metrics of a simulated training.
 func curves(start int64) []any {
 	var metrics []any
-	for step := range steps {
-		decay := math.Exp(-float64(step) / (steps / 6))
+	for step := range metricSteps {
+		decay := math.Exp(-float64(step) / (metricSteps / 6))
 		for key, value := range map[string]float64{"loss": 0.2 + 0.5*decay, "accuracy": 0.9 - 0.4*decay} {
 			metrics = append(metrics, map[string]any{"key": key, "value": value, "step": step, "timestamp": start + int64(step)*1000})
 		}

@@ -17,15 +17,16 @@ import (
 const (
 	// realFlag runs the pods on a real node.
 	realFlag = "--real"
-	// realSamplesTimeout limits the wait for samples, including the time to unpack images.
+	// realSamplesTimeout limits the wait for the samples, which includes unpacking images.
 	realSamplesTimeout = 10 * time.Minute
 
-	kubeRayNamespace, kubeRayDeployment = "default", "kuberay-operator"
+	kubeRayNamespace  = "default"
+	kubeRayDeployment = "kuberay-operator"
 )
 
-// wantedSamples returns the samples; for a real node without models and catalogs, because the routing layer of ModelMesh and the
-// server of the catalog are available only as images.
-func (d *demo) wantedSamples() ([]*unstructured.Unstructured, error) {
+// selectSamples returns the samples. For a real node, it omits models and catalogs, because the ModelMesh routing layer and the server of
+// the catalog are available only as images.
+func (d *demo) selectSamples() ([]*unstructured.Unstructured, error) {
 	samples, err := readSamples(d.samples)
 	if err != nil || !d.real {
 		return samples, err
@@ -35,7 +36,7 @@ func (d *demo) wantedSamples() ([]*unstructured.Unstructured, error) {
 	}), nil
 }
 
-// installPods runs the operator and KubeRay as pods from their own manifests.
+// installPods installs the operator and KubeRay from their own manifests, in pods.
 func (d *demo) installPods(ctx context.Context, w *environment) error {
 	store, err := w.instance.Images()
 	if err != nil {
@@ -45,21 +46,21 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 	if err != nil {
 		return err
 	}
-	d.step(4, "making the images of the operator, Model Registry and PostgreSQL, which takes minutes the first time")
+	d.step(4, "building the images of the operator, Model Registry and PostgreSQL, which takes minutes the first time")
 	manifests, err := operator.Pods(ctx, store)
 	if err != nil {
 		return err
 	}
-	d.step(5, "making the image of KubeRay")
+	d.step(5, "building the image of KubeRay")
 	kubeRay, err := peers.Pods(ctx, cluster.KubeRayOperator, store, d.progress)
 	if err != nil {
 		return err
 	}
-	d.step(6, "making the image of Ray")
+	d.step(6, "building the image of Ray")
 	if err := images.Ray(ctx, store); err != nil {
 		return err
 	}
-	d.step(7, "making the image of MLflow")
+	d.step(7, "building the image of MLflow")
 	if err := images.MLflow(ctx, store, root, images.MLflowImage); err != nil {
 		return err
 	}
@@ -76,15 +77,15 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 		if err != nil {
 			return err
 		}
-		d.say("Deployment %s/%s is rolled out", deployment.namespace, deployment.name)
+		d.logf("Deployment %s/%s is rolled out", deployment.namespace, deployment.name)
 	}
 	return nil
 }
 
-// managerRuns reports whether the manager's process is running; true for a pod.
-func (env *environment) managerRuns() bool { return env.manager == nil || env.manager.Running() }
+// managerRunning reports whether the manager's process is running. It returns true for a manager in a pod.
+func (env *environment) managerRunning() bool { return env.manager == nil || env.manager.Running() }
 
-// describeManager returns the state of the manager, and the name and the end of its log.
+// describeManager returns the state of the manager, and the name and the last lines of its log.
 func (env *environment) describeManager(ctx context.Context) (state, log, end string) {
 	if env.manager == nil {
 		const deployment = "deployment/" + operator.PodDeployment
@@ -92,22 +93,22 @@ func (env *environment) describeManager(ctx context.Context) (state, log, end st
 		if err != nil {
 			end = err.Error()
 		}
-		return "runs as a pod", "the log of " + deployment, end
+		return "runs in a pod", "the log of " + deployment, end
 	}
-	state = fmt.Sprintf("runs, pid %d", env.manager.PID)
+	state = fmt.Sprintf("is running, pid %d", env.manager.PID)
 	if !env.manager.Running() {
-		state = "has ended"
+		state = "has exited"
 	}
-	if code, ended := env.manager.ExitCode(); ended {
-		state = fmt.Sprintf("has ended with exit code %d", code)
+	if code, exited := env.manager.ExitCode(); exited {
+		state = fmt.Sprintf("has exited with code %d", code)
 	}
 	return state, env.manager.Log, env.manager.LogTail()
 }
 
-// whereManagerIs returns a sentence about the manager of a ready demo.
-func (env *environment) whereManagerIs() string {
+// managerLocation returns a sentence that describes where the manager of a ready demo runs.
+func (env *environment) managerLocation() string {
 	if env.manager == nil {
-		return fmt.Sprintf("The manager is the pod of Deployment %s. All pods run, on a node of their own.", operator.PodDeployment)
+		return fmt.Sprintf("The manager is the pod of Deployment %s. All pods run on a real node.", operator.PodDeployment)
 	}
-	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.", env.manager.PID, env.placeholder.Name)
+	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder.", env.manager.PID, env.placeholder.Name)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-// TestRealDemo runs the demo on a real node until all samples are ready, then opens the pages that it prints, with the token of
-// the printed command, and runs the recommended commands.
+// TestRealDemo runs the demo on a real node until all samples are ready. It requests the printed pages with the token of the printed
+// command, and runs the recommended commands.
 func TestRealDemo(t *testing.T) {
 	var out, progress bytes.Buffer
 	d := &demo{
@@ -51,15 +51,15 @@ func TestRealDemo(t *testing.T) {
 	expectStopped(t, d)
 }
 
-// expectPages requests the pages as a browser does.
+// expectPages requests the pages like a browser.
 func expectPages(t *testing.T, name, output string) {
 	t.Helper()
 	command := fmt.Sprintf(createToken, "opendatahub")
 	expectContains(t, "output", output, command)
 	token := strings.TrimSpace(string(shell(t, name, command)))
 	found := regexp.MustCompile(`(http://127\.0\.0\.1:\d+\S*)/#/\S+`).FindAllStringSubmatch(output, -1)
-	if len(found) != pages {
-		t.Fatalf("%d pages, want %d:\n%s", len(found), pages, output)
+	if len(found) != pageCount {
+		t.Fatalf("got %d pages, want %d:\n%s", len(found), pageCount, output)
 	}
 	headers := map[string]string{"X-MLFLOW-WORKSPACE": "opendatahub"}
 	for i, page := range []struct{ title, data string }{
@@ -68,17 +68,17 @@ func expectPages(t *testing.T, name, output string) {
 		base := found[i][1]
 		content, err := send(t.Context(), http.MethodGet, base+"/", token, nil, nil)
 		if err != nil || !strings.Contains(string(content), page.title) {
-			t.Errorf("page %s does not have the expected title (error %v):\n%s", base, err, content)
+			t.Errorf("got page %s with error %v, want the title %s:\n%s", base, err, page.title, content)
 		}
 		for _, wrong := range []string{"", "wrong"} {
 			if _, err := send(t.Context(), http.MethodGet, base+page.data, wrong, headers, nil); err == nil || !strings.Contains(err.Error(), ": 401 Unauthorized:") {
-				t.Errorf("%s with the password %q: %v", base, wrong, err)
+				t.Errorf("%s with the password %q: got error %v, want 401", base, wrong, err)
 			}
 		}
 	}
 }
 
-// expectStopped stops the demo and expects that no process or file is left.
+// expectStopped stops the demo and expects that no process or file remains.
 func expectStopped(t *testing.T, d *demo) {
 	t.Helper()
 	instance, err := cluster.Open(d.name)
@@ -91,10 +91,10 @@ func expectStopped(t *testing.T, d *demo) {
 	}
 	for _, process := range processes {
 		if process.Running() {
-			t.Errorf("%s still runs, pid %d", process.Name, process.PID)
+			t.Errorf("%s is still running, pid %d", process.Name, process.PID)
 		}
 	}
 	if _, err := os.Stat(instance.Dir()); !os.IsNotExist(err) {
-		t.Errorf("%s is left: %v", instance.Dir(), err)
+		t.Errorf("got error %v, want %s deleted", err, instance.Dir())
 	}
 }

@@ -25,7 +25,7 @@ const (
 // row is a condition of an object, or an object without conditions.
 type row struct{ kind, name, condition, status, reason, age string }
 
-// rows returns the current state of the samples. With an error it returns those that could be read.
+// rows returns the current conditions of the samples. With an error, it returns those of the samples that it has read.
 func (env *environment) rows(ctx context.Context, now time.Time) ([]row, error) {
 	var rows []row
 	var errs []error
@@ -46,7 +46,7 @@ func (env *environment) rows(ctx context.Context, now time.Time) ([]row, error) 
 	return rows, errors.Join(errs...)
 }
 
-// rowsOf returns the rows of an object. The age is that of the last transition or, without conditions, of the object.
+// rowsOf returns the rows of an object. The age is the time since the last transition or, without conditions, since the creation.
 func rowsOf(live *unstructured.Unstructured, now time.Time) ([]row, error) {
 	state, err := readStatus(live)
 	if err != nil {
@@ -67,7 +67,7 @@ func rowsOf(live *unstructured.Unstructured, now time.Time) ([]row, error) {
 	return rows, nil
 }
 
-// table renders rows with a header; empty cells become dashes.
+// table renders rows with a header, and dashes in empty cells.
 func table(rows []row) string {
 	lines := [][]string{{"KIND", "NAME", "CONDITION", "STATUS", "REASON", "AGE"}}
 	for _, r := range rows {
@@ -96,7 +96,7 @@ func columns(lines [][]string) string {
 	return text.String()
 }
 
-// failure holds all details about a demo that did not become ready, as a text for users.
+// failure is the error of a demo that did not become ready, with all details for users.
 type failure struct {
 	cause    string
 	problems []problem
@@ -105,7 +105,7 @@ type failure struct {
 	manager  string // state of the manager
 	logPath  string
 	logTail  string
-	missing  []error // errors while collecting details
+	errs     []error // errors while collecting details
 }
 
 // inspect collects the details of a failure.
@@ -114,17 +114,17 @@ func (d *demo) inspect(ctx context.Context, w *environment, cause string, proble
 	f.manager, f.logPath, f.logTail = w.describeManager(ctx)
 	var err error
 	if f.rows, err = w.rows(ctx, d.clock.Now()); err != nil {
-		f.missing = append(f.missing, err)
+		f.errs = append(f.errs, err)
 	}
 	var pods corev1.PodList
 	if err := w.client.List(ctx, &pods); err != nil {
-		f.missing = append(f.missing, fmt.Errorf("listing Pods: %w", err))
+		f.errs = append(f.errs, fmt.Errorf("listing Pods: %w", err))
 	}
 	f.pods = pods.Items
 	return f
 }
 
-// Error returns several paragraphs: unready objects, conditions, pods, manager.
+// Error returns a text with paragraphs: unready objects, conditions, pods, manager.
 func (f *failure) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "not ready: %s\n", f.cause)
@@ -132,17 +132,17 @@ func (f *failure) Error() string {
 		fmt.Fprintf(&text, "  %s: %s\n", p.object, p.cause)
 	}
 	fmt.Fprintf(&text, "\nConditions:\n%s\nPods:\n%s", indent(table(f.rows)), indent(podTable(f.pods)))
-	for _, err := range f.missing {
+	for _, err := range f.errs {
 		fmt.Fprintf(&text, "  (%v)\n", err)
 	}
-	fmt.Fprintf(&text, "\nThe manager %s. The end of %s:\n%s", f.manager, f.logPath, indent(f.logTail))
+	fmt.Fprintf(&text, "\nThe manager %s. Last lines of %s:\n%s", f.manager, f.logPath, indent(f.logTail))
 	return strings.TrimRight(text.String(), "\n")
 }
 
-// podTable renders the state and problems of pods.
+// podTable renders the states and problems of pods.
 func podTable(pods []corev1.Pod) string {
 	if len(pods) == 0 {
-		return "there are none\n"
+		return "no pods\n"
 	}
 	lines := [][]string{{"NAMESPACE", "NAME", "PHASE", "READY", "PROBLEM"}}
 	for i := range pods {

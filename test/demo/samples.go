@@ -29,7 +29,7 @@ func readSamples(dir string) ([]*unstructured.Unstructured, error) {
 	return samples, err
 }
 
-// apply applies samples; namespaced samples without a namespace get that of the manager.
+// apply applies samples. Namespaced samples without a namespace get the namespace of the manager.
 func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	var titles []string
 	for _, sample := range samples {
@@ -45,17 +45,17 @@ func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructure
 		}
 		titles = append(titles, title(sample))
 	}
-	d.say("%s applied: %s", d.samples, strings.Join(titles, ", "))
+	d.logf("%s applied: %s", d.samples, strings.Join(titles, ", "))
 	return nil
 }
 
-// applyOne applies a sample. The API server observes the CA of a new manager with a delay, and cannot call its webhooks until
-// then.
+// applyOne applies a sample. It retries until the API server can call the webhooks, because the API server observes the CA of a new manager
+// with a delay.
 func (env *environment) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, webhookTimeout, true, func(ctx context.Context) (bool, error) {
-		wanted := client.ApplyConfigurationFromUnstructured(sample.DeepCopy())
-		last = env.client.Apply(ctx, wanted, client.FieldOwner(fieldOwner), client.ForceOwnership)
+	err := wait.PollUntilContextTimeout(ctx, readyPollInterval, webhookTimeout, true, func(ctx context.Context) (bool, error) {
+		desired := client.ApplyConfigurationFromUnstructured(sample.DeepCopy())
+		last = env.client.Apply(ctx, desired, client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if apierrors.IsInternalError(last) && strings.Contains(last.Error(), "failed calling webhook") {
 			return false, nil
 		}

@@ -25,18 +25,18 @@ import (
 // environment holds the control plane and the objects of a running demo.
 type environment struct {
 	instance    *cluster.Instance
-	namespace   string // of the manager and its operands
+	namespace   string // namespace of the manager and its operands
 	client      client.Client
-	manager     *cluster.Process   // nil if it runs as a pod
-	placeholder *appsv1.Deployment // nil before the manager runs, and if it runs as a pod
+	manager     *cluster.Process   // nil if it runs in a pod
+	placeholder *appsv1.Deployment // nil until the manager is running, and if it runs in a pod
 	samples     []*unstructured.Unstructured
-	reported    map[string]bool // objects reported as ready
+	reported    map[string]bool // objects that were logged as ready
 	// background tracks concurrent builds and starts.
 	background sync.WaitGroup
 }
 
-// up starts the demo and waits until all samples are ready. After a failure the control plane keeps running for inspection, and
-// the error explains how to reach and how to stop it.
+// up starts the demo and waits until all samples are ready. After a failure, the control plane keeps running for inspection, and the error
+// contains the commands to connect to it and to stop it.
 func (d *demo) up(ctx context.Context) error {
 	if d.real {
 		if err := node.Check(); err != nil {
@@ -49,14 +49,14 @@ func (d *demo) up(ctx context.Context) error {
 	}
 	log.SetLogger(logr.Discard())      // otherwise controller-runtime logs a warning after 30 seconds
 	d.step(1, "reading %s", d.samples) // the first run builds kustomize
-	samples, err := d.wantedSamples()
+	samples, err := d.selectSamples()
 	if err != nil {
 		return err
 	}
 	if err := checkKinds(samples); err != nil {
 		return err
 	}
-	if err := d.endPrevious(ctx); err != nil {
+	if err := d.stopPrevious(ctx); err != nil {
 		return err
 	}
 	d.step(2, "starting a control plane")
@@ -66,7 +66,7 @@ func (d *demo) up(ctx context.Context) error {
 	defer cancel() // stops running builds
 	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Published: true, Progress: d.progress}
 	if d.real {
-		options.Platform, options.Real, options.Ports = cluster.Bare, true, pages
+		options.Platform, options.Real, options.Ports = cluster.Bare, true, pageCount
 	}
 	if !d.real {
 		w.background.Go(func() { d.buildAhead(ctx, samples) })
@@ -77,20 +77,20 @@ func (d *demo) up(ctx context.Context) error {
 	}
 	w.instance = instance
 	if err := d.installSamples(ctx, w, samples); err != nil {
-		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(instance.Kubeconfig(), tools(instance)))
+		return fmt.Errorf("%w\n\nThe demo keeps running for inspection; `make demo-down` stops it.\n%s", err, access(instance.Kubeconfig(), tools(instance)))
 	}
 	return nil
 }
 
-// alreadyRunning reports how to reach a demo that may still be in use, without changes.
+// alreadyRunning prints how to connect to a running demo, which may still be in use.
 func (d *demo) alreadyRunning(running *cluster.Instance) {
-	fmt.Fprintf(d.out, "A demo is running already; nothing was changed.\n\n%s\n`make demo FORCE=1` replaces it with a new one from this checkout; `make demo-down` ends it.\n",
+	fmt.Fprintf(d.out, "A demo is already running; nothing was changed.\n\n%s\n`make demo FORCE=1` replaces it with a new one from this checkout; `make demo-down` stops it.\n",
 		access(running.Kubeconfig(), tools(running)))
 }
 
-// endPrevious stops an earlier demo: its CRDs, roles and manager may be from another checkout, and an update would take as long
-// as a new start.
-func (d *demo) endPrevious(ctx context.Context) error {
+// stopPrevious stops an earlier demo, because its CRDs, roles and manager may be from another checkout. An update would take as long as a
+// new start.
+func (d *demo) stopPrevious(ctx context.Context) error {
 	previous, err := cluster.Open(d.name)
 	if errors.Is(err, cluster.ErrNotFound) {
 		return nil
@@ -99,9 +99,9 @@ func (d *demo) endPrevious(ctx context.Context) error {
 		return err
 	}
 	if previous.Running() {
-		d.say("ending the demo that is running")
+		d.logf("stopping the running demo")
 	} else {
-		d.say("removing what an earlier demo left behind")
+		d.logf("removing the leftovers of an earlier demo")
 	}
 	return previous.Stop(ctx)
 }
@@ -122,18 +122,18 @@ func (d *demo) installSamples(ctx context.Context, w *environment, samples []*un
 	if err := run(ctx, w, samples); err != nil {
 		return err
 	}
-	made, err := countMade(ctx, config)
+	counts, err := countManaged(ctx, config)
 	if err != nil {
 		return err
 	}
-	if len(made) == 0 {
-		return errors.New("every sample is ready, yet the manager has made no object")
+	if len(counts) == 0 {
+		return errors.New("every sample is ready, but the manager has created no objects")
 	}
-	d.say("the manager made %s", describeCounts(made))
+	d.logf("the manager created %s", describeCounts(counts))
 	return d.report(ctx, w)
 }
 
-// runPods runs the operator, KubeRay and all operands as pods.
+// runPods runs the operator, KubeRay and all operands in pods.
 func (d *demo) runPods(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	if err := w.instance.Finish(ctx); err != nil {
 		return err
@@ -146,34 +146,34 @@ func (d *demo) runPods(ctx context.Context, w *environment, samples []*unstructu
 		return err
 	}
 	d.step(stepCount, "applying the samples")
-	return d.applyAndAwait(ctx, w, samples)
+	return d.applyAndWait(ctx, w, samples)
 }
 
-// runProcesses installs the manager while controllers and kubelets are being built. Programs that the first samples do not
-// require are built last: the commands for the user, and KubeRay.
+// runProcesses installs the manager while the controllers and the kubelets are being built. It builds kubectl-odh and KubeRay last, because
+// the first samples do not require them.
 func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
-	finished, built := make(chan error, 1), make(chan error, 1)
-	w.background.Go(func() { finished <- w.instance.Finish(ctx) })
-	if err := errors.Join(d.install(ctx, w, needsMesh(samples)), <-finished); err != nil {
+	clusterReady, built := make(chan error, 1), make(chan error, 1)
+	w.background.Go(func() { clusterReady <- w.instance.Finish(ctx) })
+	if err := errors.Join(d.install(ctx, w, needsMesh(samples)), <-clusterReady); err != nil {
 		return err
 	}
 	first := slices.DeleteFunc(slices.Clone(samples), isRay)
 	last := slices.DeleteFunc(slices.Clone(samples), func(sample *unstructured.Unstructured) bool { return !isRay(sample) })
 	d.step(6, "applying the samples")
-	w.background.Go(func() { built <- d.finish(ctx, w, len(last) > 0) })
-	if err := d.applyAndAwait(ctx, w, first); err != nil {
+	w.background.Go(func() { built <- d.buildRemaining(ctx, w, len(last) > 0) })
+	if err := d.applyAndWait(ctx, w, first); err != nil {
 		return err
 	}
 	d.step(7, "building kubectl-odh, and KubeRay if a sample needs it")
 	if err := <-built; err != nil || len(last) == 0 {
 		return err
 	}
-	d.step(8, "applying what needs KubeRay")
-	return d.applyAndAwait(ctx, w, last)
+	d.step(8, "applying the samples that need KubeRay")
+	return d.applyAndWait(ctx, w, last)
 }
 
-// finish builds the programs that the first samples do not require.
-func (d *demo) finish(ctx context.Context, w *environment, ray bool) error {
+// buildRemaining builds the programs that the first samples do not require.
+func (d *demo) buildRemaining(ctx context.Context, w *environment, ray bool) error {
 	if err := d.installTools(ctx, w.instance); err != nil || !ray {
 		return err
 	}
@@ -181,24 +181,24 @@ func (d *demo) finish(ctx context.Context, w *environment, ray bool) error {
 	if err != nil {
 		return err
 	}
-	d.say("KubeRay ready, pid %d", process.PID)
+	d.logf("KubeRay ready, pid %d", process.PID)
 	return nil
 }
 
-// buildAhead builds programs that require no control plane while the control plane is built. Errors are ignored, as the later
-// build repeats them.
+// buildAhead builds programs that require no control plane, while the control plane is built. It ignores errors, which the later build
+// returns again.
 func (d *demo) buildAhead(ctx context.Context, samples []*unstructured.Unstructured) {
 	_, _ = operator.Build(ctx, d.progress)
 	if needsMesh(samples) {
-		_, _ = buildStandin(ctx, d.progress)
+		_, _ = buildRoutingLayer(ctx, d.progress)
 	}
 	if slices.ContainsFunc(samples, isRay) {
 		_ = cluster.DownloadPeer(ctx, cluster.KubeRayOperator)
 	}
 }
 
-// applyAndAwait applies further samples and waits until they are ready.
-func (d *demo) applyAndAwait(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+// applyAndWait applies additional samples and waits until they are ready.
+func (d *demo) applyAndWait(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	w.samples = append(w.samples, samples...)
 	if err := d.apply(ctx, w, samples); err != nil {
 		return err
@@ -206,8 +206,8 @@ func (d *demo) applyAndAwait(ctx context.Context, w *environment, samples []*uns
 	return d.waitReady(ctx, w)
 }
 
-// fakePods describes the limits of a demo without a real node, and how to show failures in it.
-const fakePods = "The pods are fake: nothing is pulled, mounted or run, and they become ready whatever they contain. To see how failures are reported, use\n" +
+// fakePods describes the limits of a demo without a real node, and how to simulate failures.
+const fakePods = "The pods are simulated: no image is pulled, no container runs, and every pod becomes ready. To simulate a failure, use\n" +
 	"an image of testcluster.invalid, for example testcluster.invalid/image-pull:1, /crash-loop:1, /not-ready:1 or /exit-3:1.\n"
 
 // report prints the state of the samples and the next commands.
@@ -220,7 +220,7 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 			return err
 		}
 	case node.Check() == nil:
-		more = "`make demo REAL=1` runs the pods for real, with pages of MLflow and Ray to open in a browser.\n"
+		more = "`make demo REAL=1` runs real pods, with pages of MLflow and Ray that you can open in a browser.\n"
 	}
 	rows, err := w.rows(ctx, d.clock.Now())
 	if err != nil {
@@ -229,12 +229,12 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 	if !d.real {
 		more = fakePods + more
 	}
-	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nTry next:\n%s\n%s`make demo-down` ends the demo.\n", table(rows), w.whereManagerIs(),
+	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nNext commands to try:\n%s\n%s`make demo-down` stops the demo.\n", table(rows), w.managerLocation(),
 		access(w.instance.Kubeconfig(), tools(w.instance)), indent(strings.Join(nextCommands(w.namespace, d.real), "\n")), more)
 	return nil
 }
 
-// install applies the shipped manifests and runs the manager with their settings.
+// install installs the shipped manifests and runs the manager with the settings of its Deployment.
 func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 	const manifests = "config/default"
 	d.step(3, "installing %s", manifests)
@@ -253,7 +253,7 @@ func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 		return fmt.Errorf("installing %s: %w", manifests, err)
 	}
 	w.namespace = installed.Deployment.Namespace
-	d.say("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
+	d.logf("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
 	d.step(4, "building and starting the manager")
 	binary, err := operator.Build(ctx, d.progress)
 	if err != nil {
@@ -275,11 +275,11 @@ func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 		return err
 	}
 	w.manager = manager.Process
-	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
+	d.logf("manager ready, pid %d, with the permissions of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
 	return d.createPlaceholder(ctx, w, placeholder(installed.Deployment, manager.Args(), env))
 }
 
-// listeners are the flags whose shipped values require the IP address of a pod; on loopback other ports are chosen.
+// listeners are the flags whose shipped values require the IP address of a pod. The process listens on other ports, on loopback.
 var listeners = []string{"--health-probe-bind-address", "--metrics-bind-address", "--webhook-port"}
 
 // settings returns the arguments and variables of the manager's container, without listeners and without variables that a kubelet
@@ -302,7 +302,7 @@ func settings(deployment *appsv1.Deployment) (args, env []string) {
 	return args, env
 }
 
-// installTools links kubectl and kubectl-odh into a folder of the instance, under the name by which kubectl discovers the plugin.
+// installTools links kubectl and its plugin kubectl-odh into a folder of the instance.
 func (d *demo) installTools(ctx context.Context, instance *cluster.Instance) error {
 	kubectl, err := instance.Program(ctx, "kubectl")
 	if err != nil {
@@ -322,7 +322,7 @@ func (d *demo) installTools(ctx context.Context, instance *cluster.Instance) err
 
 func toolsDir(instance *cluster.Instance) string { return filepath.Join(instance.Dir(), "tools") }
 
-// tools returns the folder with kubectl and its plugin, "" before they are built.
+// tools returns the folder with kubectl and its plugin, "" until they are built.
 func tools(instance *cluster.Instance) string {
 	dir := toolsDir(instance)
 	if _, err := os.Stat(filepath.Join(dir, "kubectl-odh")); err != nil {
@@ -331,9 +331,9 @@ func tools(instance *cluster.Instance) string {
 	return dir
 }
 
-// access returns how to reach the demo from a shell, without the tools until they are built.
+// access returns shell commands to connect to the demo, without the tools until they are built.
 func access(kubeconfig, tools string) string {
-	text := "Reach it with:\n"
+	text := "Connect to the cluster with:\n"
 	if tools != "" {
 		text += fmt.Sprintf("  export PATH=\"%s:$PATH\"\n", tools)
 	}

@@ -1,33 +1,33 @@
-// Package docs checks the documentation against the code: everything that a page names must exist, and its commands must work.
+// Package docs checks the documentation against the code: names on pages exist, and commands on pages work.
 //
-// A block of commands is marked `sh`. A block that cannot run in a test declares its need, `sh needs=kind` for example; [Needs] lists
-// them. A block that its reader is to save is marked `yaml file=<name>` or `python file=<name>`. The suite test/integration/docs runs and
-// applies these in the order of the page, test/integration/install those of the pages about legacy operators, and test/e2e the tutorials,
-// see [Reader]; other blocks of a page are output or pictures.
+// A block of commands is marked `sh`. A block that cannot run in a test declares its requirement, for example `sh needs=kind`; [Needs] lists
+// the requirements. A block to save is marked `yaml file=<name>` or `python file=<name>`. Tests run commands and save files in the order of
+// the page, see [Reader]: test/integration/docs those of most pages, test/integration/install those of the pages about legacy operators, and
+// test/e2e those of the tutorials. Other blocks are output or pictures.
 //
-// A block after the line [OutputFollows] is compared with the output of the commands before it, see [Similar].
+// A block after the line [OutputFollows] is compared with the output of the previous commands, see [Similar].
 package docs
 
 import (
 	"strings"
 )
 
-// Needs are the needs that a test cannot meet, with the reason.
+// Needs are the requirements that a test cannot meet, with the reason.
 var Needs = map[string]string{
-	"container-engine": "images are built and pushed by docker or podman",
+	"container-engine": "docker or podman builds and pushes images",
 	"kind":             "a cluster of kind runs in a container engine",
 	"openshift":        "oc, or an API that only OpenShift serves",
 	"olm":              "the Operator Lifecycle Manager runs in the cluster",
 	"olmv1":            "OLM v1 runs in the cluster",
 	"registry":         "images or charts come from a registry",
-	"original":         "an operator that is to be replaced runs in the cluster",
-	"server":           "pods of the test cluster do not run their programs",
-	"pod":              "the manager of the test runs outside the cluster and not in a pod",
+	"original":         "a legacy operator runs in the cluster",
+	"server":           "pods of the test cluster are simulated",
+	"pod":              "the manager of the test does not run in a pod",
 	"prometheus":       "Prometheus or its operator runs in the cluster",
-	"long":             "it takes minutes and is run by CI or a suite of its own",
-	"trouble":          "it is about a cluster with a fault",
-	"example":          "it stands for what the reader fills in",
-	"pypi":             "packages of PyPI are in an environment of the test",
+	"long":             "the commands take minutes, and CI or another suite runs them",
+	"trouble":          "the commands are for a cluster with a fault",
+	"example":          "the commands contain placeholders",
+	"pypi":             "the test installs packages of PyPI in its own environment",
 }
 
 // OutputFollows is the line between commands and the block with their output.
@@ -35,20 +35,20 @@ const OutputFollows = "The output is similar to:"
 
 // Block is a fenced block of a page.
 type Block struct {
-	// Language is the first word after the fence, and Info the words after it.
+	// Language is the first word after the fence. Info holds the words after it.
 	Language string
 	Info     []string
 	Text     string
-	// Line of the page in which the block begins, counted from 1.
+	// Line is the first line of the block on the page, counted from 1.
 	Line int
-	// Before is the last line before the block that is not empty.
+	// Before is the last line before the block, except empty lines.
 	Before string
 }
 
-// IsOutput reports whether the block is the output of the commands before it.
+// IsOutput reports whether the block is the output of the previous commands.
 func (b Block) IsOutput() bool { return b.Language == "text" && b.Before == OutputFollows }
 
-// Value returns the value after `key=` in the info, or "".
+// Value returns the value after `key=` in Info, or "".
 func (b Block) Value(key string) string {
 	for _, word := range b.Info {
 		if value, ok := strings.CutPrefix(word, key+"="); ok {
@@ -58,7 +58,7 @@ func (b Block) Value(key string) string {
 	return ""
 }
 
-// Blocks returns the fenced blocks of a page in their order.
+// Blocks returns the fenced blocks of a page in order.
 func Blocks(page string) []Block {
 	var all []Block
 	var open *Block
@@ -86,12 +86,12 @@ func Blocks(page string) []Block {
 	return all
 }
 
-// Commands returns the commands of a block, one for each line; lines that end in a backslash continue, and those of a here-document
-// belong to its command. Comments are omitted.
+// Commands returns the commands of a block. A command is a line with its continuation lines, after a backslash, and with the lines of its
+// here-document. Comments are omitted.
 func (b Block) Commands() []string {
 	var all []string
 	var current strings.Builder
-	end := "" // of the here-document
+	end := "" // the delimiter of the here-document
 	for line := range strings.Lines(b.Text) {
 		text := strings.TrimRight(line, "\n")
 		if current.Len() > 0 {

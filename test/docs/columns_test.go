@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubectl get prints all kinds alike: Ready, Reason, columns of the kind, Age. With -o wide it adds further columns of the kind, where to
-// reach it, and the message.
+// kubectl get prints the same columns for all kinds: Ready, Reason, columns of the kind, Age. With -o wide, it adds more columns of the
+// kind, the address, and Message.
 func TestPrinterColumns(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
 	if err != nil || len(paths) < 8 {
@@ -30,7 +30,7 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// brokenColumnRule returns the rule that the columns of a version break, or nothing.
+// brokenColumnRule returns the rule that the columns of a version break, or "".
 func brokenColumnRule(columns []apiextensionsv1.CustomResourceColumnDefinition) string {
 	var names, wide []string
 	for _, column := range columns {
@@ -38,7 +38,7 @@ func brokenColumnRule(columns []apiextensionsv1.CustomResourceColumnDefinition) 
 		case column.Priority > 0:
 			wide = append(wide, column.Name)
 		case len(wide) > 0:
-			return column.Name + " follows a column that only -o wide prints"
+			return column.Name + " is after a column that only -o wide prints"
 		default:
 			names = append(names, column.Name)
 		}
@@ -50,41 +50,41 @@ func brokenColumnRule(columns []apiextensionsv1.CustomResourceColumnDefinition) 
 	address := func(name string) bool { return name == "URL" || name == "Hosts" }
 	switch {
 	case len(names) < 3 || names[0] != "Ready" || names[1] != "Reason" || names[len(names)-1] != "Age":
-		return "kubectl get prints " + strings.Join(names, ", ") + ", and not Ready, Reason, the columns of the kind, Age"
+		return "kubectl get prints " + strings.Join(names, ", ") + ", want Ready, Reason, the columns of the kind, Age"
 	case len(wide) == 0 || wide[len(wide)-1] != "Message":
-		return "the last column with -o wide is not Message"
+		return "the last column with -o wide must be Message"
 	case slices.ContainsFunc(wide, address) && !address(wide[len(wide)-2]):
-		return "URL or Hosts is not directly before Message"
+		return "URL or Hosts must be directly before Message"
 	case !condition("Ready", "status") || !condition("Reason", "reason") || !condition("Message", "message"):
-		return "Ready, Reason or Message is not that of the condition Ready"
+		return "Ready, Reason and Message must be those of the condition Ready"
 	}
 	return ""
 }
 
-// The rule finds each kind of mistake.
-func TestMisplacedColumns(t *testing.T) {
+// brokenColumnRule reports each kind of mistake.
+func TestBrokenColumnRule(t *testing.T) {
 	column := func(name string, priority int32) apiextensionsv1.CustomResourceColumnDefinition {
 		path := map[string]string{"Ready": "status", "Reason": "reason", "Message": "message"}[name]
 		return apiextensionsv1.CustomResourceColumnDefinition{Name: name, Priority: priority, JSONPath: `.status.conditions[?(@.type=="Ready")].` + path}
 	}
-	foreign := column("Message", 1)
-	foreign.JSONPath = `.status.conditions[?(@.type=="Available")].message`
+	otherMessage := column("Message", 1)
+	otherMessage.JSONPath = `.status.conditions[?(@.type=="Available")].message`
 	ready, reason, age, url, message := column("Ready", 0), column("Reason", 0), column("Age", 0), column("URL", 1), column("Message", 1)
 	type columns = []apiextensionsv1.CustomResourceColumnDefinition
 	for name, test := range map[string]struct {
 		columns columns
 		want    string
 	}{
-		"the shortest list":           {columns{ready, reason, age, message}, ""},
-		"a column of the kind":        {columns{ready, reason, column("Version", 0), age, url, message}, ""},
-		"a column before Ready":       {columns{column("Version", 0), ready, reason, age, message}, "kubectl get prints Version, Ready, Reason, Age"},
-		"a column after Age":          {columns{ready, reason, age, column("Version", 0), message}, "kubectl get prints"},
-		"no Age":                      {columns{ready, reason, message}, "kubectl get prints"},
-		"no message":                  {columns{ready, reason, age, url}, "is not Message"},
-		"the address after":           {columns{ready, reason, age, message, url}, "is not Message"},
-		"a column between":            {columns{ready, reason, age, url, column("Runtime", 1), message}, "not directly before Message"},
-		"a wide column before Age":    {columns{ready, reason, url, age, message}, "Age follows"},
-		"the message of another type": {columns{ready, reason, age, foreign}, "not that of the condition Ready"},
+		"fewest columns":             {columns{ready, reason, age, message}, ""},
+		"column of the kind":         {columns{ready, reason, column("Version", 0), age, url, message}, ""},
+		"column before Ready":        {columns{column("Version", 0), ready, reason, age, message}, "kubectl get prints Version, Ready, Reason, Age"},
+		"column after Age":           {columns{ready, reason, age, column("Version", 0), message}, "kubectl get prints"},
+		"Age missing":                {columns{ready, reason, message}, "kubectl get prints"},
+		"Message missing":            {columns{ready, reason, age, url}, "must be Message"},
+		"URL after Message":          {columns{ready, reason, age, message, url}, "must be Message"},
+		"column between both":        {columns{ready, reason, age, url, column("Runtime", 1), message}, "must be directly before Message"},
+		"wide column before Age":     {columns{ready, reason, url, age, message}, "Age is after"},
+		"message of other condition": {columns{ready, reason, age, otherMessage}, "must be those of the condition Ready"},
 	} {
 		if got := brokenColumnRule(test.columns); (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// programs are the commands that pages may use, each with the need that a block with it must declare; empty for no need.
-var programs = map[string]string{
+// allowedPrograms are the programs that pages can use, each with the requirement that its block has to declare; empty for none.
+var allowedPrograms = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "", "kill": "",
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
@@ -27,8 +27,8 @@ var programs = map[string]string{
 	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus", "cosign": "registry", "grpcurl": "server",
 }
 
-// ranElsewhere are pages whose blocks without a need are run by the named suites.
-var ranElsewhere = map[string]string{
+// otherSuites maps pages to the suites that run them.
+var otherSuites = map[string]string{
 	"docs/kind.md": "test/integration/dependencies", "docs/migrate/mlflow-operator.md": "test/integration/install",
 	"docs/migrate/model-registry-operator.md": "test/integration/install", "docs/migrate/codeflare-operator.md": "test/integration/install",
 	"docs/migrate/appwrapper.md": "test/integration/install", "docs/migrate/modelmesh.md": "test/integration/install",
@@ -37,8 +37,8 @@ var ranElsewhere = map[string]string{
 	"docs/tutorials/modelcatalog.md": "test/e2e",
 }
 
-// runHere reports whether test/integration/docs runs a page.
-func runHere(page string) bool {
+// runsInDocsSuite reports whether test/integration/docs runs a page.
+func runsInDocsSuite(page string) bool {
 	return strings.HasPrefix(page, "docs/components/") || slices.Contains([]string{"README.md", "docs/getting-started.md", "docs/migrate/README.md", "docs/upgrade/README.md"}, page)
 }
 
@@ -46,7 +46,7 @@ func isShell(b Block) bool {
 	return slices.Contains([]string{"sh", "bash", "shell", "console"}, b.Language)
 }
 
-// looksLikeShell reports whether an unmarked block contains commands.
+// looksLikeShell reports whether a block without a language contains commands.
 func looksLikeShell(b Block) bool {
 	if b.Language != "" {
 		return false
@@ -56,8 +56,8 @@ func looksLikeShell(b Block) bool {
 		if len(all) == 0 {
 			continue
 		}
-		// Outputs begin with mlflow too, the name of a component.
-		if _, known := programs[all[0][0]]; known && len(all[0]) > 1 && all[0][0] != "mlflow" {
+		// Lines of output also begin with mlflow, the name of a component.
+		if _, known := allowedPrograms[all[0][0]]; known && len(all[0]) > 1 && all[0][0] != "mlflow" {
 			return true
 		}
 	}
@@ -69,20 +69,20 @@ type checker struct {
 	t        *testing.T
 	where    string
 	makefile string
-	targets  []string        // of make
-	kinds    map[string]bool // that kubectl knows
-	flags    []string        // of the manager
+	targets  []string        // targets of make
+	kinds    map[string]bool // kinds that kubectl accepts
+	flags    []string        // flags of the manager
 	plugin   func(string) string
-	saved    map[string]bool // files saved by the reader of the page, or written by its commands
-	overlays map[string]bool // folders to build
+	saved    map[string]bool // files that the reader saves or that commands write
+	overlays map[string]bool // folders to build with kustomize
 }
 
 func (c *checker) errorf(format string, args ...any) {
 	c.t.Errorf("%s: %s", c.where, fmt.Sprintf(format, args...))
 }
 
-func (c *checker) exists(path string) {
-	// Files in dist are written by make release.
+func (c *checker) checkPath(path string) {
+	// make release writes the files in dist.
 	if strings.ContainsAny(path, "<>$*{") || strings.HasPrefix(path, "dist/") || path == "-" || strings.Contains(path, "://") || c.saved[path] || path == "" || filepath.IsAbs(path) {
 		return
 	}
@@ -91,7 +91,7 @@ func (c *checker) exists(path string) {
 	}
 }
 
-func (c *checker) command(words []string) {
+func (c *checker) checkCommand(words []string) {
 	for len(words) > 1 && regexp.MustCompile(`^[A-Z_]+=`).MatchString(words[0]) {
 		words = words[1:]
 	}
@@ -117,37 +117,37 @@ func (c *checker) command(words []string) {
 			}
 		}
 	case "kubectl":
-		c.kubectl(words[1:])
+		c.checkKubectl(words[1:])
 	case "bin/kubectl-odh":
-		c.odh(words[1:])
+		c.checkODH(words[1:])
 	case "manager", "bin/manager":
-		c.manager(words[1:])
+		c.checkManager(words[1:])
 	case "go":
 		for _, word := range words[1:] {
 			if strings.HasPrefix(word, "./") {
-				c.exists(word)
+				c.checkPath(word)
 			}
 		}
 	case "helm":
 		for _, word := range words[1:] {
 			if strings.HasPrefix(word, "charts/") {
-				c.exists(word)
+				c.checkPath(word)
 			}
 		}
 	default:
 		if strings.Contains(words[0], "/") {
-			c.exists(words[0])
+			c.checkPath(words[0])
 		}
 	}
 }
 
-func (c *checker) manager(words []string) {
+func (c *checker) checkManager(words []string) {
 	for i, word := range words {
 		flag, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		switch {
 		case i == 0 && !strings.HasPrefix(word, "-"):
 			if !slices.Contains([]string{"run", "render", "version", "modelregistry", "catalog", "aihub", "help"}, word) {
-				c.errorf("the manager has no sub-command %s", word)
+				c.errorf("the manager has no command %s", word)
 			}
 		case strings.HasPrefix(word, "-") && !slices.Contains(c.flags, flag):
 			c.errorf("the manager has no flag %s", word)
@@ -155,8 +155,8 @@ func (c *checker) manager(words []string) {
 	}
 }
 
-// odh checks words against the commands that the plugin reports.
-func (c *checker) odh(words []string) {
+// checkODH checks a command of kubectl odh and its flags against the help of the plugin.
+func (c *checker) checkODH(words []string) {
 	if len(words) == 0 {
 		return
 	}
@@ -173,28 +173,28 @@ func (c *checker) odh(words []string) {
 	}
 }
 
-// verbs of kubectl that are followed by a kind.
+// verbs are the commands of kubectl with a kind as argument.
 var verbs = []string{"get", "delete", "wait", "describe", "annotate", "label", "patch", "scale", "edit", "explain"}
 
-// valued are flags of kubectl whose value is the next word.
-var valued = []string{"-n", "--namespace", "-o", "--output", "--selector", "-l", "--field-selector", "--type", "--patch", "-p", "--timeout", "-c", "--as", "--sort-by", "--context"}
+// flagsWithValue are the flags of kubectl whose value is the next word.
+var flagsWithValue = []string{"-n", "--namespace", "-o", "--output", "--selector", "-l", "--field-selector", "--type", "--patch", "-p", "--timeout", "-c", "--as", "--sort-by", "--context"}
 
-func (c *checker) kubectl(words []string) {
+func (c *checker) checkKubectl(words []string) {
 	var plain []string
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		switch {
 		case word == "-f" || word == "-k":
 			if i++; i < len(words) {
-				c.exists(words[i])
+				c.checkPath(words[i])
 				if word == "-k" && !strings.ContainsAny(words[i], "<$") {
 					c.overlays[words[i]] = true
 				}
 			}
-		case slices.Contains(valued, word):
+		case slices.Contains(flagsWithValue, word):
 			i++
 		case word == "odh" && len(plain) == 0:
-			c.odh(words[i+1:])
+			c.checkODH(words[i+1:])
 			return
 		case !strings.HasPrefix(word, "-"):
 			plain = append(plain, word)
@@ -211,12 +211,12 @@ func (c *checker) kubectl(words []string) {
 			continue
 		}
 		if !c.kinds[kind] && (short == kind || !c.kinds[short]) {
-			c.errorf("kubectl knows no kind %s", kind)
+			c.errorf("unknown kind %s", kind)
 		}
 	}
 }
 
-// kinds returns the names of kinds in kubectl: those of Kubernetes, of projects mentioned on pages, and our own.
+// kinds returns the names of kinds in kubectl: those of Kubernetes, of other projects on pages, and of this operator.
 func kinds(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{"all": true}
@@ -233,7 +233,7 @@ func kinds(t *testing.T) map[string]bool {
 	}
 	paths, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no definitions: %v", err)
+		t.Fatalf("got %d CRDs, error %v", len(paths), err)
 	}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
@@ -273,11 +273,11 @@ func managerFlags() []string {
 	return append(flags, slices.Collect(maps.Keys(config.LegacyFlags()))...)
 }
 
-// plugin returns a function that returns the help of a command of `kubectl odh`, or the empty string for an unknown one.
+// plugin returns a function that returns the help of a command of `kubectl odh`, or "" for an unknown command.
 func plugin(t *testing.T) func(string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "kubectl-odh")
-	known := map[string]string{}
+	helpTexts := map[string]string{}
 	return func(command string) string {
 		if _, err := os.Stat(binary); err != nil {
 			build := exec.Command("go", "build", "-o", binary, "./cmd/kubectl-odh")
@@ -286,24 +286,24 @@ func plugin(t *testing.T) func(string) string {
 				t.Fatalf("building kubectl-odh: %v\n%s", err, text)
 			}
 		}
-		if _, called := known[command]; !called {
+		if _, called := helpTexts[command]; !called {
 			text, err := exec.Command(binary, command, "--help").CombinedOutput()
 			if err != nil {
 				text = nil
 			}
-			known[command] = string(text)
+			helpTexts[command] = string(text)
 		}
-		return known[command]
+		return helpTexts[command]
 	}
 }
 
-// Commands on pages use only existing targets, paths, kinds and flags; a block that cannot run here declares its needs.
+// Commands on pages use existing targets, paths, kinds and flags. A block that no test can run declares its requirement.
 func TestCommandsUseExistingTargets(t *testing.T) {
 	base := checker{
 		t: t, makefile: read(t, "Makefile"), targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
 	}
 	all := pages(t)
-	held := map[string][]string{}
+	notRun := map[string][]string{}
 	total := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		saved := map[string]bool{}
@@ -314,15 +314,15 @@ func TestCommandsUseExistingTargets(t *testing.T) {
 				saved[file] = true
 			}
 			if looksLikeShell(b) {
-				c.errorf("a block of commands is to be marked sh, with needs=<why> where it cannot run in a test")
+				c.errorf("the block contains commands: mark it sh, and add needs=<requirement> if no test can run it")
 			}
 			if isShell(b) {
-				total += c.block(name, b, held)
+				total += c.checkBlock(name, b, notRun)
 			}
 		}
 	}
 	if total < 100 {
-		t.Errorf("%d commands are too few: the pages are read wrongly", total)
+		t.Errorf("got %d commands, want at least 100: the test does not parse the pages correctly", total)
 	}
 	for folder := range base.overlays {
 		build := exec.Command("go", "tool", "kustomize", "build", folder)
@@ -331,40 +331,40 @@ func TestCommandsUseExistingTargets(t *testing.T) {
 			t.Errorf("kustomize build %s: %v\n%s", folder, err, text)
 		}
 	}
-	for _, need := range slices.Sorted(maps.Keys(held)) {
-		t.Logf("not run, because %s:\n  %s", Needs[need], strings.Join(held[need], "\n  "))
+	for _, need := range slices.Sorted(maps.Keys(notRun)) {
+		t.Logf("not run (%s):\n  %s", Needs[need], strings.Join(notRun[need], "\n  "))
 	}
 }
 
-// assigned matches a variable set to the output of a command.
-var assigned = regexp.MustCompile(`^[A-Z_]+=\$\((.*)\)$`)
+// assignment matches a variable set to the output of a command.
+var assignment = regexp.MustCompile(`^[A-Z_]+=\$\((.*)\)$`)
 
-// block checks the commands of a block and returns their number.
-func (c *checker) block(page string, b Block, held map[string][]string) int {
+// checkBlock checks the commands of a block and returns their number. It adds a block with a requirement to notRun.
+func (c *checker) checkBlock(page string, b Block, notRun map[string][]string) int {
 	need := b.Value("needs")
 	switch {
 	case need != "" && Needs[need] == "":
-		c.errorf("the need %q is none of those in test/docs/blocks.go", need)
+		c.errorf("unknown requirement %q: use one of Needs in test/docs/blocks.go", need)
 	case need != "":
-		held[need] = append(held[need], c.where)
-	case !runHere(page) && ranElsewhere[page] == "":
-		c.errorf("no test runs this block: say needs=<why>, or put the page into runHere or ranElsewhere")
+		notRun[need] = append(notRun[need], c.where)
+	case !runsInDocsSuite(page) && otherSuites[page] == "":
+		c.errorf("no test runs this block: add needs=<requirement>, or add the page to runsInDocsSuite or otherSuites")
 	}
 	lines := b.Commands()
 	for _, line := range lines {
-		for _, words := range commandsOf(assigned.ReplaceAllString(line, "$1")) {
+		for _, words := range commandsOf(assignment.ReplaceAllString(line, "$1")) {
 			program := words[0]
 			if i := strings.IndexByte(program, '='); i > 0 && len(words) > 1 {
 				program = words[1]
 			}
-			demand, known := programs[program]
+			requirement, known := allowedPrograms[program]
 			if !known && !strings.Contains(program, "=") {
-				c.errorf("%s is no program that pages may call; add it to the table if it is", program)
+				c.errorf("unknown program %s: add it to allowedPrograms, or use another one", program)
 			}
-			if demand != "" && need == "" {
-				c.errorf("%s cannot run in a test: the block has to say needs=%s", program, demand)
+			if requirement != "" && need == "" {
+				c.errorf("no test can run %s: add needs=%s to the block", program, requirement)
 			}
-			c.command(words)
+			c.checkCommand(words)
 		}
 	}
 	return len(lines)

@@ -1,4 +1,3 @@
-// Package docs holds the documentation against the code: what a page names must exist.
 package docs
 
 import (
@@ -13,8 +12,8 @@ import (
 
 const root = "../.."
 
-// tests returns the text of all tests and their vectors, with a space between files.
-func tests(t *testing.T) string {
+// testSources returns the text of all tests and their test vectors.
+func testSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -45,17 +44,17 @@ func read(t *testing.T, path string) string {
 
 var (
 	behaviour = regexp.MustCompile(`(?m)^\| (\d+)(?:–(\d+))? \| (.*) \|$`)
-	put       = regexp.MustCompile(`\*\([^)]*\)\*$`)
+	postponed = regexp.MustCompile(`\*\([^)]*\)\*$`)
 	defect    = regexp.MustCompile(`(?m)^\| ([DMORWS]\d+) \|.*\| ([^|]*) \|$`)
 	quoted    = regexp.MustCompile("`([^`]+)`")
 )
 
-// behavioursOf are the numbers of behaviours on the pages of the components.
+// behavioursOf maps components to the numbers of behaviours on their pages.
 var behavioursOf = map[string]int{"mlflow": 99, "appwrapper": 58, "modelmesh": 102, "modelregistry": 132, "raycluster": 33}
 
-// Every behaviour that its page does not postpone has a test with its tag.
+// Every behaviour has a test with its tag, unless its page postpones it.
 func TestBehavioursHaveTests(t *testing.T) {
-	all := tests(t)
+	all := testSources(t)
 	for component, want := range behavioursOf {
 		t.Run(component, func(t *testing.T) { checkBehaviours(t, all, component, want) })
 	}
@@ -75,33 +74,33 @@ func checkBehaviours(t *testing.T, all, component string, want int) {
 		}
 		covered += last - first + 1
 		tag := component + "-" + row[1]
-		if row[2] != "" || put.MatchString(row[3]) && !strings.Contains(all, "["+tag+"]") {
+		if row[2] != "" || postponed.MatchString(row[3]) && !strings.Contains(all, "["+tag+"]") {
 			continue
 		}
 		if !strings.Contains(all, "["+tag+"]") && !strings.Contains(all, "tag: "+tag+",") {
-			t.Errorf("no test is tagged %s: %s", tag, row[3])
+			t.Errorf("no test has the tag %s: %s", tag, row[3])
 		}
 	}
 	if covered != want {
-		t.Errorf("the page has %d behaviours of %s, want %d", covered, component, want)
+		t.Errorf("docs/behaviours/%s.md has %d behaviours, want %d", component, covered, want)
 	}
 }
 
-// Every test that the page of defects names exists.
+// Every row of docs/upstream-defects.md has tests that exist.
 func TestDefectsNameTestsThatExist(t *testing.T) {
-	all := tests(t)
+	all := testSources(t)
 	rows := defect.FindAllStringSubmatch(read(t, "docs/upstream-defects.md"), -1)
 	if len(rows) < 14 {
-		t.Fatalf("%d rows, want one per mended defect", len(rows))
+		t.Fatalf("got %d rows, want at least 14", len(rows))
 	}
 	for _, row := range rows {
 		names := quoted.FindAllStringSubmatch(row[2], -1)
 		if len(names) == 0 {
-			t.Errorf("%s names no test", row[1])
+			t.Errorf("defect %s has no test", row[1])
 		}
 		for _, name := range names {
 			if !strings.Contains(all, name[1]) {
-				t.Errorf("%s names the test %q, which does not exist", row[1], name[1])
+				t.Errorf("defect %s has the test %q, which does not exist", row[1], name[1])
 			}
 		}
 	}

@@ -16,29 +16,29 @@ import (
 )
 
 var (
-	// qualified matches a key with a prefix, and named the names of constants that hold keys.
-	qualified = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+/[A-Za-z][A-Za-z0-9._-]*-?$`)
-	named     = regexp.MustCompile(`(?i)label|annotation|finalizer`)
-	keyValue  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.-]+$`)
-	keyRow    = regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\|")
+	// qualified matches a key with a prefix. keyConstant matches the names of constants for keys.
+	qualified   = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+/[A-Za-z][A-Za-z0-9._-]*-?$`)
+	keyConstant = regexp.MustCompile(`(?i)label|annotation|finalizer`)
+	keyValue    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.-]+$`)
+	keyRow      = regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\|")
 )
 
-// noKeys are strings in the code with the form of a key, or in a constant named like one, that are not the key of a label, an annotation or a
-// finalizer.
-var noKeys = []string{
+// notKeys are strings in the code that look like a key of a label, annotation or finalizer, by their format or by the name of their constant,
+// but are not.
+var notKeys = []string{
 	"apiextensions.k8s.io/v1", "config.platform.opendatahub.io/v1alpha1", // API versions
 	"kueue.x-k8s.io/multikueue", "ray.io/kuberay-operator", "workload.codeflare.dev/appwrapper-controller", // values of spec.managedBy
 	"labeled-", "true", "webhook-ca", "webhook-serving", // a prefix of file names, a value, and labels of a metric
 }
 
-// inOtherFiles are keys in the manifests, and those whose constants are in modules of KServe.
-var inOtherFiles = []string{
+// keysOutsideCode are keys in the manifests, and keys whose constants are in the module of KServe.
+var keysOutsideCode = []string{
 	"platform.opendatahub.io/manager", "platform.opendatahub.io/metrics", "odh-platform-operator/keep",
 	constants.AutoscalerClass, constants.AutoscalerMetrics, constants.TargetUtilizationPercentage,
 }
 
-// keys returns the keys of labels, annotations and finalizers that the code contains.
-func keys(t *testing.T) map[string]bool {
+// codeKeys returns the keys of labels, annotations and finalizers in the code.
+func codeKeys(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	for _, top := range []string{"apis", "controllers", "pkg", "webhooks"} {
@@ -50,21 +50,21 @@ func keys(t *testing.T) map[string]bool {
 			if err != nil {
 				return err
 			}
-			keysOf(file, all)
+			addKeys(file, all)
 			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, key := range noKeys {
+	for _, key := range notKeys {
 		delete(all, key)
 	}
 	return all
 }
 
-// keysOf adds the keys of a file.
-func keysOf(file *ast.File, all map[string]bool) {
+// addKeys adds the keys in a file.
+func addKeys(file *ast.File, all map[string]bool) {
 	prefix := ""
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch n := node.(type) {
@@ -72,7 +72,7 @@ func keysOf(file *ast.File, all map[string]bool) {
 			return false
 		case *ast.ValueSpec:
 			for i, name := range n.Names {
-				if i >= len(n.Values) || !named.MatchString(name.Name) {
+				if i >= len(n.Values) || !keyConstant.MatchString(name.Name) {
 					continue
 				}
 				switch value := n.Values[i].(type) {
@@ -103,10 +103,10 @@ func keysOf(file *ast.File, all map[string]bool) {
 	})
 }
 
-// Every key in the code, and every one of the project in the manifests, is in one row of docs/labels.md, and no row is stale.
-func TestKeysAreOnThePage(t *testing.T) {
-	want := keys(t)
-	for _, key := range inOtherFiles {
+// docs/labels.md has exactly one row for each key in the code and in the manifests.
+func TestLabelsPageHasAllKeys(t *testing.T) {
+	want := codeKeys(t)
+	for _, key := range keysOutsideCode {
 		want[key] = true
 	}
 	rows := map[string]int{}
@@ -117,21 +117,21 @@ func TestKeysAreOnThePage(t *testing.T) {
 	}
 	for key, number := range rows {
 		if number != 1 || !want[key] {
-			t.Errorf("docs/labels.md has %s %d times; in the code: %t", key, number, want[key])
+			t.Errorf("docs/labels.md has key %s %d times, want 1; in the code: %t", key, number, want[key])
 		}
 	}
 	for key := range want {
 		if rows[key] == 0 {
-			t.Errorf("docs/labels.md does not have %s", key)
+			t.Errorf("docs/labels.md does not have key %s", key)
 		}
 	}
 	if len(rows) < 100 {
-		t.Errorf("%d keys are too few: the page is read wrongly", len(rows))
+		t.Errorf("got %d keys, want at least 100: the test does not parse the page correctly", len(rows))
 	}
 }
 
-// The search finds each way in which the code names a key, and nothing else.
-func TestKeysOf(t *testing.T) {
+// addKeys adds keys in all forms that the code uses, and no other strings.
+func TestAddKeys(t *testing.T) {
 	source := `package x
 import "a.io/b"
 const (
@@ -147,7 +147,7 @@ var g = map[string]string{"h.io/i": "j", "k": "not a key"}
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	keysOf(file, found)
+	addKeys(file, found)
 	if want := map[string]bool{"c.io/d": true, "enable-e": true, "h.io/i": true}; !maps.Equal(found, want) {
 		t.Errorf("got %v, want %v", found, want)
 	}

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// pages returns all pages of the checkout, by their paths below its root.
+// pages returns all pages of the checkout, by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -33,7 +33,7 @@ func pages(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	if len(all) < 30 {
-		t.Fatalf("%d pages are too few", len(all))
+		t.Fatalf("got %d pages, want at least 30", len(all))
 	}
 	return all
 }
@@ -45,8 +45,8 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
-// targets returns the relative links of a page.
-func targets(page string) []string {
+// linkTargets returns the targets of the relative links of a page.
+func linkTargets(page string) []string {
 	var all []string
 	for _, found := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(fence.ReplaceAllString(page, ""), ""), -1) {
 		if !strings.Contains(found[1], "://") && !strings.HasPrefix(found[1], "mailto:") {
@@ -56,7 +56,7 @@ func targets(page string) []string {
 	return all
 }
 
-// anchors returns the anchors of a page to which links may point.
+// anchors returns the anchors of the headings of a page.
 func anchors(page string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
@@ -65,7 +65,7 @@ func anchors(page string) []string {
 	return all
 }
 
-// slug returns the anchor of a heading: lower-case letters, digits, hyphens and underscores, with hyphens for blanks.
+// slug returns the anchor of a heading: lower-case letters, digits, hyphens and underscores, with hyphens in place of blanks.
 func slug(title string) string {
 	title = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(title, "$1")
 	return strings.Map(func(r rune) rune {
@@ -84,7 +84,7 @@ func slug(title string) string {
 func TestLinksHaveTargets(t *testing.T) {
 	all := pages(t)
 	for name, page := range all {
-		for _, target := range targets(page) {
+		for _, target := range linkTargets(page) {
 			path, anchor, _ := strings.Cut(target, "#")
 			to := name
 			if path != "" {
@@ -95,14 +95,14 @@ func TestLinksHaveTargets(t *testing.T) {
 				continue
 			}
 			if anchor != "" && !slices.Contains(anchors(all[to]), anchor) {
-				t.Errorf("%s links to %s, and there is no such heading", name, target)
+				t.Errorf("%s links to %s, which is not a heading", name, target)
 			}
 		}
 	}
 }
 
-// Every page below docs is linked, directly or through other pages, from README.md or the index docs/README.md.
-func TestEveryPageIsReached(t *testing.T) {
+// README.md links to every page below docs, directly or through other pages.
+func TestEveryPageIsLinked(t *testing.T) {
 	all := pages(t)
 	reached := map[string]bool{}
 	queue := []string{"README.md"}
@@ -113,7 +113,7 @@ func TestEveryPageIsReached(t *testing.T) {
 			continue
 		}
 		reached[name] = true
-		for _, target := range targets(all[name]) {
+		for _, target := range linkTargets(all[name]) {
 			path, _, _ := strings.Cut(target, "#")
 			to := filepath.ToSlash(filepath.Join(filepath.Dir(name), path))
 			if _, page := all[to]; page && path != "" {
@@ -136,7 +136,7 @@ func TestSlug(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", title, got, want)
 		}
 	}
-	if got := targets("[a](b.md#c) `[d](e)` [f](https://g)\n```\n[h](i)\n```\n"); !slices.Equal(got, []string{"b.md#c"}) {
+	if got := linkTargets("[a](b.md#c) `[d](e)` [f](https://g)\n```\n[h](i)\n```\n"); !slices.Equal(got, []string{"b.md#c"}) {
 		t.Errorf("got %v, want %v", got, []string{"b.md#c"})
 	}
 	if got := anchors("# A b\n```\n# no\n```\n## C\n"); !slices.Equal(got, []string{"a-b", "c"}) {
@@ -144,7 +144,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// Decisions are numbered in order, in the names of their pages, their titles and the list.
+// Decisions are numbered in order, in their file names, their titles and the list.
 func TestDecisionsAreNumbered(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "docs/decisions/0*.md"))
 	if err != nil || len(paths) < 20 {
@@ -154,7 +154,7 @@ func TestDecisionsAreNumbered(t *testing.T) {
 	for i, path := range paths {
 		name := filepath.Base(path)
 		if want := fmt.Sprintf("%04d-", i+1); !strings.HasPrefix(name, want) {
-			t.Errorf("%s: the number is not %s", name, want)
+			t.Errorf("got file name %s, want the prefix %s", name, want)
 		}
 		title := strings.TrimPrefix(strings.SplitN(read(t, "docs/decisions/"+name), "\n", 2)[0], fmt.Sprintf("# %d. ", i+1))
 		title = strings.TrimSpace(dated.ReplaceAllString(title, ""))

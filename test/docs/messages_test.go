@@ -24,23 +24,23 @@ var updateMessages = flag.Bool("update-messages", false, "write docs/internal/me
 const messagesHead = `<!-- Written by go test ./test/docs -run TestMessages -update-messages -->
 # Messages
 
-This page is for reviewers: the texts of conditions, Events, refusals, errors and log lines, by package and by where they are read, as the code
-contains them. Three dots are a value. A condition, Event or refusal names the object, the cause and the fix;
-` + "`test/docs/testdata/messages_without_fix.txt`" + ` lists the texts for which no fix exists, with the reason. Programs print it apart, and help has none.
+This page is for reviewers. It lists the texts of conditions, Events, refusals, errors and log lines in the code, by package and by outlet.
+Three dots represent a value. A condition, Event or refusal contains the object, the cause and the fix;
+` + "`test/docs/testdata/messages_without_fix.txt`" + ` lists the texts without a fix, with the reason. Commands print the fix separately, and help texts need none.
 `
 
-// outlets are the places where texts are read, in the order of the page. A refusal or the message of a condition is often an error first, so
-// these are one outlet.
+// An outlet is where users read a text. Errors become refusals and messages of conditions, so these are one outlet.
 const (
 	reported     = "Conditions, Events and refusals"
-	actions      = "Actions that failed, before their cause"
+	actions      = "Failed actions, followed by their cause"
 	logged       = "Log lines"
-	steps        = "Steps, rules and what is waited for"
+	steps        = "Steps, rules and conditions to wait for"
 	expectations = "Valid values, after “must be”"
 	descriptions = "Descriptions of settings, metrics and roles"
 	notes        = "Notes on rendered objects"
 )
 
+// outlets are the outlets in the order of the page.
 var outlets = []string{reported, actions, logged, steps, expectations, descriptions, notes}
 
 // message is a text in the code.
@@ -50,21 +50,21 @@ type message struct{ outlet, text string }
 var notMessage = regexp.MustCompile(`\n|\$|\(\?|<svg|<path|/bin/| -[a-z] |[\\^]|viewBox|^[a-z_]+=|^\{"|^from mlflow|^openssl|^M\d+ `)
 
 var (
-	// anyFix matches an imperative at the start of a clause, the required state, or a wait.
+	// anyFix matches an imperative at the start of a clause, a requirement, or a wait.
 	anyFix = regexp.MustCompile(`(?i)(?:(?:^|[:;.,)] |%s )(?:please )?(?:add|allow|annotate|apply|ask|build|change|check|choose|configure|copy|correct|create|declare|delete|describe|enable|fix|free|give|grant|` +
 		`have|install|keep|label|leave|let|list|lower|merge|move|name|percent-encode|publish|put|raise|read|recreate|remove|rename|renew|replace|request|restart|restore|run|see|send|serve|set|split|` +
 		`start|stop|switch|upgrade|use|wait|write|try again)|\b(?:must|has to|needs to|need to|should be)|\bwait(?:s|ing)?(?: for| until| a few minutes|s? with)|\bto (?:remove|keep|change|avoid) )\b`)
-	// cause matches a text whose end is another text, which has its own fix.
+	// cause matches a text that ends with another text, which has its own fix.
 	cause = regexp.MustCompile(`(?:: |%w|\()(?:%[wvsq]|…)\)?$|: $|:$`)
 )
 
-// action matches the name of an action, which the text of an error begins with.
+// action matches the name of an action at the beginning of an error.
 var action = regexp.MustCompile(`^(?:adding|building|checking|deleting|ensuring|finding|issuing|keeping|learning|listing|looking|maintaining|reading|scheduling|writing) [^:;]*$`)
 
-// namesFix reports whether a text names a fix.
-func namesFix(text string) bool { return anyFix.MatchString(text) }
+// hasFix reports whether a text contains a fix.
+func hasFix(text string) bool { return anyFix.MatchString(text) }
 
-// TestMessages compares docs/internal/messages.md with the texts of at least four words in the packages that report to users.
+// docs/internal/messages.md lists the texts of at least four words in the packages that report to users.
 func TestMessages(t *testing.T) {
 	page, all := bytes.NewBufferString(messagesHead), messagesByPackage(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -90,9 +90,9 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Every condition, Event and refusal names a fix, or is in the reviewed list of those for which none exists, under the reason. The texts of
-// programs are exempt: kubectl odh prints the fix of a problem apart from it, and help has none.
-func TestMessagesNameAFix(t *testing.T) {
+// Every condition, Event and refusal contains a fix, or is in the reviewed list of texts without a fix. Texts of commands are exempt, because
+// kubectl odh prints the fix of a problem separately, and help texts need none.
+func TestMessagesContainFix(t *testing.T) {
 	reviewed := map[string]bool{}
 	reason := ""
 	for line := range strings.Lines(read(t, "test/docs/testdata/messages_without_fix.txt")) {
@@ -102,7 +102,7 @@ func TestMessagesNameAFix(t *testing.T) {
 			reason = line
 		case line == "":
 		case reason == "" || reviewed[line]:
-			t.Errorf("messages_without_fix.txt has %q twice or without a reason", line)
+			t.Errorf("messages_without_fix.txt has %q twice, or without a reason above it", line)
 		default:
 			reviewed[line] = false
 		}
@@ -117,19 +117,19 @@ func TestMessagesNameAFix(t *testing.T) {
 			switch {
 			case listed:
 				reviewed[text] = true
-			case !namesFix(text) && !cause.MatchString(text):
-				t.Errorf("%s: %q names no fix: add one (“: set spec.x”), or list it in testdata/messages_without_fix.txt", name, text)
+			case !hasFix(text) && !cause.MatchString(text):
+				t.Errorf("%s: %q contains no fix: add one (“: set spec.x”), or list the text in testdata/messages_without_fix.txt", name, text)
 			}
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(reviewed)) {
 		if !reviewed[text] {
-			t.Errorf("messages_without_fix.txt has %q, which no package has", text)
+			t.Errorf("messages_without_fix.txt has %q, which is not in the code", text)
 		}
 	}
 }
 
-func TestNamesFix(t *testing.T) {
+func TestHasFix(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Secret %s does not exist; create it":                        true,
 		"the host %s is taken: choose another name":                  true,
@@ -140,13 +140,13 @@ func TestNamesFix(t *testing.T) {
 		"the rollout made no progress within its deadline":           false,
 		"the settings of the operator, which created the Deployment": false,
 	} {
-		if namesFix(text) != want {
-			t.Errorf("%q: names a fix: %v", text, !want)
+		if hasFix(text) != want {
+			t.Errorf("hasFix(%q) = %v, want %v", text, !want, want)
 		}
 	}
 }
 
-// inOutlet returns the texts of an outlet, in the order of the code.
+// inOutlet returns the unique texts of an outlet, in the order of the code.
 func inOutlet(messages []message, outlet string) []string {
 	var texts []string
 	for _, m := range messages {
@@ -221,7 +221,7 @@ func messagesOf(t *testing.T, path string) []message {
 	return found
 }
 
-// textOf returns a string literal, or several that are joined with values between them, and whether there is one.
+// textOf returns the text of an expression of string literals and values. literal reports whether it contains a literal.
 func textOf(expression ast.Expr) (text string, literal bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -239,7 +239,7 @@ func textOf(expression ast.Expr) (text string, literal bool) {
 	return "…", false
 }
 
-// byCall and byField are the outlets of the arguments of functions, and of the values of fields.
+// byCall maps functions to the outlets of their arguments. byField maps fields to the outlets of their values.
 var (
 	byCall = map[string]string{
 		"Error": logged, "Info": logged, "validated": expectations, "text": expectations, "stringList": expectations, "objectList": expectations,
@@ -249,7 +249,7 @@ var (
 	byField = map[string]string{"For": steps, "Name": steps, "help": descriptions, "Help": descriptions, "defaultValue": descriptions, "annotationDescription": descriptions}
 )
 
-// outletOf returns the outlet of a text; "" for a pattern, and for a log line of a verbosity above 0.
+// outletOf returns the outlet of a text, or "" for patterns and for log lines with a verbosity above 0.
 func outletOf(parents []ast.Node, text string) string {
 	for _, parent := range slices.Backward(parents) {
 		switch p := parent.(type) {
@@ -279,15 +279,15 @@ func outletOf(parents []ast.Node, text string) string {
 	return reportedOrAction(text)
 }
 
-// reportedOrAction returns the outlet of a text that is not known to be of another one.
+// reportedOrAction returns the outlet of a text that has no other outlet.
 func reportedOrAction(text string) string {
-	if (cause.MatchString(text) || action.MatchString(text)) && !namesFix(text) {
+	if (cause.MatchString(text) || action.MatchString(text)) && !hasFix(text) {
 		return actions
 	}
 	return reported
 }
 
-// isRule reports whether a composite literal is a rule: a name, a condition and a decision.
+// isRule reports whether a composite literal is a rule, which consists of a name, a condition and a decision.
 func isRule(literal *ast.CompositeLit) bool {
 	if len(literal.Elts) != 3 {
 		return false

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// metric is the type and the labels of a metric, from a page or from the code.
+// metric holds the type and the labels of a metric, on a page or in the code.
 type metric struct{ kind, labels string }
 
 var (
@@ -34,7 +34,7 @@ func documentedMetrics(t *testing.T, section string) map[string]metric {
 	return out
 }
 
-// definedMetrics returns the metrics that the code of the manager defines.
+// definedMetrics returns the metrics that the manager defines.
 func definedMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	out := map[string]metric{}
@@ -48,7 +48,7 @@ func definedMetrics(t *testing.T) map[string]metric {
 		}
 		found := defined.FindAllStringSubmatch(string(text), -1)
 		if registered.Match(text) && len(found) == 0 {
-			t.Errorf("%s registers metrics in a way that this test does not read", path)
+			t.Errorf("%s registers metrics in a form that this test cannot parse", path)
 		}
 		for _, m := range found {
 			out[m[2]] = metric{strings.ToLower(m[1]), strings.ReplaceAll(m[4], `"`, "")}
@@ -66,39 +66,39 @@ func definedMetrics(t *testing.T) map[string]metric {
 func TestEveryMetricIsDocumented(t *testing.T) {
 	page, code := documentedMetrics(t, "Metrics of the operator"), definedMetrics(t)
 	if len(code) < 15 {
-		t.Fatalf("only %d metrics are found in the code: %v", len(code), code)
+		t.Fatalf("got %d metrics in the code, want at least 15: %v", len(code), code)
 	}
 	for name, want := range code {
 		if got, found := page[name]; !found || got != want {
-			t.Errorf("%s is a %s with labels %q; docs/metrics.md says %+v", name, want.kind, want.labels, got)
+			t.Errorf("%s is a %s with labels %q, but docs/metrics.md has %+v", name, want.kind, want.labels, got)
 		}
 		if !strings.HasPrefix(name, "odh_platform_") && name != "appwrapper_phase_total" {
-			t.Errorf("%s has not the prefix of the program", name)
+			t.Errorf("%s lacks the prefix odh_platform_", name)
 		}
 		if want.kind == "counter" != strings.HasSuffix(name, "_total") {
-			t.Errorf("%s is a %s", name, want.kind)
+			t.Errorf("%s is a %s, want the suffix _total exactly for counters", name, want.kind)
 		}
 	}
 	for name := range page {
 		if _, found := code[name]; !found {
-			t.Errorf("docs/metrics.md describes %s, which is not defined", name)
+			t.Errorf("docs/metrics.md has %s, which is not in the code", name)
 		}
 	}
 }
 
 // Labels contain neither users nor single objects, except for metrics whose series are deleted with the object.
-func TestLabelsAreBounded(t *testing.T) {
+func TestMetricLabelsAreBounded(t *testing.T) {
 	bounded := []string{
 		"version", "revision", "goversion", "component", "group", "kind", "condition", "status", "verb", "certificate", "webhook", "decision",
 		"result", "method", "code", "keys", "phase",
 	}
-	byObject := []string{"odh_platform_webhook_ca_injected", // one series for each configuration that we ship
+	byObject := []string{"odh_platform_webhook_ca_injected", // one series for each shipped configuration
 		"odh_platform_raycluster_certificate_expiry_timestamp_seconds", "odh_platform_modelmesh_etcd_watching", "appwrapper_phase_total",
-		"odh_platform_resource_not_ready"} // while the object is not ready
+		"odh_platform_resource_not_ready"} // only while the object is not ready
 	for name, m := range definedMetrics(t) {
 		for label := range strings.SplitSeq(m.labels, ", ") {
 			if label != "" && !slices.Contains(bounded, label) && !slices.Contains(byObject, name) {
-				t.Errorf("%s has the label %s: say how many values it takes, and when its series go", name, label)
+				t.Errorf("%s has the label %s: add it to bounded, or add the metric to byObject if its series are deleted with the object", name, label)
 			}
 		}
 	}
@@ -106,14 +106,14 @@ func TestLabelsAreBounded(t *testing.T) {
 
 var alertName = regexp.MustCompile(`(?m)^\s*- alert: (\S+)$`)
 
-// Every alert has a runbook, and every runbook an alert.
+// Every alert has a runbook, and every runbook has an alert.
 func TestEveryAlertHasRunbook(t *testing.T) {
 	var alerts []string
 	for _, found := range alertName.FindAllStringSubmatch(read(t, "config/prometheus/rules.yaml"), -1) {
 		alerts = append(alerts, found[1])
 	}
 	if len(alerts) < 20 {
-		t.Fatalf("only %d alerts: %v", len(alerts), alerts)
+		t.Fatalf("got %d alerts, want at least 20: %v", len(alerts), alerts)
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs/runbooks/*.md"))
 	if err != nil {
@@ -123,7 +123,7 @@ func TestEveryAlertHasRunbook(t *testing.T) {
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
 		if name != "README" && !slices.Contains(alerts, name) {
-			t.Errorf("docs/runbooks/%s.md is about no alert", name)
+			t.Errorf("docs/runbooks/%s.md has no alert", name)
 		}
 	}
 	for _, name := range alerts {
@@ -135,16 +135,16 @@ func TestEveryAlertHasRunbook(t *testing.T) {
 		for _, heading := range []string{"# " + name + "\n", "\n## Meaning\n", "\n## Impact\n", "\n## Diagnosis\n", "\n## Mitigation\n"} {
 			next := strings.Index(text[at:], heading)
 			if next < 0 {
-				t.Errorf("docs/runbooks/%s.md lacks %q, or has it in another order", name, strings.TrimSpace(heading))
+				t.Errorf("docs/runbooks/%s.md lacks %q in this order", name, strings.TrimSpace(heading))
 				break
 			}
 			at += next
 		}
 		if !strings.Contains(text, "```") {
-			t.Errorf("docs/runbooks/%s.md names no command", name)
+			t.Errorf("docs/runbooks/%s.md contains no command", name)
 		}
 		if !strings.Contains(read(t, "config/prometheus/rules.yaml"), "/docs/runbooks/"+name+".md\n") {
-			t.Errorf("no alert leads to docs/runbooks/%s.md", name)
+			t.Errorf("no alert links to docs/runbooks/%s.md", name)
 		}
 	}
 }

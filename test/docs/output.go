@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// varying are the parts of an output that differ between two runs, with a name for each. The order matters: times contain numbers.
-var varying = []struct {
+// variableParts are the parts of an output that differ between runs, each with a placeholder. Times come first, as they contain numbers.
+var variableParts = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
@@ -23,25 +23,25 @@ var varying = []struct {
 	{regexp.MustCompile(`^<time> [A-Z]+ \w+\.py:\d+ -- `), ""},
 }
 
-// anyLines is a line of an expected output that matches any number of lines.
+// anyLines is a line on a page that matches any number of lines.
 const anyLines = "..."
 
-// Similar returns an error if an output differs from that of a page in more than times, ages, addresses, generated IDs and white space. A
-// line of three dots on the page matches any lines.
+// Similar returns an error if an output differs from the output on a page, except in times, ages, addresses, generated IDs and white space.
+// A line of three dots on the page matches any lines.
 func Similar(page, output string) error {
-	want, got := significant(page), significant(output)
+	want, got := normalizedLines(page), normalizedLines(output)
 	if matches(want, got) {
 		return nil
 	}
-	return fmt.Errorf("the output is\n%s\nand not similar to\n%s", output, page)
+	return fmt.Errorf("got the output\n%s\nwant output similar to\n%s", output, page)
 }
 
-// significant returns the lines of an output without what varies.
-func significant(text string) []string {
+// normalizedLines returns the lines of an output with placeholders for variable parts.
+func normalizedLines(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line = strings.Join(strings.Fields(line), " ")
-		for _, v := range varying {
+		for _, v := range variableParts {
 			line = v.pattern.ReplaceAllString(line, v.name)
 		}
 		if line != "" {

@@ -12,31 +12,31 @@ func TestSimilar(t *testing.T) {
 	}{
 		"equal output":        {"a b\n", "a b\n", true},
 		"empty pattern":       {"", "\n", true},
-		"another word":        {"a b\n", "a c\n", false},
-		"another number":      {"accuracy 0.98", "accuracy 0.97", false},
+		"different word":      {"a b\n", "a c\n", false},
+		"different number":    {"accuracy 0.98", "accuracy 0.97", false},
 		"columns":             {"NAME   READY\nx      True\n", "NAME READY\n\nx  True", true},
-		"an age":              {"x Running 42s", "x Running 5m3s", true},
-		"a missing age":       {"x Running 42s", "x Running", false},
-		"a time":              {"2026-11-29T10:00:00Z done", "2027-01-02T03:04:05Z done", true},
-		"a time of a log":     {"2026/11/29 10:00:00 INFO", "2027/01/02 03:04:05 INFO", true},
-		"a pod":               {"pod/demo-7d4b9c6f5-x2v4z Running", "pod/demo-59bcf8d6d7-qwxrt Running", true},
-		"a pod of another":    {"pod/demo-7d4b9c6f5-x2v4z Running", "pod/other-59bcf8d6d7-qwxrt Running", false},
-		"an ID":               {"run 0123456789abcdef0123456789abcdef", "run ffffffff0123456789abcdefffffffff", true},
-		"an ID and a word":    {"run 0123456789abcdef0123456789abcdef", "run failed", false},
-		"a UUID":              {"123e4567-e89b-12d3-a456-426614174000", "00000000-0000-0000-0000-000000000000", true},
+		"age":                 {"x Running 42s", "x Running 5m3s", true},
+		"missing age":         {"x Running 42s", "x Running", false},
+		"time":                {"2026-11-29T10:00:00Z done", "2027-01-02T03:04:05Z done", true},
+		"time of a log":       {"2026/11/29 10:00:00 INFO", "2027/01/02 03:04:05 INFO", true},
+		"pod name":            {"pod/demo-7d4b9c6f5-x2v4z Running", "pod/demo-59bcf8d6d7-qwxrt Running", true},
+		"other Deployment":    {"pod/demo-7d4b9c6f5-x2v4z Running", "pod/other-59bcf8d6d7-qwxrt Running", false},
+		"ID":                  {"run 0123456789abcdef0123456789abcdef", "run ffffffff0123456789abcdefffffffff", true},
+		"ID and word":         {"run 0123456789abcdef0123456789abcdef", "run failed", false},
+		"UUID":                {"123e4567-e89b-12d3-a456-426614174000", "00000000-0000-0000-0000-000000000000", true},
 		"any lines":           {"a\n...\nd\n", "a\nb\nc\nd\n", true},
 		"no lines":            {"a\n...\nd\n", "a\nd\n", true},
 		"lines after the end": {"a\n", "a\nb\n", false},
-		"a line is missing":   {"...\nb\n", "a\n", false},
-		"any lines at last":   {"a\n...\n", "a\nb\n", true},
-		"a prefix of Ray":     {"Job pi succeeded", "2026-11-29 21:59:33,532\tSUCC cli.py:66 -- \x1b[32mJob pi succeeded\x1b[39m", true},
+		"missing line":        {"...\nb\n", "a\n", false},
+		"any lines at end":    {"a\n...\n", "a\nb\n", true},
+		"prefix of Ray":       {"Job pi succeeded", "2026-11-29 21:59:33,532\tSUCC cli.py:66 -- \x1b[32mJob pi succeeded\x1b[39m", true},
 	} {
 		err := Similar(c.page, c.output)
 		if (err == nil) != c.want {
-			t.Errorf("%s: Similar returned %v", name, err)
+			t.Errorf("%s: got error %v, want similar: %t", name, err, c.want)
 		}
 		if err != nil && !strings.Contains(err.Error(), strings.TrimSpace(c.output)) {
-			t.Errorf("%s: the error has no output: %v", name, err)
+			t.Errorf("%s: got error %v, want the output in it", name, err)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestOutputFollows(t *testing.T) {
 	}
 }
 
-// Tutorials show the output of every command that prints something, except those with a need.
+// Tutorials show the output of every command that prints something, except in blocks with a requirement.
 func TestTutorialsShowOutputs(t *testing.T) {
 	silent := func(command string) bool {
 		return strings.HasPrefix(command, "export ") || strings.HasPrefix(command, "mkdir ") || written.MatchString(command)
@@ -60,18 +60,18 @@ func TestTutorialsShowOutputs(t *testing.T) {
 		}
 		found++
 		if !strings.Contains(page, "\n## Before you begin\n") || !strings.Contains(page, "\n## Clean up\n") {
-			t.Errorf("%s: a section about the beginning or the end is missing", name)
+			t.Errorf("%s lacks the section Before you begin or Clean up", name)
 		}
 		blocks := Blocks(page)
 		for i, b := range blocks {
 			shown := i+1 < len(blocks) && blocks[i+1].IsOutput()
 			if b.Language == "sh" && b.Value("needs") == "" && !shown && !allOf(b.Commands(), silent) {
-				t.Errorf("%s:%d: the output of these commands is missing", name, b.Line)
+				t.Errorf("%s:%d: the output of the commands is missing", name, b.Line)
 			}
 		}
 	}
 	if found == 0 {
-		t.Error("no tutorials were found")
+		t.Error("got no tutorials")
 	}
 }
 

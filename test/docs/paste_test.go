@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// harmful are commands that mislead a reader who pastes a whole block, with the reason.
+// harmful maps reasons to patterns of commands that mislead a reader who pastes a whole block.
 var harmful = map[string]*regexp.Regexp{
-	"its output is lost":                        regexp.MustCompile(`> */dev/null`),
-	"an error is hidden":                        regexp.MustCompile(`\|\| *true\b`),
-	"the next command may find the old objects": regexp.MustCompile(`--wait=false`),
+	"the output is lost":                       regexp.MustCompile(`> */dev/null`),
+	"an error is hidden":                       regexp.MustCompile(`\|\| *true\b`),
+	"the next command may use the old objects": regexp.MustCompile(`--wait=false`),
 }
 
-// problemOf returns the reason why a block should not be pasted whole, or the empty string.
+// problemOf returns the reason why a block must not be pasted whole, or "".
 func problemOf(b Block) string {
 	for reason, pattern := range harmful {
 		if pattern.MatchString(b.Text) {
@@ -23,18 +23,18 @@ func problemOf(b Block) string {
 	_, after, pauses := strings.Cut(b.Text, "platform.opendatahub.io/paused=true")
 	if between, _, resumes := strings.Cut(after, "platform.opendatahub.io/paused-"); pauses && resumes {
 		if lines := strings.Split(strings.TrimSpace(between), "\n"); !strings.Contains(between, "scale ") || len(lines) < 4 {
-			return "nothing happens while the resource is paused: split the block where the reader has something to do"
+			return "the block resumes the resource immediately after it pauses it: split the block where the reader changes something"
 		}
 	}
 	return ""
 }
 
-// A reader can paste each block of commands whole.
-func TestBlocksCanBePasted(t *testing.T) {
+// Readers can paste each block of commands whole.
+func TestBlocksCanBePastedWhole(t *testing.T) {
 	for name, page := range pages(t) {
 		for _, b := range Blocks(page) {
 			if problem := problemOf(b); isShell(b) && problem != "" {
-				t.Errorf("%s:%d: commands cannot be pasted: %s", name, b.Line, problem)
+				t.Errorf("%s:%d: the block cannot be pasted whole: %s", name, b.Line, problem)
 			}
 		}
 	}
@@ -44,30 +44,30 @@ func TestBlocksCanBePasted(t *testing.T) {
 		pause: false, resume: false, "base64 -d > ca.crt\n": false, pause + "kubectl scale deployment a\nb\nc\nd\n" + resume: false,
 	} {
 		if got := problemOf(Block{Text: text}); (got != "") != harms {
-			t.Errorf("problemOf(%q) = %q", text, got)
+			t.Errorf("problemOf(%q) = %q, want a problem: %t", text, got, harms)
 		}
 	}
 }
 
-// alert matches the first line of a warning in the form of GitHub, which docs/site/hooks.py converts.
+// alert matches the first line of a GitHub alert, which docs/site/hooks.py converts.
 var alert = regexp.MustCompile(`(?m)^> \[!(\w+)\]$`)
 
-// Warnings have a kind that GitHub and the site show, and the dangers of users have one.
+// Warnings have a kind that GitHub and the site render, and pages warn of the known dangers.
 func TestWarningsHaveKnownKind(t *testing.T) {
 	total := 0
 	for name, page := range pages(t) {
 		for _, found := range alert.FindAllStringSubmatch(page, -1) {
 			total++
 			if !regexp.MustCompile(`^(NOTE|TIP|IMPORTANT|WARNING|CAUTION)$`).MatchString(found[1]) {
-				t.Errorf("%s has a warning of the kind %s", name, found[1])
+				t.Errorf("%s has a warning of the unknown kind %s", name, found[1])
 			}
 		}
 		if strings.Count(page, "[!") != len(alert.FindAllString(page, -1)) && !strings.HasPrefix(name, "docs/decisions") && strings.Contains(page, "> [!") {
-			t.Errorf("%s has a warning that is not at the beginning of a line", name)
+			t.Errorf("%s has a warning that does not begin a line", name)
 		}
 	}
 	if total < 15 {
-		t.Errorf("%d warnings are too few", total)
+		t.Errorf("got %d warnings, want at least 15", total)
 	}
 	for page, danger := range map[string]string{
 		"docs/install.md": "FORCE=1", "docs/migrate/README.md": "CRD", "docs/modelmesh-etcd.md": "root", "docs/gitops.md": "force-migrate",

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// policyFiles are the manifests and golden files with NetworkPolicies, as patterns. Golden files in which a resource replaces rules, or has an
-// unusual name, are left out.
+// policyFiles are patterns of the manifests and golden files with NetworkPolicies, except golden files of resources that replace rules or
+// have an unusual name.
 var policyFiles = []string{
 	"config/manager/network_policy.yaml", "config/etcd/network_policy.yaml",
 	"controllers/mlflow/resources/testdata/golden/minimal-plain.yaml", "controllers/mlflow/resources/testdata/golden/minimal-openshift.yaml",
@@ -30,8 +30,8 @@ var (
 	policyRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\| [^|]+ \\|$")
 )
 
-// portsOf adds the ports of rules: their numbers or names, "all" for a rule without ports, and "none" for no rule.
-func portsOf(ports map[string]bool, rules [][]networkingv1.NetworkPolicyPort) {
+// addPorts adds the ports of rules: their numbers or names, "all" for a rule without ports, and "none" for no rule.
+func addPorts(ports map[string]bool, rules [][]networkingv1.NetworkPolicyPort) {
 	if len(rules) == 0 {
 		ports["none"] = true
 	}
@@ -92,11 +92,11 @@ func addPolicy(all map[string]map[networkingv1.PolicyType]map[string]bool, polic
 				rules = append(rules, rule.Ports)
 			}
 		}
-		portsOf(all[name][direction], rules)
+		addPorts(all[name][direction], rules)
 	}
 }
 
-// samePorts reports whether a cell of the page lists the ports; "–" is for a direction without restriction.
+// samePorts reports whether a cell of the page lists the ports; "–" means that the direction is not restricted.
 func samePorts(cell string, ports map[string]bool) bool {
 	listed := map[string]bool{}
 	for port := range strings.SplitSeq(cell, ", ") {
@@ -105,8 +105,8 @@ func samePorts(cell string, ports map[string]bool) bool {
 	return maps.Equal(listed, ports) || cell == "–" && len(ports) == 0
 }
 
-// The ports of docs/ports.md are those of the NetworkPolicies.
-func TestPortsAreThoseOfThePolicies(t *testing.T) {
+// docs/ports.md lists the ports of the NetworkPolicies.
+func TestPortsMatchNetworkPolicies(t *testing.T) {
 	want := policies(t)
 	rows := map[string]bool{}
 	for _, row := range policyRow.FindAllStringSubmatch(read(t, "docs/ports.md"), -1) {
@@ -119,10 +119,10 @@ func TestPortsAreThoseOfThePolicies(t *testing.T) {
 	}
 	for name := range want {
 		if !rows[name] {
-			t.Errorf("docs/ports.md does not have the policy %s", name)
+			t.Errorf("docs/ports.md does not have NetworkPolicy %s", name)
 		}
 	}
 	if len(rows) < 15 {
-		t.Errorf("%d policies are too few: the page is read wrongly", len(rows))
+		t.Errorf("got %d NetworkPolicies, want at least 15: the test does not parse the page correctly", len(rows))
 	}
 }

@@ -18,48 +18,48 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// commandTimeout bounds one command of a page. Waits in pages have a shorter timeout, or must succeed within this one.
-const commandTimeout = 150 * time.Second
+const (
+	// commandTimeout limits one command of a page, including its waits.
+	commandTimeout = 150 * time.Second
+	// stopDelay limits the wait for the output of a stopped command, which its background processes may keep open.
+	stopDelay = 5 * time.Second
+	// backgroundTimeout limits the time until a command in the background has printed the output of the page.
+	backgroundTimeout = 30 * time.Second
+)
 
-// commandEnd bounds the end of a stopped command: its background processes may hold its output open.
-const commandEnd = 5 * time.Second
-
-// backgroundTimeout bounds the time until a command in the background has the output of the page.
-const backgroundTimeout = 30 * time.Second
-
-// Reader runs the commands of a page in a shell, as administrator of a cluster. Its methods fail the spec.
+// Reader runs the commands of a page in a shell, as an administrator of a cluster. Its methods fail the spec after an error.
 type Reader struct {
-	// Page is a path below Root, the root of the checkout.
+	// Page is the path of the page below Root, the root of the checkout.
 	Page, Root string
-	// Kubectl is the path of the program, and Kubeconfig that of its kubeconfig.
+	// Kubectl is the path of kubectl. Kubeconfig is the path of its kubeconfig.
 	Kubectl, Kubeconfig string
-	// Folder is the folder of saved files. It has to outlive Undo.
+	// Folder is the folder of saved files. It has to exist until Undo returns.
 	Folder string
-	// OutsideCheckout has the commands run in Folder, in which files have the names of the page, instead of in Root.
+	// OutsideCheckout runs the commands in Folder, in which files have the names on the page, instead of in Root.
 	OutsideCheckout bool
-	// After has functions to call after commands with a prefix, to simulate actions that the cluster of the test lacks.
+	// After maps prefixes of commands to functions to call after them, which simulate actions that the test cluster lacks.
 	After map[string]func(context.Context)
-	// Replace replaces example values of the page, such as a registry, with those of the reader; nil changes nothing.
+	// Replace, if set, replaces example values of the page, such as a registry.
 	Replace *strings.Replacer
-	// Env has additional variables of the shell.
+	// Env are additional environment variables of the shell.
 	Env []string
 	// Timeout of one command; 0 means 150 s.
 	Timeout time.Duration
-	// Satisfied are the needs, of those in [Needs], that the cluster meets.
+	// Satisfied are the requirements of [Needs] that the cluster meets.
 	Satisfied []string
 
 	// state is the file with the exported variables of the previous commands.
 	state string
-	// running are the process groups of commands that run in the background.
+	// running are the process groups of the commands in the background.
 	running []int
 
-	// Saved are the files that the page saves or writes, by their names on the page.
+	// Saved maps the names of files that the page saves or writes to their paths.
 	Saved map[string]string
-	// Typed are the commands, with the names of these files replaced.
+	// Typed are the commands, with the paths of saved files.
 	Typed []string
 }
 
-// Environment returns the environment of a user's shell: without the variables of a make that runs the test.
+// Environment returns the environment of a user's shell, without the variables of a make that runs the test.
 func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -67,14 +67,14 @@ func Environment() []string {
 	})
 }
 
-// Read runs and applies all blocks of the page in order, and fails at the end if outputs differ from those of the page.
+// Read runs or saves all blocks of the page in order. It fails at the end if outputs differ from those on the page.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil
 	text, err := os.ReadFile(filepath.Join(r.Root, r.Page))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	blocks := Blocks(string(text))
-	var differ error
+	var differences error
 	for i, block := range blocks {
 		switch {
 		case block.Language != "sh" && block.Value("file") != "":
@@ -85,14 +85,14 @@ func (r *Reader) Read(ctx context.Context) {
 				want = &blocks[i+1]
 			}
 			if output := r.block(ctx, block, want); want != nil {
-				differ = errors.Join(differ, r.compare(want, output))
+				differences = errors.Join(differences, r.compare(want, output))
 			}
 		}
 	}
-	gomega.Expect(differ).NotTo(gomega.HaveOccurred())
+	gomega.Expect(differences).NotTo(gomega.HaveOccurred())
 }
 
-// compare returns an error if an output differs from that of the page.
+// compare returns an error if an output differs from that on the page.
 func (r *Reader) compare(want *Block, output string) error {
 	if err := Similar(r.replaced(want.Text), output); err != nil {
 		return fmt.Errorf("%s:%d: %w", r.Page, want.Line, err)
@@ -100,7 +100,7 @@ func (r *Reader) compare(want *Block, output string) error {
 	return nil
 }
 
-// block runs the commands of a block and returns their output. For a command in the background it waits until the output is that of the
+// block runs the commands of a block and returns their output. After a command in the background, it waits until the output is that on the
 // page, unless want is nil.
 func (r *Reader) block(ctx context.Context, block Block, want *Block) string {
 	ginkgo.GinkgoHelper()
@@ -146,7 +146,7 @@ func (r *Reader) replaced(text string) string {
 // written matches a file that a command writes into the working directory.
 var written = regexp.MustCompile(` > ([^\s/]+)(?:\s|$)`)
 
-// run runs one command, with names of files replaced by their paths, and returns its output.
+// run runs one command, with the paths of saved files, and returns its output.
 func (r *Reader) run(ctx context.Context, command string, line int) string {
 	ginkgo.GinkgoHelper()
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, commandTimeout))
@@ -165,7 +165,7 @@ func (r *Reader) run(ctx context.Context, command string, line int) string {
 	return string(output)
 }
 
-// start starts a command that ends in `&`, and returns the file with its output. Undo ends it.
+// start starts a command that ends in `&`, and returns the file with its output. Undo stops the command.
 func (r *Reader) start(command string, line int) (output string) {
 	ginkgo.GinkgoHelper()
 	file, err := os.CreateTemp(r.Folder, "output")
@@ -181,7 +181,7 @@ func (r *Reader) start(command string, line int) (output string) {
 	return file.Name()
 }
 
-// script returns a command with the paths of files in place of their names, unless it runs in their folder.
+// script returns a command with the paths of saved files in place of their names, unless the command runs in their folder.
 func (r *Reader) script(command string) string {
 	for _, found := range written.FindAllStringSubmatch(command, -1) {
 		r.file(found[1])
@@ -196,22 +196,22 @@ func (r *Reader) script(command string) string {
 	return script
 }
 
-// shell returns a shell for a script, which has the exported variables of the previous ones.
+// shell returns a shell for a script, with the exported variables of the previous scripts.
 func (r *Reader) shell(ctx context.Context, script string) *exec.Cmd {
 	ginkgo.GinkgoHelper()
 	if r.state == "" {
 		r.state = filepath.Join(r.Folder, ".exported")
 		gomega.Expect(os.WriteFile(r.state, nil, 0o600)).To(gomega.Succeed())
 	}
-	const keep = `. "$0"; trap 'export -p > "$0"' EXIT` + "\n"
-	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", keep+script, r.state)
+	const keepExported = `. "$0"; trap 'export -p > "$0"' EXIT` + "\n"
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", keepExported+script, r.state)
 	shell.Dir = r.Root
 	if r.OutsideCheckout {
 		shell.Dir = r.Folder
 	}
 	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
 	shell.Env = append(shell.Env, r.Env...)
-	shell.WaitDelay = commandEnd
+	shell.WaitDelay = stopDelay
 	return shell
 }
 
@@ -220,21 +220,20 @@ var (
 	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply(?: --server-side)? (-[fk] \S+)$`)
 )
 
-// Undo ends commands in the background, and deletes the objects that commands of the page created or applied, so that it can be run again and
-// other pages are not affected.
+// Undo stops commands in the background, and deletes the objects that commands of the page have created or applied.
 func (r *Reader) Undo(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, group := range r.running {
-		_ = syscall.Kill(-group, syscall.SIGKILL) // it may have ended
+		_ = syscall.Kill(-group, syscall.SIGKILL) // it may have exited
 	}
 	r.running = nil
 	for _, script := range slices.Backward(r.Typed) {
-		if made := created.FindStringSubmatch(script); made != nil {
-			kind, _, _ := strings.Cut(made[2], " ")
-			r.run(ctx, "kubectl"+made[1]+" delete "+kind+" "+made[3]+" --ignore-not-found --timeout=120s", 0)
+		if match := created.FindStringSubmatch(script); match != nil {
+			kind, _, _ := strings.Cut(match[2], " ")
+			r.run(ctx, "kubectl"+match[1]+" delete "+kind+" "+match[3]+" --ignore-not-found --timeout=120s", 0)
 		}
-		if made := applied.FindStringSubmatch(script); made != nil {
-			r.run(ctx, "kubectl"+made[1]+" delete "+made[2]+" --ignore-not-found --timeout=120s", 0)
+		if match := applied.FindStringSubmatch(script); match != nil {
+			r.run(ctx, "kubectl"+match[1]+" delete "+match[2]+" --ignore-not-found --timeout=120s", 0)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// chapters of the page of troubleshooting, by the folder whose reasons they explain, with commas between several folders. The longest
-// prefix applies.
+// chapters maps folders to the chapters of docs/troubleshooting.md that explain their reasons, separated by commas. The longest prefix
+// applies.
 var chapters = map[string]string{
 	"apis/appwrapper": "AppWrapper", "apis/serving": "ModelMesh",
 	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow",
@@ -24,17 +24,17 @@ var chapters = map[string]string{
 	"pkg/status/serving": "Model Registry,Model Catalog",
 }
 
-// internal are folders whose reasons are never set on an object: the states of a rollout are used in messages, and those of health
-// in the output of kubectl odh.
-var internal = []string{"pkg/status/conditions", "pkg/status/health"}
+// messageOnly are folders whose reasons are never set on an object: messages contain the states of a rollout, and the output of kubectl odh
+// contains the states of health.
+var messageOnly = []string{"pkg/status/conditions", "pkg/status/health"}
 
-// composed are reasons that the code builds from a word and a state of a model.
-var composed = map[string][]string{"Every component": {"NotYetKnown", "Suspended"}, "ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad", "InProgress"}}
+// composedReasons are reasons that the code composes, such as from a word and the state of a model.
+var composedReasons = map[string][]string{"Every component": {"NotYetKnown", "Suspended"}, "ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad", "InProgress"}}
 
 // collector collects the reasons of one file.
 type collector struct{ found map[string]bool }
 
-func (c *collector) literal(e ast.Expr) {
+func (c *collector) addLiteral(e ast.Expr) {
 	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 		if text, err := strconv.Unquote(lit.Value); err == nil && text != "" {
 			c.found[text] = true
@@ -42,62 +42,62 @@ func (c *collector) literal(e ast.Expr) {
 	}
 }
 
-// Visit collects constants named as reasons or of the type of failures, fields named Reason, the literal after
-// the type of an Event, and the first results of functions that return a reason.
+// Visit collects constants that are named reason or have the type FailureReason, fields named Reason, literals after the type of an Event,
+// and the first results of functions that return a reason.
 func (c *collector) Visit(node ast.Node) ast.Visitor {
 	switch n := node.(type) {
 	case *ast.GenDecl:
 		if n.Tok == token.CONST {
 			for _, spec := range n.Specs {
-				c.constants(spec.(*ast.ValueSpec))
+				c.addConstants(spec.(*ast.ValueSpec))
 			}
 		}
 	case *ast.KeyValueExpr:
 		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Reason" {
-			c.literal(n.Value)
+			c.addLiteral(n.Value)
 		}
 	case *ast.CallExpr:
-		c.afterEventType(n.Args)
+		c.addEventReason(n.Args)
 	case *ast.CompositeLit:
-		c.afterEventType(n.Elts)
+		c.addEventReason(n.Elts)
 	case *ast.FuncDecl:
-		c.returned(n)
+		c.addReturned(n)
 	}
 	return c
 }
 
-func (c *collector) constants(spec *ast.ValueSpec) {
+func (c *collector) addConstants(spec *ast.ValueSpec) {
 	typ, _ := spec.Type.(*ast.Ident)
 	for i, name := range spec.Names {
 		isReason := strings.HasPrefix(name.Name, "Reason") || strings.HasPrefix(name.Name, "reason")
 		if i < len(spec.Values) && (isReason || typ != nil && typ.Name == "FailureReason") {
-			c.literal(spec.Values[i])
+			c.addLiteral(spec.Values[i])
 		}
 	}
 }
 
-func (c *collector) afterEventType(list []ast.Expr) {
+func (c *collector) addEventReason(list []ast.Expr) {
 	for i := 0; i+1 < len(list); i++ {
 		if s, ok := list[i].(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "EventType") {
-			c.literal(list[i+1])
+			c.addLiteral(list[i+1])
 		}
 	}
 }
 
-func (c *collector) returned(f *ast.FuncDecl) {
+func (c *collector) addReturned(f *ast.FuncDecl) {
 	results := f.Type.Results
 	if f.Body == nil || results == nil || len(results.List[0].Names) == 0 || results.List[0].Names[0].Name != "reason" {
 		return
 	}
 	ast.Inspect(f.Body, func(node ast.Node) bool {
 		if r, ok := node.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
-			c.literal(r.Results[0])
+			c.addLiteral(r.Results[0])
 		}
 		return true
 	})
 }
 
-// reasons returns the reasons of the code by chapter.
+// reasons returns the reasons in the code, by chapter.
 func reasons(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -138,21 +138,21 @@ func chaptersOf(t *testing.T, folder string, found map[string]bool) []string {
 			best = prefix
 		}
 	}
-	if slices.Contains(internal, folder) {
+	if slices.Contains(messageOnly, folder) {
 		clear(found)
 	}
 	if best == "" && len(found) > 0 {
-		t.Errorf("the reasons of %s belong to no chapter of docs/troubleshooting.md: %v; add the folder to the table", folder, found)
+		t.Errorf("folder %s has no chapter in docs/troubleshooting.md for its reasons %v: add the folder to chapters", folder, found)
 	}
 	return strings.Split(chapters[best], ",")
 }
 
 var entry = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (.+) \\| (.+) \\| (.+) \\|$")
 
-// Every reason in the code has one entry in its chapter, with place, meaning and fix, and no entry is stale.
+// docs/troubleshooting.md has exactly one entry for each reason in the code, in its chapter, with place, meaning and fix.
 func TestReasonsAreExplained(t *testing.T) {
 	want := reasons(t)
-	for chapter, more := range composed {
+	for chapter, more := range composedReasons {
 		for _, reason := range more {
 			want[chapter][reason] = true
 		}
@@ -164,28 +164,28 @@ func TestReasonsAreExplained(t *testing.T) {
 		have[name] = map[string]bool{}
 		for _, row := range entry.FindAllStringSubmatch(text, -1) {
 			if have[name][row[1]] {
-				t.Errorf("%s has two entries for %s", name, row[1])
+				t.Errorf("chapter %s has two entries for %s", name, row[1])
 			}
 			have[name][row[1]] = true
 			total++
 			if !want[name][row[1]] {
-				t.Errorf("%s explains %s, which the code does not know", name, row[1])
+				t.Errorf("chapter %s has an entry for %s, which is not in the code", name, row[1])
 			}
 		}
 	}
 	for chapter, all := range want {
 		for reason := range all {
 			if !have[chapter][reason] {
-				t.Errorf("docs/troubleshooting.md does not explain %s in %q", reason, chapter)
+				t.Errorf("docs/troubleshooting.md has no entry for %s in chapter %q", reason, chapter)
 			}
 		}
 	}
 	if total < 120 {
-		t.Errorf("%d entries are too few: the test reads the page or the code wrongly", total)
+		t.Errorf("got %d entries, want at least 120: the test does not parse the page correctly", total)
 	}
 }
 
-// The collector finds each way in which the code names a reason, and nothing else.
+// The collector collects reasons in all forms that the code uses, and no other strings.
 func TestCollector(t *testing.T) {
 	source := `package x
 const (

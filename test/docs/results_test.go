@@ -24,8 +24,8 @@ func cells(page string) map[string][]string {
 	return all
 }
 
-// The figures of results.md are those of the tables of evidence.
-func TestResultsAreThoseOfTheEvidence(t *testing.T) {
+// docs/results.md has the figures of docs/reliability.md and docs/performance.md.
+func TestResultsMatchEvidence(t *testing.T) {
 	results, reliability, performance := read(t, "docs/results.md"), read(t, "docs/reliability.md"), read(t, "docs/performance.md")
 	campaign, figures := cells(reliability), cells(performance)
 	compared := 0
@@ -33,19 +33,19 @@ func TestResultsAreThoseOfTheEvidence(t *testing.T) {
 		if figure, found := figures[name]; found && len(row) == 3 {
 			compared++
 			if strings.Join(row[1:], "|") != strings.Join(figure[1:3], "|") {
-				t.Errorf("results.md has %v, and performance.md %v", row, figure)
+				t.Errorf("docs/results.md has %v, but docs/performance.md has %v", row, figure)
 			}
 		}
 		if len(row) == 3 && strings.HasPrefix(row[2], "`") {
 			compared++
 			scenario := campaign[strings.Trim(row[2], "`")]
 			if len(scenario) < 4 || scenario[2] != "Resilient" || scenario[3] != row[1] {
-				t.Errorf("results.md has %v, and reliability.md %v", row, scenario)
+				t.Errorf("docs/results.md has %v, but docs/reliability.md has %v", row, scenario)
 			}
 		}
 	}
 	if compared < 12 {
-		t.Errorf("%d rows were compared: the tables are read wrongly", compared)
+		t.Errorf("compared %d rows, want at least 12: the test does not parse the tables correctly", compared)
 	}
 	rounds := strings.Fields(campaign["random"][1])[0]
 	resilient, total := 0, 0
@@ -73,7 +73,7 @@ func TestResultsAreThoseOfTheEvidence(t *testing.T) {
 		fmt.Sprintf("[%d rows, each with its test]", len(defect.FindAllString(read(t, "docs/upstream-defects.md"), -1))),
 	} {
 		if !strings.Contains(results, want) {
-			t.Errorf("results.md does not contain %q", want)
+			t.Errorf("docs/results.md does not contain %q", want)
 		}
 	}
 }

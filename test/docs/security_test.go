@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// secretRows returns the rows of the table in SECURITY.md: each rule of the manager's roles that concerns Secrets.
+// secretRows returns the rows of the table in SECURITY.md: the rules for Secrets in the roles of the manager.
 func secretRows(t *testing.T) []string {
 	t.Helper()
 	var rows []string
@@ -57,9 +57,9 @@ func namesOf(rule rbacv1.PolicyRule) string {
 func TestSecretsInSecurity(t *testing.T) {
 	rows := secretRows(t)
 	if len(rows) < 10 {
-		t.Fatalf("%d rules are too few: the roles are read wrongly", len(rows))
+		t.Fatalf("got %d rules, want at least 10: the test does not parse the roles correctly", len(rows))
 	}
 	if want := "| Role | Secrets | In | Verbs |\n|---|---|---|---|\n" + strings.Join(rows, "\n") + "\n\n"; !strings.Contains(read(t, "SECURITY.md"), want) {
-		t.Errorf("SECURITY.md needs this table:\n%s", want)
+		t.Errorf("SECURITY.md does not contain this table:\n%s", want)
 	}
 }

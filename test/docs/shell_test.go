@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// commandsOf splits a line into commands and their words, as a shell does. Here-documents are omitted.
+// commandsOf splits a line into commands and their words, like a shell. It omits here-documents.
 func commandsOf(line string) [][]string {
 	if head, _, found := strings.Cut(line, "<<"); found {
 		line, _, _ = strings.Cut(head, "\n")
@@ -82,7 +82,7 @@ func TestBlocks(t *testing.T) {
 		t.Fatalf("got blocks %+v, want 3 with their attributes", blocks)
 	}
 	if blocks[0].Line != 2 || blocks[1].Line != 13 || blocks[0].Value("file") != "" {
-		t.Errorf("got lines %d and %d", blocks[0].Line, blocks[1].Line)
+		t.Errorf("got lines %d and %d, want 2 and 13", blocks[0].Line, blocks[1].Line)
 	}
 	want := []string{"make x \\\n  y", "kubectl apply -f - <<EOF\nkind: A\nEOF", "ls"}
 	if got := blocks[0].Commands(); !slices.Equal(got, want) {

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// listed are pages in the navigation of the site: their paths below docs.
+// listed matches the pages in the navigation of the site, by their paths below docs.
 var listed = regexp.MustCompile(`(?m)^ +- (?:[^:\n]+: )?(\S+\.md)$`)
 
-// evidence are pages that the navigation leaves out: results.md has a summary of them and their links.
+// evidence matches pages that the navigation omits. docs/results.md summarizes them and links to them.
 var evidence = regexp.MustCompile(`^behaviours/|^(upstream-defects|reliability|performance)\.md$`)
 
-// Every page below docs is once in the navigation of the site, in the table of its folder, or evidence; pages for maintainers are separate
-// from those for users. `make docs` finds other errors, and requires Python.
-func TestNavigationOfTheSite(t *testing.T) {
+// Every page below docs is exactly once in the navigation of the site, unless it is in the table of its folder or is evidence. Pages for
+// maintainers are separate from pages for users. `make docs` reports other errors, and requires Python.
+func TestNavigationListsPages(t *testing.T) {
 	config := read(t, "docs/site/mkdocs.yml")
 	users, maintainers, found := strings.Cut(config[strings.Index(config, "\nnav:"):], "- Maintainers:")
 	if !found {
-		t.Fatal("the navigation has no part for maintainers")
+		t.Fatal("mkdocs.yml has no section Maintainers")
 	}
 	times := map[string]int{}
 	for _, entry := range listed.FindAllStringSubmatch(users+maintainers, -1) {
@@ -31,8 +31,8 @@ func TestNavigationOfTheSite(t *testing.T) {
 		want := 1
 		if evidence.MatchString(page) {
 			want = 0
-			if !slices.Contains(targets(read(t, "docs/results.md")), page) {
-				t.Errorf("docs/results.md does not link %s", page)
+			if !slices.Contains(linkTargets(read(t, "docs/results.md")), page) {
+				t.Errorf("docs/results.md does not link to %s", page)
 			}
 		}
 		if name != page && !inTable && times[name] != want {
@@ -40,7 +40,7 @@ func TestNavigationOfTheSite(t *testing.T) {
 		}
 		internal := regexp.MustCompile(`^decisions/|^(dependencies|architecture)\.md$`).MatchString(page)
 		if internal && strings.Contains(users, page) {
-			t.Errorf("%s is for maintainers, and mkdocs.yml lists it for users", page)
+			t.Errorf("%s is for maintainers, but mkdocs.yml lists it for users", page)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// findMatch returns the only group of a pattern in a file.
+// findMatch returns the first group of a pattern in a file.
 func findMatch(t *testing.T, path, pattern string) string {
 	t.Helper()
 	match := regexp.MustCompile(pattern).FindStringSubmatch(read(t, path))
@@ -27,13 +27,13 @@ func findMatch(t *testing.T, path, pattern string) string {
 
 var updateVersions = flag.Bool("update-versions", false, "write the tested versions in docs/versions.md")
 
-// versionIn returns the version that a go.mod file requires of a module.
+// versionIn returns the version of a module in a go.mod file.
 func versionIn(t *testing.T, path, module string) string {
 	t.Helper()
 	return findMatch(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`)
 }
 
-// testedVersions returns the column with tested versions in the table of compatible ones: what go.mod files and tests name.
+// testedVersions returns the tested versions by project, from go.mod files and tests, for the table of compatible versions.
 func testedVersions(t *testing.T) map[string]string {
 	t.Helper()
 	const programs, operands = "test/cluster/programs.go", "test/operands/image_test.go"
@@ -52,7 +52,7 @@ func testedVersions(t *testing.T) map[string]string {
 	}
 }
 
-// namedVersions returns patterns of sentences and cells in docs/versions.md that name the version of one program, in a group, and that version.
+// namedVersions maps patterns of sentences and cells in docs/versions.md, with a version in a group, to the version in tests.
 func namedVersions(t *testing.T) map[string]string {
 	t.Helper()
 	registry, adapters := "test/operands/binaries/modelregistry/go.mod", "test/operands/binaries/runtime-adapter/go.mod"
@@ -78,12 +78,12 @@ func namedVersions(t *testing.T) map[string]string {
 	return named
 }
 
-// minors returns the minor versions in a range.
+// minors returns a range of versions without their patch versions.
 func minors(versions string) string {
 	return regexp.MustCompile(`\.\d+( |$)`).ReplaceAllString(versions, "$1")
 }
 
-// clientReleases returns the oldest and the newest release of a Python client that tests install.
+// clientReleases returns the range of the releases of a Python client that tests install.
 func clientReleases(t *testing.T, name string) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "test/clients/requirements", name+"-[0-9]*.txt"))
@@ -98,7 +98,7 @@ func clientReleases(t *testing.T, name string) string {
 	return releases[0] + " to " + releases[len(releases)-1]
 }
 
-// replaceGroup replaces the only group of a pattern, which must match once.
+// replaceGroup replaces the group of a pattern, which must match once.
 func replaceGroup(t *testing.T, page, pattern, value string) string {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindAllStringSubmatchIndex(page, -1)
@@ -109,8 +109,8 @@ func replaceGroup(t *testing.T, page, pattern, value string) string {
 	return page[:found[0][2]] + value + page[found[0][3]:]
 }
 
-// The versions in docs/versions.md are those that tests build and install. With -update-versions the test writes them.
-func TestVersionsAreThoseOfTests(t *testing.T) {
+// docs/versions.md has the versions that tests build and install. With -update-versions, the test writes them.
+func TestVersionsMatchTests(t *testing.T) {
 	original := read(t, "docs/versions.md")
 	page := original
 	for project, version := range testedVersions(t) {
@@ -126,24 +126,24 @@ func TestVersionsAreThoseOfTests(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("run go test ./test/docs -run TestVersionsAreThoseOfTests -update-versions: docs/versions.md names other versions than tests (-page +tests):\n%s",
+		t.Errorf("run go test ./test/docs -run TestVersionsMatchTests -update-versions: docs/versions.md has other versions than the tests (-page +tests):\n%s",
 			cmp.Diff(strings.Split(original, "\n"), strings.Split(page, "\n")))
 	}
 }
 
-// The versions that are accepted, and the CRDs that are installed, belong to those that tests run.
-func TestVersionsAgreeWithEachOther(t *testing.T) {
+// The versions that the operator and kubectl odh doctor accept are versions that tests run.
+func TestVersionsAreConsistent(t *testing.T) {
 	tested := testedVersions(t)
 	oldest := findMatch(t, "cmd/kubectl-odh/internal/doctor/installation.go", `minServerVersion = "([0-9.]+)"`)
 	if got := cells(read(t, "docs/versions.md"))["Kubernetes"][2]; got != oldest+" or newer" {
-		t.Errorf("docs/versions.md accepts Kubernetes %s, and kubectl odh doctor %s", got, oldest)
+		t.Errorf("docs/versions.md accepts Kubernetes %s, but kubectl odh doctor accepts %s", got, oldest)
 	}
 	if built := versionIn(t, "test/cluster/binaries/oldest/go.mod", "k8s.io/kubernetes"); !strings.HasPrefix(built, "v"+oldest+".") || !strings.HasSuffix(tested["Kubernetes"], built) {
-		t.Errorf("tests build Kubernetes %s as the oldest, the page has %s, and kubectl odh doctor accepts %s", built, tested["Kubernetes"], oldest)
+		t.Errorf("tests build %s as the oldest Kubernetes, but the page has %s, and kubectl odh doctor accepts %s", built, tested["Kubernetes"], oldest)
 	}
 	for project, module := range map[string]string{"KServe": "github.com/kserve/kserve", "KubeRay": "github.com/ray-project/kuberay/ray-operator"} {
 		if types := versionIn(t, "go.mod", module); types != tested[project] {
-			t.Errorf("the operator reads the types of %s %s, and tests run %s", project, types, tested[project])
+			t.Errorf("the operator uses the types of %s %s, but tests run %s", project, types, tested[project])
 		}
 	}
 	if want := "version: v" + findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`); !strings.Contains(read(t, "config/component_metadata.yaml"), want) {
@@ -151,8 +151,8 @@ func TestVersionsAgreeWithEachOther(t *testing.T) {
 	}
 }
 
-// The table of versions in docs/maturity.md has all kinds, with the versions that their CRDs serve, the newest first.
-func TestMaturityNamesTheVersionsOfKinds(t *testing.T) {
+// docs/maturity.md lists all kinds with the versions of their CRDs, the newest first.
+func TestMaturityListsVersionsOfKinds(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
 	if err != nil || len(paths) < 8 {
 		t.Fatal(paths, err)
@@ -170,7 +170,7 @@ func TestMaturityNamesTheVersionsOfKinds(t *testing.T) {
 		slices.Sort(versions)
 		slices.Reverse(versions)
 		if row := rows["`"+crd.Spec.Names.Kind+"`"]; len(row) != 2 || row[1] != strings.Join(versions, ", ") {
-			t.Errorf("docs/maturity.md has %v for %s, and its CRD %v", row, crd.Spec.Names.Kind, versions)
+			t.Errorf("docs/maturity.md has %v for %s, but its CRD has %v", row, crd.Spec.Names.Kind, versions)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// describesCheckout reports whether the words in backquotes on a page refer to this checkout. Decisions and tables of
-// behaviours also describe the past and other programs.
+// describesCheckout reports whether the names in backquotes on a page refer to this checkout. Decisions and tables of behaviours also
+// describe the past and other programs.
 func describesCheckout(page string) bool {
 	for _, prefix := range []string{"docs/decisions/", "docs/behaviours/", "docs/reference/", "docs/upstream-defects.md", "docs/dependencies.md", "CHANGELOG.md"} {
 		if strings.HasPrefix(page, prefix) {
@@ -21,8 +21,8 @@ func describesCheckout(page string) bool {
 	return true
 }
 
-// sources returns the text of all files other than pages and tests.
-func sources(t *testing.T) string {
+// productSources returns the text of all files except pages and tests.
+func productSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -50,19 +50,19 @@ func sources(t *testing.T) string {
 }
 
 var (
-	span     = regexp.MustCompile("`([^`\n]+)`")
-	variable = regexp.MustCompile(`^([A-Z][A-Z0-9]*_[A-Z0-9_]+)(=.*)?$`)
-	target   = regexp.MustCompile(`^make ([a-z0-9-]+)`)
-	plugged  = regexp.MustCompile(`^kubectl odh ([a-z]+)`)
-	place    = regexp.MustCompile(`^(apis|charts|cmd|config|controllers|docs|pkg|test|webhooks)/[A-Za-z0-9_./-]+$`)
+	span          = regexp.MustCompile("`([^`\n]+)`")
+	variable      = regexp.MustCompile(`^([A-Z][A-Z0-9]*_[A-Z0-9_]+)(=.*)?$`)
+	makeCommand   = regexp.MustCompile(`^make ([a-z0-9-]+)`)
+	pluginCommand = regexp.MustCompile(`^kubectl odh ([a-z]+)`)
+	checkoutPath  = regexp.MustCompile(`^(apis|charts|cmd|config|controllers|docs|pkg|test|webhooks)/[A-Za-z0-9_./-]+$`)
 )
 
-// foreignVariables are variables on pages that other programs set and nothing here reads.
+// foreignVariables are environment variables on pages that this checkout does not read.
 var foreignVariables = []string{"OPERATOR_CONDITION_NAME"}
 
-// Variables, targets, commands of kubectl odh and paths that pages name in passing exist.
-func TestWordsOfPagesExist(t *testing.T) {
-	all, targets := sources(t), makeTargets(t)
+// The environment variables, make targets, commands of kubectl odh and paths in the text of pages exist.
+func TestNamesOnPagesExist(t *testing.T) {
+	all, targets := productSources(t), makeTargets(t)
 	counted := 0
 	for name, page := range pages(t) {
 		if !describesCheckout(name) {
@@ -73,30 +73,30 @@ func TestWordsOfPagesExist(t *testing.T) {
 			if v := variable.FindStringSubmatch(word); v != nil {
 				counted++
 				if !strings.Contains(all, v[1]) && !slices.Contains(foreignVariables, v[1]) {
-					t.Errorf("%s names the variable %s, which nothing reads", name, v[1])
+					t.Errorf("%s contains the variable %s, which this checkout does not read", name, v[1])
 				}
 			}
-			if m := target.FindStringSubmatch(word); m != nil {
+			if m := makeCommand.FindStringSubmatch(word); m != nil {
 				counted++
 				if !slices.Contains(targets, m[1]) {
-					t.Errorf("%s names `make %s`, which is no target", name, m[1])
+					t.Errorf("%s contains `make %s`, which is not a target", name, m[1])
 				}
 			}
-			if m := plugged.FindStringSubmatch(word); m != nil {
+			if m := pluginCommand.FindStringSubmatch(word); m != nil {
 				counted++
 				if m[1] != "completion" && !strings.Contains(all, `Use: "`+m[1]) {
-					t.Errorf("%s names `kubectl odh %s`, which is no command", name, m[1])
+					t.Errorf("%s contains `kubectl odh %s`, which is not a command", name, m[1])
 				}
 			}
-			if place.MatchString(word) {
+			if checkoutPath.MatchString(word) {
 				counted++
 				if _, err := os.Stat(filepath.Join(root, word)); err != nil {
-					t.Errorf("%s names %s, which does not exist", name, word)
+					t.Errorf("%s contains the path %s, which does not exist", name, word)
 				}
 			}
 		}
 	}
 	if counted < 150 {
-		t.Errorf("%d words are too few: the pages are read wrongly", counted)
+		t.Errorf("got %d names, want at least 150: the test does not parse the pages correctly", counted)
 	}
 }

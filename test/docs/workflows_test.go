@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow is the part of a GitHub workflow that is checked.
+// workflow holds the checked fields of a GitHub workflow.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
@@ -29,11 +29,11 @@ type workflow struct {
 }
 
 var (
-	pinned = regexp.MustCompile(`(?m)uses: \S+@[0-9a-f]{40} # v[0-9.]+$`)
-	makes  = regexp.MustCompile(`(?m)^(?:\s*-? ?run: )?make ([a-z-]+(?: [a-z-]+)*)`)
+	pinned       = regexp.MustCompile(`(?m)uses: \S+@[0-9a-f]{40} # v[0-9.]+$`)
+	makeCommands = regexp.MustCompile(`(?m)^(?:\s*-? ?run: )?make ([a-z-]+(?: [a-z-]+)*)`)
 )
 
-// Actions are pinned by digest, workflows have read permissions unless a job grants more, and their make targets exist.
+// Actions are pinned by digest, workflows have only read permissions by default, and their make targets exist.
 func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(paths) != 7 {
@@ -43,7 +43,7 @@ func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := 0
+	targetCount := 0
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -54,7 +54,7 @@ func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 			t.Fatalf("%s: unexpected error: %v", path, err)
 		}
 		if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
-			t.Errorf("%s: permissions %v", path, w.Permissions)
+			t.Errorf("%s: got permissions %v, want contents: read", path, w.Permissions)
 		}
 		if all, good := strings.Count(string(text), "uses: "), len(pinned.FindAllString(string(text), -1)); all != good || all == 0 {
 			t.Errorf("%s: %d of %d actions are pinned", path, good, all)
@@ -63,24 +63,24 @@ func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 			targets := job.Strategy.Matrix.Targets
 			for _, step := range job.Steps {
 				if strings.HasPrefix(step.Uses, "actions/checkout@") && step.With["persist-credentials"] != false {
-					t.Errorf("%s: job %s leaves credentials behind", path, name)
+					t.Errorf("%s: job %s persists credentials", path, name)
 				}
-				for _, match := range makes.FindAllStringSubmatch(step.Run, -1) {
+				for _, match := range makeCommands.FindAllStringSubmatch(step.Run, -1) {
 					targets = append(targets, match[1])
 				}
 			}
 			for _, list := range targets {
 				for _, target := range strings.Fields(list) {
-					made++
+					targetCount++
 					if !strings.Contains(string(makefile), "\n"+target+":") {
-						t.Errorf("%s: there is no target %s", path, target)
+						t.Errorf("%s: the Makefile has no target %s", path, target)
 					}
 				}
 			}
 		}
 	}
-	if made < 10 {
-		t.Errorf("%d targets were looked for", made)
+	if targetCount < 10 {
+		t.Errorf("got %d targets, want at least 10", targetCount)
 	}
 }
 
@@ -111,6 +111,6 @@ func TestDependabotChecksAllModules(t *testing.T) {
 		checked = append(checked, update.Directories...)
 	}
 	if diff := cmp.Diff(modules, checked, cmpopts.SortSlices(strings.Compare)); err != nil || diff != "" {
-		t.Errorf("%v, modules of the project and directories of Dependabot:\n%s", err, diff)
+		t.Errorf("got error %v, want a directory of Dependabot for each Go module (-modules +directories):\n%s", err, diff)
 	}
 }

@@ -1,4 +1,4 @@
-// Package filelock prevents processes from doing the same work concurrently.
+// Package filelock provides locks between processes.
 package filelock
 
 import (
@@ -13,11 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-const poll = 100 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
-// Take locks a file and returns the function that unlocks it. The kernel unlocks it when a process dies, so no stale lock is left after a
-// crash. Take waits until ctx ends; waiting, if set, is called once if another client holds the lock. Missing
-// folders are created.
+// Take locks a file and returns the function that unlocks it. It creates missing folders. If another process holds the lock, Take calls
+// waiting, if set, and waits until ctx ends. The kernel unlocks the file when a process exits, even after a crash.
 func Take(ctx context.Context, path string, waiting func()) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the folder of a lock: %w", err)
@@ -27,7 +26,7 @@ func Take(ctx context.Context, path string, waiting func()) (release func(), err
 		return nil, fmt.Errorf("opening lock %s: %w", path, err)
 	}
 	first := true
-	err = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return err == nil, err
@@ -39,7 +38,7 @@ func Take(ctx context.Context, path string, waiting func()) (release func(), err
 		return false, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("taking lock %s: %w", path, errors.Join(err, file.Close()))
+		return nil, fmt.Errorf("acquiring lock %s: %w", path, errors.Join(err, file.Close()))
 	}
 	// Closing the descriptor unlocks the file, even if it returns an error.
 	return func() { _ = file.Close() }, nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fake is kind without a container engine.
+// fake is a fake of kind, which records its calls.
 type fake struct {
 	clusters string
 	fail     string
@@ -21,7 +21,7 @@ func (f *fake) run(_ context.Context, name string, args ...string) ([]byte, erro
 	f.calls = append(f.calls, call)
 	switch {
 	case f.fail != "" && strings.Contains(call, f.fail):
-		return nil, errors.New("refused")
+		return nil, errors.New("failed")
 	case strings.Contains(call, "get clusters"):
 		return []byte(f.clusters), nil
 	case strings.Contains(call, "get kubeconfig"):
@@ -33,25 +33,25 @@ func (f *fake) run(_ context.Context, name string, args ...string) ([]byte, erro
 
 func TestUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		there, image string
-		want         []string
+		clusters, image string
+		want            []string
 	}{
-		"again": {"kind\nother-dev\n", "", []string{"get clusters", "create cluster --name dev", "get kubeconfig --name dev"}},
-		"again, with an image": {
+		"new cluster": {"kind\nother-dev\n", "", []string{"get clusters", "create cluster --name dev", "get kubeconfig --name dev"}},
+		"existing cluster, with an image": {
 			"other\ndev\n", "a/b:c", []string{"get clusters", "load docker-image a/b:c --name dev", "get kubeconfig --name dev"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fake{clusters: c.there}
+			f := &fake{clusters: c.clusters}
 			kubeconfig, err := Cluster{Program: "k", Name: "dev", Run: f.run}.Up(t.Context(), c.image)
 			if err != nil || string(kubeconfig) != "a kubeconfig" {
-				t.Errorf("unexpected kubeconfig %q, error %v", kubeconfig, err)
+				t.Errorf("got kubeconfig %q, error %v", kubeconfig, err)
 			}
 			for i := range c.want {
 				c.want[i] = "k " + c.want[i]
 			}
 			if !slices.Equal(f.calls, c.want) {
-				t.Errorf("calls %q, want %q", f.calls, c.want)
+				t.Errorf("got calls %q, want %q", f.calls, c.want)
 			}
 		})
 	}
@@ -61,22 +61,22 @@ func TestDown(t *testing.T) {
 	for found, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
 		f := &fake{clusters: found}
 		if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err != nil || len(f.calls) != want {
-			t.Errorf("with clusters %q, Down returned error %v after the calls %q", found, err, f.calls)
+			t.Errorf("clusters %q: got error %v, calls %q, want %d calls", found, err, f.calls, want)
 		}
 	}
 }
 
-func TestFailingStepsEndIt(t *testing.T) {
+func TestUpStopsAfterFailure(t *testing.T) {
 	for step, found := range map[string]string{"get clusters": "", "create": "", "load": "dev", "get kubeconfig": "dev"} {
 		f := &fake{clusters: found, fail: step}
 		_, err := Cluster{Program: "k", Name: "dev", Run: f.run}.Up(t.Context(), "i")
 		if err == nil || !strings.Contains(f.calls[len(f.calls)-1], step) {
-			t.Errorf("%s: %v after %q", step, err, f.calls)
+			t.Errorf("%s: got error %v, calls %q, want an error after this call", step, err, f.calls)
 		}
 	}
 	f := &fake{fail: "get clusters"}
 	if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err == nil {
-		t.Error("want an error for down without an answer of kind")
+		t.Error("want an error for Down if kind fails")
 	}
 }
 
@@ -88,9 +88,9 @@ func TestExec(t *testing.T) {
 		t.Errorf("got stdout %q, progress %q and error %v", output, progress.String(), err)
 	}
 	if _, err := run(t.Context(), "sh", "-c", "exit 3"); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("a failure: %v", err)
+		t.Errorf("got error %v, want the exit status in it", err)
 	}
-	if _, err := run(t.Context(), "no-such-program-at-all"); err == nil || !strings.Contains(err.Error(), "name it with KIND=") {
-		t.Errorf("nothing there: %v", err)
+	if _, err := run(t.Context(), "no-such-program-at-all"); err == nil || !strings.Contains(err.Error(), "set its path with KIND=") {
+		t.Errorf("got error %v for a missing program, want the variable KIND in it", err)
 	}
 }

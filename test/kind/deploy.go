@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	fieldOwner = "deploy-kind"
-	pollEvery  = 500 * time.Millisecond
-	crdTimeout = time.Minute
+	fieldOwner   = "deploy-kind"
+	pollInterval = 500 * time.Millisecond
+	crdTimeout   = time.Minute
 )
 
-// Deployer deploys into one cluster.
+// Deployer deploys to one cluster.
 type Deployer struct {
-	// Client with a scheme prepared by [AddToScheme].
+	// Client of the cluster, with the types of [AddToScheme].
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Out receives the progress.
@@ -47,8 +47,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// creationOrder orders the objects: CRDs before their objects, Secrets before pods, and MLflow before the webhooks of the manager,
-// which does not run yet.
+// creationOrder returns the position of an object: CRDs before their objects, Secrets before pods, and MLflow before the webhooks of the
+// manager, which is not running yet.
 func creationOrder(object client.Object) int {
 	switch object.GetObjectKind().GroupVersionKind().Kind {
 	case "CustomResourceDefinition":
@@ -66,13 +66,13 @@ func creationOrder(object client.Object) int {
 	}
 }
 
-// Objects returns all objects that Deploy applies, in order. Secrets that exist in the cluster keep their values.
+// Objects returns all objects that Deploy applies, in order. They contain the values of existing Secrets.
 func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, error) {
 	rendered, err := Render(o)
 	if err != nil {
 		return nil, err
 	}
-	all, err := Generate(o, func(name string) (map[string][]byte, error) { return d.known(ctx, o.Namespace, name) }, d.Clock.Now())
+	all, err := Generate(o, func(name string) (map[string][]byte, error) { return d.secretData(ctx, o.Namespace, name) }, d.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, err
 	return all, nil
 }
 
-func (d *Deployer) known(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+func (d *Deployer) secretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	err := d.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
@@ -95,7 +95,7 @@ func (d *Deployer) known(ctx context.Context, namespace, name string) (map[strin
 	return secret.Data, nil
 }
 
-// Deploy deploys into the cluster with the options. It may be called again, with other options too.
+// Deploy applies all objects. It can be called again, even with other options.
 func (d *Deployer) Deploy(ctx context.Context, o Options) error {
 	all, err := d.Objects(ctx, o)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Deployer) Deploy(ctx context.Context, o Options) error {
 	}
 	for i, object := range all {
 		if creationOrder(object) > 0 && i > 0 && creationOrder(all[i-1]) == 0 {
-			if err := d.established(ctx, all[:i]); err != nil {
+			if err := d.waitEstablished(ctx, all[:i]); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,7 @@ func (d *Deployer) Deploy(ctx context.Context, o Options) error {
 		}
 	}
 	fmt.Fprintf(d.Out, "%d objects applied to namespace %s: runs in %s, models in %s, artifacts in %s\n",
-		len(all), o.Namespace, o.BackendStore, o.registry(), o.ArtifactStorage)
+		len(all), o.Namespace, o.BackendStore, o.registryStore(), o.ArtifactStorage)
 	return nil
 }
 
@@ -123,19 +123,19 @@ func (d *Deployer) Apply(ctx context.Context, object client.Object, options ...c
 		return fmt.Errorf("encoding %s: %w", object.GetName(), err)
 	}
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	wanted := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
+	desired := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
 	options = append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)
-	if err := d.Client.Apply(ctx, wanted, options...); err != nil {
+	if err := d.Client.Apply(ctx, desired, options...); err != nil {
 		return fmt.Errorf("applying %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 	}
 	return nil
 }
 
-// established waits until the CRDs are served.
-func (d *Deployer) established(ctx context.Context, crds []client.Object) error {
+// waitEstablished waits until the CRDs are served.
+func (d *Deployer) waitEstablished(ctx context.Context, crds []client.Object) error {
 	for _, object := range crds {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := wait.PollUntilContextTimeout(ctx, pollEvery, crdTimeout, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, pollInterval, crdTimeout, true, func(ctx context.Context) (bool, error) {
 			if err := d.Client.Get(ctx, client.ObjectKeyFromObject(object), crd); err != nil {
 				return false, fmt.Errorf("reading CustomResourceDefinition: %w", err)
 			}
@@ -150,13 +150,13 @@ func (d *Deployer) established(ctx context.Context, crds []client.Object) error 
 	return nil
 }
 
-// Wait returns when MLflow is ready: it checks the condition and the number of pods, because a Deployment that is scaled to
-// zero for a migration is also available.
+// Wait waits until MLflow is ready. It checks the condition and the number of pods, because a Deployment that is scaled to zero for a
+// migration is also available.
 func (d *Deployer) Wait(ctx context.Context, o Options, timeout time.Duration) error {
-	last := "the operator has not seen it yet"
-	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
+	last := "the operator has not reconciled it yet"
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
-		last, err = d.missing(ctx, o)
+		last, err = d.notReadyReason(ctx, o)
 		return last == "", err
 	})
 	if wait.Interrupted(err) {
@@ -168,8 +168,8 @@ func (d *Deployer) Wait(ctx context.Context, o Options, timeout time.Duration) e
 	return err
 }
 
-// missing returns why MLflow is not ready, or an empty string when it is.
-func (d *Deployer) missing(ctx context.Context, o Options) (string, error) {
+// notReadyReason returns why MLflow is not ready, or "" if it is.
+func (d *Deployer) notReadyReason(ctx context.Context, o Options) (string, error) {
 	mlflow := &mlflowv1.MLflow{}
 	if err := d.Client.Get(ctx, client.ObjectKey{Name: mlflowv1.SingletonName}, mlflow); err != nil {
 		return "", fmt.Errorf("reading MLflow: %w", err)
@@ -177,7 +177,7 @@ func (d *Deployer) missing(ctx context.Context, o Options) (string, error) {
 	available := meta.FindStatusCondition(mlflow.Status.Conditions, "Available")
 	if available == nil || available.Status != metav1.ConditionTrue || available.ObservedGeneration != mlflow.Generation {
 		if available == nil {
-			return "it has no condition yet", nil
+			return "condition Available does not exist yet", nil
 		}
 		return fmt.Sprintf("%s: %s", available.Reason, available.Message), nil
 	}
@@ -186,7 +186,7 @@ func (d *Deployer) missing(ctx context.Context, o Options) (string, error) {
 		return "", fmt.Errorf("reading the Deployment of MLflow: %w", err)
 	}
 	if server.Status.AvailableReplicas == 0 {
-		return "its Deployment has no available pod", nil
+		return "Deployment mlflow has no available pod", nil
 	}
 	return "", nil
 }

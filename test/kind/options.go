@@ -1,6 +1,5 @@
-// Package kind deploys the operator and an MLflow into a cluster of kind, with every combination of stores; it implements
-// `make deploy-kind`. The few steps that need a container engine are in cluster.go; everything else works on any
-// cluster and is tested so.
+// Package kind deploys the operator and an MLflow to a kind cluster, with any combination of stores. It implements `make deploy-kind`. The
+// steps that need a container engine are in cluster.go; all others work on any cluster, and tests run them on the test cluster.
 package kind
 
 import (
@@ -12,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Where MLflow keeps runs and models, and where it keeps artifacts.
+// The stores of runs and models, and the stores of artifacts.
 const (
 	SQLite   = "sqlite"
 	Postgres = "postgres"
@@ -20,21 +19,21 @@ const (
 	S3       = "s3"
 )
 
-// Options of a deployment.
+// Options are the options of a deployment.
 type Options struct {
-	// Namespace of everything.
+	// Namespace of all objects.
 	Namespace string
-	// BackendStore is SQLite or Postgres; RegistryStore likewise, or empty for the same store.
+	// BackendStore is SQLite or Postgres. RegistryStore is SQLite or Postgres; empty means the BackendStore.
 	BackendStore, RegistryStore string
 	// ArtifactStorage is File or S3.
 	ArtifactStorage string
-	// ServeArtifacts lets clients reach artifacts through MLflow. Files are reachable only through MLflow.
+	// ServeArtifacts makes MLflow serve artifacts. It always serves files.
 	ServeArtifacts bool
-	// MLflowImage and Image, that of the manager, default to those of the manifests.
+	// MLflowImage, and Image of the manager, default to the images in the manifests.
 	MLflowImage, Image string
 	// PostgresTLS and SeaweedFSTLS generate certificates for these servers, which MLflow verifies.
 	PostgresTLS, SeaweedFSTLS bool
-	// CABundleConfigMap names an existing ConfigMap with CAs in the namespace. CABundlePath is a file with CAs.
+	// CABundleConfigMap is an existing ConfigMap with CAs in the namespace. CABundlePath is a file with CAs.
 	CABundleConfigMap, CABundlePath string
 }
 
@@ -43,22 +42,24 @@ func Defaults() Options {
 	return Options{Namespace: "opendatahub", BackendStore: SQLite, ArtifactStorage: File, ServeArtifacts: true}
 }
 
-func (o Options) registry() string {
+func (o Options) registryStore() string {
 	if o.RegistryStore == "" {
 		return o.BackendStore
 	}
 	return o.RegistryStore
 }
 
-func (o Options) database() bool { return o.BackendStore == Postgres || o.registry() == Postgres }
+func (o Options) needsDatabase() bool {
+	return o.BackendStore == Postgres || o.registryStore() == Postgres
+}
 
-func (o Options) s3() bool { return o.ArtifactStorage == S3 }
+func (o Options) needsS3() bool { return o.ArtifactStorage == S3 }
 
-// direct reports whether clients reach the artifacts without MLflow.
-func (o Options) direct() bool { return o.s3() && !o.ServeArtifacts }
+// needsDirectArtifacts reports whether clients access the artifacts directly in S3.
+func (o Options) needsDirectArtifacts() bool { return o.needsS3() && !o.ServeArtifacts }
 
-// bundle reports whether a ConfigMap with CAs is needed.
-func (o Options) bundle() bool { return o.PostgresTLS || o.SeaweedFSTLS || o.CABundlePath != "" }
+// needsCABundle reports whether a ConfigMap with CAs has to be generated.
+func (o Options) needsCABundle() bool { return o.PostgresTLS || o.SeaweedFSTLS || o.CABundlePath != "" }
 
 // Validate returns an error for every invalid option, with its value and the valid ones.
 func (o Options) Validate() error {
@@ -72,40 +73,40 @@ func (o Options) Validate() error {
 		}
 	}
 	choice("BACKEND_STORE", o.BackendStore, SQLite, Postgres)
-	choice("REGISTRY_STORE", o.registry(), SQLite, Postgres)
+	choice("REGISTRY_STORE", o.registryStore(), SQLite, Postgres)
 	choice("ARTIFACT_STORAGE", o.ArtifactStorage, File, S3)
-	if o.PostgresTLS && !o.database() {
+	if o.PostgresTLS && !o.needsDatabase() {
 		errs = append(errs, errors.New("POSTGRES_TLS is true, but there is no PostgreSQL: set BACKEND_STORE or REGISTRY_STORE to postgres"))
 	}
-	if o.SeaweedFSTLS && !o.s3() {
+	if o.SeaweedFSTLS && !o.needsS3() {
 		errs = append(errs, errors.New("SEAWEEDFS_TLS is true, but there is no SeaweedFS: set ARTIFACT_STORAGE to s3"))
 	}
-	if o.CABundleConfigMap != "" && o.bundle() {
-		errs = append(errs, errors.New("CA_BUNDLE_CONFIGMAP excludes CA_BUNDLE_PATH, POSTGRES_TLS and SEAWEEDFS_TLS, for which a ConfigMap is made: use CA_BUNDLE_PATH"))
+	if o.CABundleConfigMap != "" && o.needsCABundle() {
+		errs = append(errs, errors.New("CA_BUNDLE_CONFIGMAP excludes CA_BUNDLE_PATH, POSTGRES_TLS and SEAWEEDFS_TLS, which generate a ConfigMap: use CA_BUNDLE_PATH"))
 	}
 	return errors.Join(errs...)
 }
 
-// components lists the folders below config/kind that add the requested options to the base, in the order in which they apply.
+// components returns the components below config/kind for the options, in order.
 func (o Options) components() []string {
 	var all []string
-	for _, part := range []struct {
-		name   string
-		wanted bool
+	for _, component := range []struct {
+		name    string
+		enabled bool
 	}{
-		{"database", o.database()},
+		{"database", o.needsDatabase()},
 		{"database-tls", o.PostgresTLS},
 		{"backend-postgres", o.BackendStore == Postgres},
-		{"registry-postgres", o.BackendStore == SQLite && o.registry() == Postgres},
-		{"registry-sqlite", o.BackendStore == Postgres && o.registry() == SQLite},
-		{"artifacts-s3", o.s3()},
+		{"registry-postgres", o.BackendStore == SQLite && o.registryStore() == Postgres},
+		{"registry-sqlite", o.BackendStore == Postgres && o.registryStore() == SQLite},
+		{"artifacts-s3", o.needsS3()},
 		{"artifacts-s3-tls", o.SeaweedFSTLS},
-		{"artifacts-direct", o.direct()},
-		{"ca-bundle", o.bundle() || o.CABundleConfigMap != ""},
-		{"no-storage", o.BackendStore == Postgres && o.registry() == Postgres && o.s3()},
+		{"artifacts-direct", o.needsDirectArtifacts()},
+		{"ca-bundle", o.needsCABundle() || o.CABundleConfigMap != ""},
+		{"no-storage", o.BackendStore == Postgres && o.registryStore() == Postgres && o.needsS3()},
 	} {
-		if part.wanted {
-			all = append(all, part.name)
+		if component.enabled {
+			all = append(all, component.name)
 		}
 	}
 	return all

@@ -17,12 +17,13 @@ import (
 const (
 	managerName = "odh-platform-operator-controller-manager"
 	bundleName  = "mlflow-ca-bundle"
-	// kustomizations can reference others by relative paths only: below the root, two folders deep.
+	// workFolder is below the root of the checkout, because a kustomization can reference others only by relative paths.
 	workFolder = "bin/kind"
-	fromWork   = "../../../config/kind/"
+	// kindFromWork is the path of config/kind, relative to a folder in workFolder.
+	kindFromWork = "../../../config/kind/"
 )
 
-// kustomization has the fields of a kustomization that are needed here.
+// kustomization has the required fields of a kustomization.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -42,7 +43,7 @@ type target struct {
 	Name string `json:"name"`
 }
 
-// operation is an operation of JSON Patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -61,7 +62,7 @@ func (o Options) patches() ([]patch, error) {
 	if o.Image != "" {
 		manager = append(manager,
 			operation{"replace", "/spec/template/spec/containers/0/image", o.Image},
-			// The image is loaded into the nodes and is in no registry.
+			// The image exists on the nodes, and in no registry.
 			operation{"add", "/spec/template/spec/containers/0/imagePullPolicy", "IfNotPresent"})
 	}
 	var patches []patch
@@ -88,15 +89,15 @@ func (o Options) kustomization() ([]byte, error) {
 	}
 	k := kustomization{
 		APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization", Namespace: o.Namespace,
-		Resources: []string{fromWork + "base"}, Patches: patches,
+		Resources: []string{kindFromWork + "base"}, Patches: patches,
 	}
 	for _, component := range o.components() {
-		k.Components = append(k.Components, fromWork+component)
+		k.Components = append(k.Components, kindFromWork+component)
 	}
 	return yaml.Marshal(k)
 }
 
-// Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are generated for each cluster.
+// Render returns the manifests without the objects of [Generate], which differ by cluster.
 func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

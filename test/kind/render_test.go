@@ -18,19 +18,19 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// combinations are the four combinations of stores, and others that together cover all other options.
+// combinations returns all combinations of stores, and combinations that cover all other options.
 func combinations() map[string]Options {
-	all := map[string]Options{"everything": allOptions()}
+	all := map[string]Options{"all options": allOptions()}
 	for _, backend := range []string{SQLite, Postgres} {
 		for _, artifacts := range []string{File, S3} {
-			all[backend+" and "+artifacts] = with(func(o *Options) { o.BackendStore, o.ArtifactStorage = backend, artifacts })
+			all[backend+" and "+artifacts] = withOptions(func(o *Options) { o.BackendStore, o.ArtifactStorage = backend, artifacts })
 		}
 	}
-	all["mixed"] = with(func(o *Options) {
-		o.BackendStore, o.RegistryStore, o.ArtifactStorage, o.ServeArtifacts, o.Namespace = Postgres, SQLite, S3, false, "elsewhere"
+	all["mixed"] = withOptions(func(o *Options) {
+		o.BackendStore, o.RegistryStore, o.ArtifactStorage, o.ServeArtifacts, o.Namespace = Postgres, SQLite, S3, false, "other-namespace"
 		o.MLflowImage, o.Image, o.CABundleConfigMap = "registry.example.com/mlflow:1", "registry.example.com/manager:dev", "own"
 	})
-	all["models in PostgreSQL"] = with(func(o *Options) { o.RegistryStore = Postgres })
+	all["models in PostgreSQL"] = withOptions(func(o *Options) { o.RegistryStore = Postgres })
 	return all
 }
 
@@ -66,10 +66,10 @@ func read(t *testing.T, objects []*unstructured.Unstructured) rendered {
 	return r
 }
 
-// renders caches the rendered combinations: each takes a second, and two tests need it.
+// renders caches the rendered combinations, because rendering takes a second and two tests need each.
 var renders sync.Map
 
-// render returns a combination, rendered once.
+// render returns the objects of a combination.
 func render(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	once, _ := renders.LoadOrStore(name, sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
@@ -82,7 +82,7 @@ func render(t *testing.T, name string) []*unstructured.Unstructured {
 	return objects
 }
 
-// references lists the Secrets, and the ConfigMaps with the CAs, that pods and MLflow need, as name or name/key.
+// references returns the Secrets and the ConfigMap with CAs that pods and MLflow reference, as name or name/key.
 func (r rendered) references() []string {
 	var all []string
 	spec := r.mlflow.Spec
@@ -111,13 +111,13 @@ func (r rendered) references() []string {
 	return all
 }
 
-func TestReferencedObjectsAreRendered(t *testing.T) {
+func TestReferencedObjectsAreGenerated(t *testing.T) {
 	for name, o := range combinations() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			objects := render(t, name)
 			r := read(t, objects)
-			made := generate(t, o, noSecret)
+			generatedObjects := generate(t, o, noSecret)
 			wantObjects := map[string]bool{}
 			for _, reference := range r.references() {
 				name, key, _ := strings.Cut(reference, "/")
@@ -125,53 +125,53 @@ func TestReferencedObjectsAreRendered(t *testing.T) {
 				if name == o.CABundleConfigMap {
 					continue
 				}
-				secret, _ := made[name].(*corev1.Secret)
-				if made[name] == nil || key != "" && len(secret.Data[key]) == 0 {
-					t.Errorf("%s is referred to and not made", reference)
+				secret, _ := generatedObjects[name].(*corev1.Secret)
+				if generatedObjects[name] == nil || key != "" && len(secret.Data[key]) == 0 {
+					t.Errorf("%s is referenced, but not generated", reference)
 				}
 			}
-			for name := range made {
+			for name := range generatedObjects {
 				if !wantObjects[name] {
-					t.Errorf("%s is made and nothing refers to it", name)
+					t.Errorf("%s is generated, but not referenced", name)
 				}
 			}
-			leaks(t, objects, made)
+			expectNoGeneratedValues(t, objects, generatedObjects)
 		})
 	}
 }
 
-// leaks checks that the manifests contain no generated values.
-func leaks(t *testing.T, objects []*unstructured.Unstructured, made map[string]client.Object) {
+// expectNoGeneratedValues checks that the manifests contain no generated values.
+func expectNoGeneratedValues(t *testing.T, objects []*unstructured.Unstructured, generatedObjects map[string]client.Object) {
 	t.Helper()
 	text, err := json.Marshal(objects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range made {
+	for _, object := range generatedObjects {
 		secret, ok := object.(*corev1.Secret)
 		if !ok {
 			continue
 		}
 		for key, value := range secret.Data {
 			if len(value) > 12 && strings.Contains(string(text), string(value)) {
-				t.Errorf("%s of %s stands in the manifests", key, secret.Name)
+				t.Errorf("the manifests contain %s of Secret %s", key, secret.Name)
 			}
 		}
 	}
 	for _, object := range objects {
 		if object.GetKind() == "Secret" {
-			t.Errorf("Secret %s stands in the manifests", object.GetName())
+			t.Errorf("the manifests contain Secret %s", object.GetName())
 		}
 	}
 }
 
-func TestRendered(t *testing.T) {
+func TestRender(t *testing.T) {
 	for name, want := range map[string]string{
 		"sqlite and file":      "backend sqlite:////mlflow/mlflow.db registry - destination file:///mlflow/artifacts root - serve true storage true ca - image -",
 		"sqlite and s3":        "backend sqlite:////mlflow/mlflow.db registry - destination s3://mlpipeline/mlflow root - serve true storage true ca - image -",
 		"postgres and file":    "backend mlflow-db-credentials registry - destination file:///mlflow/artifacts root - serve true storage true ca - image -",
 		"postgres and s3":      "backend mlflow-db-credentials registry - destination s3://mlpipeline/mlflow root - serve true storage false ca - image -",
-		"everything":           "backend mlflow-db-credentials registry - destination s3://mlpipeline/mlflow root - serve true storage false ca mlflow-ca-bundle image -",
+		"all options":          "backend mlflow-db-credentials registry - destination s3://mlpipeline/mlflow root - serve true storage false ca mlflow-ca-bundle image -",
 		"models in PostgreSQL": "backend sqlite:////mlflow/mlflow.db registry mlflow-db-credentials destination file:///mlflow/artifacts root - serve true storage true ca - image -",
 		"mixed":                "backend mlflow-db-credentials registry sqlite:////mlflow/registry.db destination - root s3://mlpipeline/mlflow serve false storage true ca own image registry.example.com/mlflow:1",
 	} {
@@ -181,25 +181,25 @@ func TestRendered(t *testing.T) {
 			objects := render(t, name)
 			r := read(t, objects)
 			if got := summary(r.mlflow.Spec); got != want {
-				t.Errorf("MLflow: %s\nwant    %s", got, want)
+				t.Errorf("got MLflow %s\nwant %s", got, want)
 			}
-			for part, wanted := range map[string]bool{
-				"Deployment/postgres-deployment": o.database(), "Service/postgres-service": o.database(),
-				"Deployment/seaweedfs": o.s3(), "Service/minio-service": o.s3(), "Job/seaweedfs-bucket": o.s3(),
+			for name, want := range map[string]bool{
+				"Deployment/postgres-deployment": o.needsDatabase(), "Service/postgres-service": o.needsDatabase(),
+				"Deployment/seaweedfs": o.needsS3(), "Service/minio-service": o.needsS3(), "Job/seaweedfs-bucket": o.needsS3(),
 				"Deployment/" + managerName: true, "Namespace/" + o.Namespace: true,
 			} {
-				if slices.Contains(r.names, part) != wanted {
-					t.Errorf("%s is there: %v, want %v", part, !wanted, wanted)
+				if slices.Contains(r.names, name) != want {
+					t.Errorf("%s is rendered: %v, want %v", name, !want, want)
 				}
 			}
 			for _, object := range objects {
 				if namespace := object.GetNamespace(); namespace != "" && namespace != o.Namespace {
-					t.Errorf("%s %s is in namespace %s", object.GetKind(), object.GetName(), namespace)
+					t.Errorf("got %s %s in namespace %s, want %s", object.GetKind(), object.GetName(), namespace, o.Namespace)
 				}
 			}
 			manager := r.pods[managerName].Containers[0]
 			if o.Image != "" && (manager.Image != o.Image || manager.ImagePullPolicy != corev1.PullIfNotPresent) {
-				t.Errorf("the manager runs %s, %s", manager.Image, manager.ImagePullPolicy)
+				t.Errorf("got image %s and pull policy %s of the manager, want %s and IfNotPresent", manager.Image, manager.ImagePullPolicy, o.Image)
 			}
 		})
 	}

@@ -22,18 +22,21 @@ const (
 	storeSecret    = "aws-credentials"
 	weedSecret     = "seaweedfs-s3"
 
-	databaseService, databaseTLS = "postgres-service", "postgres-tls"
-	storeService, storeTLS       = "minio-service", "seaweedfs-tls"
+	databaseService = "postgres-service"
+	databaseTLS     = "postgres-tls"
+	storeService    = "minio-service"
+	storeTLS        = "seaweedfs-tls"
 
-	accessKey, secretKey = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+	accessKey = "AWS_ACCESS_KEY_ID"
+	secretKey = "AWS_SECRET_ACCESS_KEY"
 
 	certificateLifetime = 365 * 24 * time.Hour
 )
 
-// Known returns the data of a Secret in the cluster, or nil.
+// Known returns the data of a Secret in the cluster, nil if it does not exist.
 type Known func(name string) (map[string][]byte, error)
 
-// generated collects the objects generated for one cluster. Known values are kept: a database keeps its first password.
+// generated collects the generated objects of a cluster. It keeps existing values, because a database keeps its first password.
 type generated struct {
 	options Options
 	known   Known
@@ -45,31 +48,31 @@ type generated struct {
 // Generate returns the Secrets that the rendered manifests reference, and the ConfigMap with the CAs.
 func Generate(o Options, known Known, now time.Time) ([]client.Object, error) {
 	g := &generated{options: o, known: known, now: now}
-	if o.database() {
-		if err := g.database(); err != nil {
+	if o.needsDatabase() {
+		if err := g.addDatabase(); err != nil {
 			return nil, err
 		}
 	}
-	if o.s3() {
-		if err := g.store(); err != nil {
+	if o.needsS3() {
+		if err := g.addObjectStore(); err != nil {
 			return nil, err
 		}
 	}
-	return g.objects, g.authorities()
+	return g.objects, g.addCABundle()
 }
 
 func (g *generated) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: g.options.Namespace, Name: name}
 }
 
-func (g *generated) secret(name string, kind corev1.SecretType, data map[string][]byte) {
+func (g *generated) add(name string, kind corev1.SecretType, data map[string][]byte) {
 	g.objects = append(g.objects, &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: g.meta(name), Type: kind, Data: data,
 	})
 }
 
-// keep returns the data of a Secret with known values where they exist, otherwise the given ones, and random ones for empty values.
-func (g *generated) keep(name string, values map[string]string) (map[string][]byte, error) {
+// addSecret adds a Secret and returns its data: existing values, otherwise the given values, and random values in place of empty ones.
+func (g *generated) addSecret(name string, values map[string]string) (map[string][]byte, error) {
 	known, err := g.known(name)
 	if err != nil {
 		return nil, err
@@ -85,12 +88,12 @@ func (g *generated) keep(name string, values map[string]string) (map[string][]by
 			data[key] = []byte(rand.Text())
 		}
 	}
-	g.secret(name, corev1.SecretTypeOpaque, data)
+	g.add(name, corev1.SecretTypeOpaque, data)
 	return data, nil
 }
 
-func (g *generated) database() error {
-	data, err := g.keep(databaseSecret, map[string]string{
+func (g *generated) addDatabase() error {
+	data, err := g.addSecret(databaseSecret, map[string]string{
 		"POSTGRESQL_USER": "mlflow", "POSTGRESQL_DATABASE": "mydatabase", "POSTGRESQL_PASSWORD": "",
 	})
 	if err != nil {
@@ -101,13 +104,13 @@ func (g *generated) database() error {
 		Host: databaseService + ":5432", Path: "/" + string(data["POSTGRESQL_DATABASE"]),
 	}
 	if g.options.PostgresTLS {
-		uri.RawQuery = "sslmode=verify-full" // the operator names the file with the CAs
-		if err := g.certificate(databaseTLS, databaseService); err != nil {
+		uri.RawQuery = "sslmode=verify-full" // the operator adds the file with the CAs
+		if err := g.addCertificate(databaseTLS, databaseService); err != nil {
 			return err
 		}
 	}
 	text := []byte(uri.String())
-	g.secret(uriSecret, corev1.SecretTypeOpaque, map[string][]byte{"backend-store-uri": text, "registry-store-uri": text})
+	g.add(uriSecret, corev1.SecretTypeOpaque, map[string][]byte{"backend-store-uri": text, "registry-store-uri": text})
 	return nil
 }
 
@@ -127,8 +130,8 @@ type credential struct {
 	SecretKey string `json:"secretKey"`
 }
 
-func (g *generated) store() error {
-	data, err := g.keep(storeSecret, map[string]string{accessKey: "", secretKey: ""})
+func (g *generated) addObjectStore() error {
+	data, err := g.addSecret(storeSecret, map[string]string{accessKey: "", secretKey: ""})
 	if err != nil {
 		return err
 	}
@@ -139,15 +142,15 @@ func (g *generated) store() error {
 	if err != nil {
 		return fmt.Errorf("encoding the configuration of SeaweedFS: %w", err)
 	}
-	g.secret(weedSecret, corev1.SecretTypeOpaque, map[string][]byte{"s3.json": text})
+	g.add(weedSecret, corev1.SecretTypeOpaque, map[string][]byte{"s3.json": text})
 	if !g.options.SeaweedFSTLS {
 		return nil
 	}
-	return g.certificate(storeTLS, storeService)
+	return g.addCertificate(storeTLS, storeService)
 }
 
-// certificate generates a certificate for a Service, and adds its CA to the bundle.
-func (g *generated) certificate(name, service string) error {
+// addCertificate generates a certificate for a Service, and adds its CA to the bundle.
+func (g *generated) addCertificate(name, service string) error {
 	known, err := g.known(name)
 	if err != nil {
 		return err
@@ -157,15 +160,15 @@ func (g *generated) certificate(name, service string) error {
 		CACommonName: name, Lifetime: certificateLifetime, DNSNames: []string{service, host, host + ".svc", host + ".svc.cluster.local", "localhost"},
 	}, g.now)
 	if err != nil {
-		return fmt.Errorf("making the certificate of %s: %w", service, err)
+		return fmt.Errorf("generating the certificate of %s: %w", service, err)
 	}
-	g.secret(name, corev1.SecretTypeTLS, serving.Data)
+	g.add(name, corev1.SecretTypeTLS, serving.Data)
 	g.bundle.Write(serving.Data["ca.crt"])
 	return nil
 }
 
-func (g *generated) authorities() error {
-	if !g.options.bundle() {
+func (g *generated) addCABundle() error {
+	if !g.options.needsCABundle() {
 		return nil
 	}
 	data := map[string]string{}

@@ -22,7 +22,7 @@ func noSecret(string) (map[string][]byte, error) { return nil, nil }
 
 // allOptions returns options with which all objects are generated.
 func allOptions() Options {
-	return with(func(o *Options) {
+	return withOptions(func(o *Options) {
 		o.BackendStore, o.ArtifactStorage, o.PostgresTLS, o.SeaweedFSTLS = Postgres, S3, true, true
 	})
 }
@@ -59,10 +59,10 @@ func TestPasswordsAreRandomAndKept(t *testing.T) {
 	for secret, key := range map[string]string{databaseSecret: "POSTGRESQL_PASSWORD", storeSecret: secretKey} {
 		password := string(dataOf(t, first, secret)[key])
 		if len(password) < 20 || password == string(dataOf(t, second, secret)[key]) {
-			t.Errorf("%s of %s is %q, twice or too short", key, secret, password)
+			t.Errorf("got %s of %s %q, want at least 20 random characters", key, secret, password)
 		}
 		if password != string(dataOf(t, kept, secret)[key]) {
-			t.Errorf("%s of %s was not kept", key, secret)
+			t.Errorf("the existing %s of %s has changed", key, secret)
 		}
 	}
 	for _, name := range []string{uriSecret, weedSecret, databaseTLS, storeTLS} {
@@ -74,60 +74,60 @@ func TestPasswordsAreRandomAndKept(t *testing.T) {
 	}
 }
 
-func TestNothingIsCreatedUnrequested(t *testing.T) {
-	if made := generate(t, Defaults(), noSecret); len(made) > 0 {
-		t.Errorf("made %v", made)
+func TestOnlyRequestedSecretsAreGenerated(t *testing.T) {
+	if generatedObjects := generate(t, Defaults(), noSecret); len(generatedObjects) > 0 {
+		t.Errorf("got %v", generatedObjects)
 	}
-	made := generate(t, with(func(o *Options) { o.RegistryStore = Postgres }), noSecret)
-	if len(made) != 2 || made[databaseSecret] == nil || made[uriSecret] == nil {
-		t.Errorf("made %v", made)
+	generatedObjects := generate(t, withOptions(func(o *Options) { o.RegistryStore = Postgres }), noSecret)
+	if len(generatedObjects) != 2 || generatedObjects[databaseSecret] == nil || generatedObjects[uriSecret] == nil {
+		t.Errorf("got %v", generatedObjects)
 	}
 }
 
 func TestClientAndServerSecretsMatch(t *testing.T) {
-	odd := func(name string) (map[string][]byte, error) {
+	specialCharacters := func(name string) (map[string][]byte, error) {
 		if name == databaseSecret {
 			return map[string][]byte{"POSTGRESQL_PASSWORD": []byte("a/b@c:d %?#")}, nil
 		}
 		return nil, nil
 	}
-	made := generate(t, allOptions(), odd)
-	uri, err := url.Parse(string(dataOf(t, made, uriSecret)["backend-store-uri"]))
+	generatedObjects := generate(t, allOptions(), specialCharacters)
+	uri, err := url.Parse(string(dataOf(t, generatedObjects, uriSecret)["backend-store-uri"]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if password, _ := uri.User.Password(); password != "a/b@c:d %?#" || uri.User.Username() != "mlflow" {
-		t.Errorf("user %s", uri.User)
+		t.Errorf("got user %s", uri.User)
 	}
 	if uri.Scheme != "postgresql" || uri.Host != "postgres-service:5432" || uri.Path != "/mydatabase" || uri.Query().Get("sslmode") != "verify-full" {
-		t.Errorf("URI %s", uri.Redacted())
+		t.Errorf("got URI %s", uri.Redacted())
 	}
 	var weed identities
-	if err := json.Unmarshal(dataOf(t, made, weedSecret)["s3.json"], &weed); err != nil {
+	if err := json.Unmarshal(dataOf(t, generatedObjects, weedSecret)["s3.json"], &weed); err != nil {
 		t.Fatal(err)
 	}
-	store := dataOf(t, made, storeSecret)
+	store := dataOf(t, generatedObjects, storeSecret)
 	if got := weed.Identities[0].Credentials[0]; got.AccessKey != string(store[accessKey]) || got.SecretKey != string(store[secretKey]) {
-		t.Errorf("SeaweedFS has other credentials than its clients")
+		t.Error("want the same credentials for SeaweedFS and its clients")
 	}
-	plain := generate(t, with(func(o *Options) { o.BackendStore = Postgres }), noSecret)
+	plain := generate(t, withOptions(func(o *Options) { o.BackendStore = Postgres }), noSecret)
 	if text := string(dataOf(t, plain, uriSecret)["registry-store-uri"]); strings.Contains(text, "?") {
 		t.Errorf("unexpected URI without TLS: %s", text)
 	}
 }
 
 func TestCertificatesAreTrusted(t *testing.T) {
-	made := generate(t, allOptions(), noSecret)
+	generatedObjects := generate(t, allOptions(), noSecret)
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM([]byte(made[bundleName].(*corev1.ConfigMap).Data["generated.crt"])) {
+	if !pool.AppendCertsFromPEM([]byte(generatedObjects[bundleName].(*corev1.ConfigMap).Data["generated.crt"])) {
 		t.Fatal("the bundle has no certificate")
 	}
 	for name, hosts := range map[string][]string{
 		databaseTLS: {"postgres-service", "postgres-service.opendatahub.svc"}, storeTLS: {"minio-service", "minio-service.opendatahub"},
 	} {
-		data := dataOf(t, made, name)
-		if made[name].(*corev1.Secret).Type != corev1.SecretTypeTLS || len(data["tls.key"]) == 0 {
-			t.Errorf("%s is no TLS Secret", name)
+		data := dataOf(t, generatedObjects, name)
+		if generatedObjects[name].(*corev1.Secret).Type != corev1.SecretTypeTLS || len(data["tls.key"]) == 0 {
+			t.Errorf("%s is not a TLS Secret", name)
 		}
 		block, _ := pem.Decode(data["tls.crt"])
 		leaf, err := x509.ParseCertificate(block.Bytes)
@@ -142,20 +142,20 @@ func TestCertificatesAreTrusted(t *testing.T) {
 	}
 }
 
-func TestGivenCAs(t *testing.T) {
+func TestUserCAs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(path, []byte("a CA"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made := generate(t, with(func(o *Options) { o.CABundlePath = path }), noSecret)
-	if data := made[bundleName].(*corev1.ConfigMap).Data; len(data) != 1 || data["given.crt"] != "a CA" {
+	generatedObjects := generate(t, withOptions(func(o *Options) { o.CABundlePath = path }), noSecret)
+	if data := generatedObjects[bundleName].(*corev1.ConfigMap).Data; len(data) != 1 || data["given.crt"] != "a CA" {
 		t.Errorf("got data %v, want only given.crt", data)
 	}
-	if _, err := Generate(with(func(o *Options) { o.CABundlePath = path + "x" }), noSecret, noon); err == nil || !strings.Contains(err.Error(), "CA_BUNDLE_PATH") {
+	if _, err := Generate(withOptions(func(o *Options) { o.CABundlePath = path + "x" }), noSecret, noon); err == nil || !strings.Contains(err.Error(), "CA_BUNDLE_PATH") {
 		t.Errorf("got error %v for a missing file", err)
 	}
-	if made := generate(t, with(func(o *Options) { o.CABundleConfigMap = "own" }), noSecret); len(made) > 0 {
-		t.Errorf("generated %v, want nothing with a CA bundle of the user", made)
+	if generatedObjects := generate(t, withOptions(func(o *Options) { o.CABundleConfigMap = "own" }), noSecret); len(generatedObjects) > 0 {
+		t.Errorf("generated %v, want nothing with a CA bundle of the user", generatedObjects)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// figure is one line of the table.
+// figure is a row of the table.
 type figure struct {
 	name   string
 	value  float64
@@ -38,7 +38,7 @@ func (s *sources) figures() []figure {
 	}
 }
 
-// report prints the figures and reports whether all are in bounds.
+// report prints the figures and reports whether all are within their bounds.
 func report(out io.Writer, figures []figure) bool {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	ok := true

@@ -11,14 +11,14 @@ import (
 	"text/tabwriter"
 )
 
-// languages are those of the product besides Go, by the ending of their files.
+// languages maps file extensions to the languages of the product other than Go.
 var languages = map[string]string{".py": "Python", ".sh": "shell", ".yaml": "YAML", ".yml": "YAML"}
 
-// countLines counts the lines of a file in another language. Tests, pages and generated manifests do not count.
+// countLines counts the lines of a file in another language, except tests, pages and generated manifests.
 func (s *sources) countLines(path string) error {
 	language := languages[filepath.Ext(path)]
-	for _, without := range []string{"test/", "docs/", "bundle/", "config/crd/bases/"} {
-		if language == "" || strings.HasPrefix(path, without) {
+	for _, excluded := range []string{"test/", "docs/", "bundle/", "config/crd/bases/"} {
+		if language == "" || strings.HasPrefix(path, excluded) {
 			return nil
 		}
 	}
@@ -37,7 +37,7 @@ func folder(path string) string {
 	return strings.Join(levels[:min(2, len(levels))], "/")
 }
 
-// reportLines prints the production lines of each folder and of the languages besides Go.
+// reportLines prints the production lines of each folder and of the languages other than Go.
 func (s *sources) reportLines(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, counts := range []map[string]int{s.folders, s.languages} {

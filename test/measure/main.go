@@ -1,7 +1,7 @@
-// Command measure checks the code against the limits of the project: lengths of functions and files, nesting,
-// depth of imports, lines of tests per line of production, suppressed findings and panics. It prints a table and exits 1
-// if a figure is out of bounds, after the production lines of each folder and those in other languages. Generated files do not count; types files count in the totals only. Totals are lines of
-// code, without blanks and comments.
+// Command measure checks the code against the limits of the project: lengths of functions and files, nesting, depth of imports, test lines
+// per production line, suppressed findings and panics. It prints the production lines of each folder and language, and a table of the
+// figures. It exits with code 1 if a figure is out of bounds. Generated files do not count, and types files count only in the totals. Totals
+// are lines of code without blank lines and comments.
 package main
 
 import (
@@ -19,10 +19,10 @@ import (
 
 const module = "github.com/odh-platform/odh-platform-operator/"
 
-// sources are the measurements of the source tree.
+// sources holds the measurements of the source tree.
 type sources struct {
 	functions, files, nestings []int
-	longest, deepest, largest  place
+	longest, deepest, largest  maximum
 	production, tests          int
 	suppressed, panics         int
 	imports                    map[string][]string
@@ -33,15 +33,15 @@ func newSources() *sources {
 	return &sources{imports: map[string][]string{}, folders: map[string]int{}, languages: map[string]int{}}
 }
 
-// place is the largest value of a figure and its location.
-type place struct {
+// maximum is the largest value of a figure, with its location.
+type maximum struct {
 	value int
 	where string
 }
 
-func (p *place) setMax(value int, where string) {
+func (p *maximum) setMax(value int, where string) {
 	if value > p.value {
-		*p = place{value, where}
+		*p = maximum{value, where}
 	}
 }
 
@@ -72,10 +72,10 @@ func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
 	if name := entry.Name(); strings.HasSuffix(name, ".pb.go") || strings.HasPrefix(name, "zz_generated") {
 		return nil
 	}
-	return s.file(path)
+	return s.measureFile(path)
 }
 
-func (s *sources) file(path string) error {
+func (s *sources) measureFile(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *sources) file(path string) error {
 		s.production += len(code)
 		s.folders[folder(path)] += len(code)
 		s.suppressed += strings.Count(string(text), "//nolint")
-		s.note(path, tree)
+		s.addImports(path, tree)
 	}
 	if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_types.go") {
 		return nil
@@ -103,13 +103,13 @@ func (s *sources) file(path string) error {
 	s.largest.setMax(lines, path)
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
-			s.function(path, files, f)
+			s.measureFunction(path, files, f)
 		}
 	}
 	return nil
 }
 
-func (s *sources) function(path string, files *token.FileSet, f *ast.FuncDecl) {
+func (s *sources) measureFunction(path string, files *token.FileSet, f *ast.FuncDecl) {
 	where := path + ":" + f.Name.Name
 	length := files.Position(f.End()).Line - files.Position(f.Pos()).Line + 1
 	s.functions = append(s.functions, length)
@@ -130,17 +130,17 @@ func (s *sources) function(path string, files *token.FileSet, f *ast.FuncDecl) {
 	})
 }
 
-// note records which packages of this module a package imports.
-func (s *sources) note(path string, tree *ast.File) {
+// addImports records the packages of this module that a file imports.
+func (s *sources) addImports(path string, tree *ast.File) {
 	from := filepath.ToSlash(filepath.Dir(path))
 	for _, i := range tree.Imports {
-		if to, managed := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); managed {
+		if to, internal := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); internal {
 			s.imports[from] = append(s.imports[from], to)
 		}
 	}
 }
 
-// codeLines returns the numbers of the lines that contain more than blanks and comments.
+// codeLines returns the numbers of the lines that contain code.
 func codeLines(text string, files *token.FileSet, tree *ast.File) map[int]bool {
 	lines := map[int]bool{}
 	for i, line := range strings.Split(text, "\n") {
@@ -177,7 +177,7 @@ func nesting(n ast.Node, depth int) int {
 	return deepest
 }
 
-// branches counts else-if as a sibling, not as a level.
+// branches returns the nesting of an if statement. An else-if is at the level of its if.
 func branches(i *ast.IfStmt, depth int) int {
 	deepest := nesting(i.Body, depth+1)
 	if next, chained := i.Else.(*ast.IfStmt); chained {

@@ -48,10 +48,10 @@ func TestFigures(t *testing.T) {
 	}
 	s := newSources()
 	s.imports["b"] = []string{"c"}
-	s.note("a/p.go", tree)
+	s.addImports("a/p.go", tree)
 	s.imports["pkg/names"] = []string{"b"}
 	for _, d := range tree.Decls[1:] {
-		s.function("a/p.go", files, funcDecl(d))
+		s.measureFunction("a/p.go", files, funcDecl(d))
 	}
 	for name, c := range map[string][2]int{
 		"code lines": {len(codeLines(sample, files, tree)), 22},
@@ -63,11 +63,11 @@ func TestFigures(t *testing.T) {
 		"empty":      {quantile(nil, 0.5), 0},
 	} {
 		if c[0] != c[1] {
-			t.Errorf("%s = %d, want %d", name, c[0], c[1])
+			t.Errorf("%s: got %d, want %d", name, c[0], c[1])
 		}
 	}
 	if s.longest.where != "a/p.go:deep" {
-		t.Errorf("longest = %s", s.longest.where)
+		t.Errorf("got longest function %s, want a/p.go:deep", s.longest.where)
 	}
 }
 
@@ -84,12 +84,12 @@ func TestReportFailsOutOfBounds(t *testing.T) {
 	} {
 		var out strings.Builder
 		if got := report(&out, []figure{c.figure}); got != c.ok || strings.Contains(out.String(), "OUT OF BOUNDS") == c.ok {
-			t.Errorf("%s: report = %t\n%s", name, got, out.String())
+			t.Errorf("%s: got %t, want %t\n%s", name, got, c.ok, out.String())
 		}
 	}
 }
 
-func TestLinesByFolderAndLanguage(t *testing.T) {
+func TestReportLines(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
 		"pkg/a/a.go": sample, "pkg/a/deeper/a.go": "package a\n", "pkg/a/a_test.go": "package a\n",
@@ -105,7 +105,7 @@ func TestLinesByFolderAndLanguage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "pkg/a  23\n\nYAML   1\nshell  1\n\n"; out.String() != want {
-		t.Errorf("lines:\n%s\nwant:\n%s", out.String(), want)
+		t.Errorf("got lines:\n%s\nwant:\n%s", out.String(), want)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// A user of a namespace can access only its keys, not those of a namespace whose name it is a prefix of, and cannot gain more rights.
+// The user of namespace team can neither access the keys of namespace team-b nor give itself another role.
 func TestUserAccessesOnlyKeysOfItsNamespace(t *testing.T) {
 	server := startEtcd(t)
 	enableAuth(t, server)
@@ -41,16 +41,16 @@ func TestUserAccessesOnlyKeysOfItsNamespace(t *testing.T) {
 		}
 	}
 	if _, err := user.UserGrantRole(t.Context(), account.Name, "root"); !errors.Is(err, rpctypes.ErrPermissionDenied) {
-		t.Errorf("the user makes itself root: %v", err)
+		t.Errorf("granting root to itself: error %v, want ErrPermissionDenied", err)
 	}
 
-	later, err := meshetcd.NewAccount(source, "team", "2") // a recreated namespace of the same name
+	recreated, err := meshetcd.NewAccount(source, "team", "2") // of a recreated namespace of the same name
 	must(t, err)
-	must(t, root.Ensure(t.Context(), later))
+	must(t, root.Ensure(t.Context(), recreated))
 	if _, err := user.Authenticate(t.Context(), account.Name, account.Password); !errors.Is(err, rpctypes.ErrAuthFailed) {
-		t.Errorf("the password of the former namespace: %v", err)
+		t.Errorf("authenticating with the password of the deleted namespace: error %v, want ErrAuthFailed", err)
 	}
-	login(t, server, later.Name, later.Password)
+	login(t, server, recreated.Name, recreated.Password)
 }
 
 // enableAuth creates root, as the bundled etcd does when it starts.
@@ -67,7 +67,7 @@ func enableAuth(t *testing.T, server *etcd) {
 	must(t, err)
 }
 
-// login connects as a user until the end of the test.
+// login returns a client that is authenticated as a user and is closed when the test ends.
 func login(t *testing.T, server *etcd, name, password string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{

@@ -1,3 +1,3 @@
-// Package meshevents tests the stream of events of models with a real etcd, which is killed, loses its data, is compacted and
-// requires passwords.
+// Package meshevents tests the stream of model events with a real etcd: through crashes, data loss, compaction and password
+// changes.
 package meshevents

@@ -39,7 +39,7 @@ func remove(t *testing.T, c *clientv3.Client, key string) {
 	must(t, err)
 }
 
-// startWatchingStream returns a stream that has reported the vmodel named first, so that its watch is open.
+// startWatchingStream returns a stream that has reported the vmodel named first, so its watch is open.
 func startWatchingStream(t *testing.T, e *etcd) *stream {
 	t.Helper()
 	put(t, e.client("", ""), vmodelsPrefix+"first", `{}`)
@@ -91,15 +91,15 @@ func TestStreamReportsDeletionsBeforeCompaction(t *testing.T) {
 	must(t, s.Connect(e.secret("", "")))
 	s.expect(t, inferenceService("deleted"), predictor("created"))
 
-	late, err := meshetcd.New(e.secret("", ""))
+	client, err := meshetcd.New(e.secret("", ""))
 	must(t, err)
-	t.Cleanup(func() { must(t, late.Close()) })
-	if err := late.Watch(ctx, vmodelsPrefix, 1, func([]meshetcd.Entry) {}); !errors.Is(err, rpctypes.ErrCompacted) {
+	t.Cleanup(func() { must(t, client.Close()) })
+	if err := client.Watch(ctx, vmodelsPrefix, 1, func([]meshetcd.Entry) {}); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("watch from a compacted revision: error %v, want ErrCompacted", err)
 	}
 }
 
-// [M5] [M32] The stream continues after crashes of etcd, also with a namespace that was forgotten meanwhile.
+// [M5] [M32] The stream continues after crashes of etcd. A namespace can be removed and added while etcd is down.
 func TestStreamSurvivesEtcdCrash(t *testing.T) {
 	e := startEtcd(t)
 	s := startWatchingStream(t, e)
@@ -123,7 +123,7 @@ func TestStreamReportsModelsAfterDataLoss(t *testing.T) {
 	c := e.client("", "")
 	s := startWatchingStream(t, e)
 	for i := range 50 {
-		put(t, c, "elsewhere", fmt.Sprint(i))
+		put(t, c, "unrelated", fmt.Sprint(i))
 	}
 	put(t, c, vmodelsPrefix+"lost", `{"o":"isvc"}`)
 	s.expect(t, inferenceService("lost"))
@@ -135,7 +135,7 @@ func TestStreamReportsModelsAfterDataLoss(t *testing.T) {
 	s.expect(t, predictor("again"))
 }
 
-// A stream with a wrong password starts to report once the Secret has the right one, and survives a new password.
+// A stream with a wrong password reports events once the Secret has the right one, and continues after a password change.
 func TestStreamFollowsPasswordChange(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")

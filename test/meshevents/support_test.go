@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// waitTimeout bounds every wait, for machines under load.
+// waitTimeout limits every wait; it is long enough for a machine under load.
 const waitTimeout = 90 * time.Second
 
 var binary string
@@ -76,7 +76,7 @@ func startEtcdWith(t *testing.T, scheme string, args ...string) *etcd {
 	var err error
 	for range 3 {
 		e.address, e.peer, e.health = freeAddress(t), "http://"+freeAddress(t), "http://"+freeAddress(t)
-		if err = e.try(); err == nil {
+		if err = e.startOnce(); err == nil {
 			return e
 		}
 	}
@@ -92,7 +92,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func (e *etcd) try() error {
+func (e *etcd) startOnce() error {
 	e.process = exec.Command(binary, append([]string{
 		"--name=m", "--data-dir=" + e.dir, "--unsafe-no-fsync", "--log-level=error", "--listen-metrics-urls=" + e.health,
 		"--listen-client-urls=" + e.url(), "--advertise-client-urls=" + e.url(), "--bcrypt-cost=4",
@@ -101,15 +101,15 @@ func (e *etcd) try() error {
 	if err := e.process.Start(); err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	go func(p *exec.Cmd) { _ = p.Wait(); close(ended) }(e.process)
+	exited := make(chan struct{})
+	go func(p *exec.Cmd) { _ = p.Wait(); close(exited) }(e.process)
 	deadline := time.After(waitTimeout)
 	for {
 		if err := e.healthy(); err == nil {
 			return nil
 		}
 		select {
-		case <-ended:
+		case <-exited:
 			return errors.New("etcd exited before it was healthy")
 		case <-deadline:
 			return errors.New("etcd was not healthy in time")
@@ -134,7 +134,7 @@ func (e *etcd) healthy() error {
 // restart starts a killed etcd again.
 func (e *etcd) restart() {
 	e.t.Helper()
-	must(e.t, e.try())
+	must(e.t, e.startOnce())
 }
 
 // kill kills etcd, as a crash would, and waits until its port is free.
@@ -152,13 +152,13 @@ func (e *etcd) kill() {
 	}
 }
 
-// replaceDataDir makes the next start of etcd begin without data.
+// replaceDataDir gives etcd an empty data directory from its next start on.
 func (e *etcd) replaceDataDir() {
 	e.t.Helper()
 	e.dir = e.t.TempDir()
 }
 
-// client returns a client that writes as the routing layer does.
+// client returns a client for the writes of the routing layer.
 func (e *etcd) client(user, password string) *clientv3.Client {
 	e.t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: waitTimeout, Logger: zap.NewNop()})

@@ -22,7 +22,7 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// authority signs certificates.
+// authority is a certificate authority.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -44,7 +44,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign returns a certificate with its key; the first one is self-signed.
+// sign returns a certificate and its key; the first certificate is self-signed.
 func (a *authority) sign(template *x509.Certificate) (cert, key []byte) {
 	a.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -76,8 +76,8 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// A Secret with certificates under other keys, as for etcd with mutual TLS, and its rotation.
-func TestMutualTLSWithARealEtcd(t *testing.T) {
+// The Secret has the certificates for mutual TLS under custom keys; the test rotates them.
+func TestStreamUsesMutualTLS(t *testing.T) {
 	ca, clients := newAuthority(t), newAuthority(t)
 	cert, key := ca.leaf("etcd")
 	e := startEtcdWith(t, "https://", "--cert-file="+write(t, "tls.crt", cert), "--key-file="+write(t, "tls.key", key),
@@ -104,8 +104,8 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 	}
 	s := startStream(t)
 	s.Ensure("fraud", "mesh")
-	foreignCert, foreignKey := ca.leaf("manager")
-	must(t, s.Connect(secret(ca.pem, foreignCert, foreignKey))) // signed by a CA that etcd does not trust
+	untrustedCert, untrustedKey := ca.leaf("manager")
+	must(t, s.Connect(secret(ca.pem, untrustedCert, untrustedKey))) // signed by a CA that etcd does not trust
 	must(t, s.Connect(secret(ca.pem, clientCert, clientKey)))
 	s.expect(t, predictor("first"))
 

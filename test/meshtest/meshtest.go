@@ -1,4 +1,4 @@
-// Package meshtest has helpers shared by the tests of several packages of ModelMesh.
+// Package meshtest has helpers for the tests of the ModelMesh packages.
 package meshtest
 
 import (
@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// labelEnabled is the label of served namespaces, as users write it.
+// labelEnabled is the label with which users enable ModelMesh in a namespace.
 const labelEnabled = "modelmesh-enabled"
 
 // Cache is a cache that reads from a client.
@@ -43,7 +43,7 @@ func (f Cache) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return f.Reader.List(ctx, list, opts...)
 }
 
-// Namespace returns a namespace with a value of the label, without the label for "".
+// Namespace returns a namespace whose label has the value; "" omits the label.
 func Namespace(name, value string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	if value != "" {
@@ -52,7 +52,7 @@ func Namespace(name, value string) *corev1.Namespace {
 	return n
 }
 
-// LabelledOnly returns a client with the objects that pass the label selector of the cache.
+// LabelledOnly returns a client with those objects that match the label selector of the cache.
 func LabelledOnly(objects ...client.Object) client.Client {
 	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
 	for _, o := range objects {
@@ -63,24 +63,25 @@ func LabelledOnly(objects ...client.Object) client.Client {
 	return b.Build()
 }
 
-// Requests returns the requests of a handler for an event of an object.
+// Requests returns the requests that a handler enqueues for an event of the object.
 func Requests(t *testing.T, h handler.EventHandler, o client.Object) []reconcile.Request {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	h.Generic(t.Context(), event.GenericEvent{Object: o}, queue)
-	var all []reconcile.Request
+	var requests []reconcile.Request
 	for range queue.Len() {
 		request, _ := queue.Get()
-		all = append(all, request)
+		requests = append(requests, request)
 	}
-	return all
+	return requests
 }
 
-// Serve starts a gRPC server at an address and returns its address. The server ends with the test, or when stop is called.
-func Serve(t *testing.T, at string, config *tls.Config, register func(*grpc.Server)) (address *net.TCPAddr, stop func()) {
+// Serve starts a gRPC server that listens on an address, and returns the address with its port. The server stops when the test
+// ends or stop is called.
+func Serve(t *testing.T, listenOn string, config *tls.Config, register func(*grpc.Server)) (address *net.TCPAddr, stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", at)
+	listener, err := net.Listen("tcp", listenOn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,14 +17,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// recording is one situation of testdata/answers.yaml, with the recorded answers and writes of the real routing layer.
+// recording is one situation of testdata/answers.yaml, with the recorded responses and writes of the real routing layer.
 type recording struct {
 	Name, Before, Settings string
 	Of                     int
 	Steps                  []step
 }
 
-// step is a call with its answer, a write to etcd, a request to a runtime, or a change of the instances.
+// step is a call with its response, a write to etcd, a request to a runtime, or a change of the instances.
 type step struct {
 	At, Until   float64
 	Times, Ms   int
@@ -32,7 +32,7 @@ type step struct {
 	Class       string
 	Request     map[string]any
 	Answer      any
-	Error       refusal
+	Error       callError
 	Etcd, Key   string
 	Value       any
 	Runtime     string
@@ -41,43 +41,43 @@ type step struct {
 	Happens     string
 }
 
-type refusal struct{ Code, Text string }
+type callError struct{ Code, Text string }
 
-// UnmarshalYAML ignores the text in place of an error, which is recorded when a runtime's load was cancelled.
-func (r *refusal) UnmarshalYAML(node *yaml.Node) error {
-	type plain refusal
+// UnmarshalYAML ignores an error that is a string, which is recorded when the load of a runtime was cancelled.
+func (e *callError) UnmarshalYAML(node *yaml.Node) error {
+	type plain callError
 	if node.Kind != yaml.MappingNode {
 		return nil
 	}
-	return node.Decode((*plain)(r))
+	return node.Decode((*plain)(e))
 }
 
-// leftOut are the situations in which the fake differs, each with the reason. Their aspects that matter to the manager are also in others:
-// two copies in instance-dies, a wiped etcd in etcd-wiped, an unreachable etcd in etcd-stops and etcd-away-20s, a transition
-// that does not end in replace-by-homeless.
-var leftOut = map[string]string{
+// unsupported are the situations in which the fake differs from the routing layer, with the difference. Other situations cover what
+// the manager depends on: instance-dies two copies, etcd-wiped a wiped etcd, etcd-stops and etcd-away-20s an unreachable etcd,
+// replace-by-homeless a transition that does not end.
+var unsupported = map[string]string{
 	// It depends on average request rates over minutes. The manager does not request copies, it only counts the reported ones.
-	"used-much": "it makes no second copy of what is used much",
-	// Until the revision of the new etcd passes that of the old one, watches of an instance deliver no changes, so that its memory and its
+	"used-much": "creates no second copy of a frequently used model",
+	// Until the revision of the new etcd exceeds that of the old one, watches of an instance deliver no changes, so its memory and its
 	// transitions miss even its own writes. The store of the fake has no revisions.
-	"etcd-away-after-wipe":     "after a wipe it does not forget what is registered again while the store is away",
-	"replace-after-wipe":       "after a wipe it begins transitions",
-	"replace-after-wipe-later": "it continues replace-after-wipe",
+	"etcd-away-after-wipe":     "after a wipe, keeps the models that are registered again while the store is unreachable",
+	"replace-after-wipe":       "after a wipe, starts transitions",
+	"replace-after-wipe-later": "continues replace-after-wipe",
 }
 
-// running are the instances at the beginning of a recording, if other than i1 alone.
-var running = map[string][]string{
+// initialInstances are the instances at the start of a recording; the default is i1.
+var initialInstances = map[string][]string{
 	"instance-starts": {}, "asked-at-another-instance": {"i1", "i2:onnx"}, "load-fails-on-two": {"i1", "i2"},
 	"instance-dies": {"i1", "i2:onnx"}, "instance-died-long-ago": {"i1", "i2", "i4"}, "etcd-wiped-then-set-lazily": {"i1", "i4"},
 }
 
-// unsaid has the events that happened during a recording but are missing in it.
-var unsaid = map[string][]step{"long-run": {
+// missingEvents are the events of a recording that it does not contain.
+var missingEvents = map[string][]step{"long-run": {
 	{At: 238, Happens: "i2 joins"}, {At: 300, Happens: "i2 gets SIGTERM"}, {At: 365.8, Happens: "i3 joins"}, {At: 366.7, Happens: "i3 gets SIGTERM"},
 	{At: 420, Happens: "i4 joins"},
 }}
 
-// The fake gives the recorded answers of model-mesh v0.12.0 and writes the same records.
+// The fake sends the recorded responses of model-mesh v0.12.0 and writes the same records.
 func TestFakeConformsToRecordings(t *testing.T) {
 	text, err := os.ReadFile("testdata/answers.yaml")
 	if err != nil {
@@ -88,32 +88,32 @@ func TestFakeConformsToRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) != 64 {
-		t.Fatalf("%d situations", len(all))
+		t.Fatalf("%d situations, want 64", len(all))
 	}
 	for _, r := range all {
-		if leftOut[r.Name] != "" {
+		if unsupported[r.Name] != "" {
 			continue
 		}
 		t.Run(r.Name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { replay(t, r) }) })
 	}
 }
 
-// replay repeats the actions of a recording at their times. Reactions of the layer may be late.
+// replay executes the steps of a recording at their times. The layer may react later than in the recording.
 func replay(t *testing.T, r recording) {
 	p := newReplayed(t, r)
 	defer p.close()
 	p.createState()
-	p.begun = time.Now()
-	for _, s := range timeline(append(unsaid[r.Name], r.Steps...)) {
-		if wait := time.Until(p.begun.Add(p.late + time.Duration(s.At*float64(time.Second)))); wait > 0 {
+	p.started = time.Now()
+	for _, s := range timeline(append(missingEvents[r.Name], r.Steps...)) {
+		if wait := time.Until(p.started.Add(p.delay + time.Duration(s.At*float64(time.Second)))); wait > 0 {
 			time.Sleep(wait)
 		}
 		synctest.Wait()
 		if err := p.retry(func() error { return p.step(s) }); err != nil {
-			t.Fatalf("at %.2f (%s late): %v", s.At, p.late, err)
+			t.Fatalf("at %.2f (%s late): %v", s.At, p.delay, err)
 		}
 	}
-	p.leftovers()
+	p.checkUnexpected()
 }
 
 // timeline expands repeated calls into single ones.
@@ -141,28 +141,28 @@ func timeline(steps []step) []step {
 	return out
 }
 
-// retry retries until try succeeds or the limit ends. Reactions of the layer may be later than in the recording.
+// retry calls try until it succeeds, and returns its last error if the layer does not react in time.
 func (p *replayed) retry(try func() error) error {
-	const tick = 20 * time.Millisecond
-	limit := 5 * time.Second
+	const interval = 20 * time.Millisecond
+	timeout := 5 * time.Second
 	if strings.Contains(p.recording.Settings, "expiry") {
-		limit = 25 * time.Second
+		timeout = 25 * time.Second
 	}
 	err := try()
-	for waited := time.Duration(0); err != nil && waited < limit; waited += tick {
-		time.Sleep(tick)
+	for waited := time.Duration(0); err != nil && waited < timeout; waited += interval {
+		time.Sleep(interval)
 		synctest.Wait()
-		p.late += tick
+		p.delay += interval
 		err = try()
 	}
 	return err
 }
 
-// step executes one step, or checks that the layer has done it.
+// step executes a step of the recording, or checks that the layer has executed it.
 func (p *replayed) step(s step) error {
 	switch {
 	case s.Call == "GetVModelStatus" && s.Error.Code == "Unknown":
-		return nil // once, at the moment of a failure that cannot be written
+		return nil // recorded once, when a failure could not be written
 	case s.Call != "":
 		return p.call(s)
 	case s.Happens != "":
@@ -195,11 +195,11 @@ func codeOf(name string) codes.Code {
 func (p *replayed) removeEntry(list *[]string, entry string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(*list, entry)
-	if at < 0 {
+	index := slices.Index(*list, entry)
+	if index < 0 {
 		return fmt.Errorf("%s is not among %q", entry, *list)
 	}
-	*list = slices.Delete(*list, at, at+1)
+	*list = slices.Delete(*list, index, index+1)
 	return nil
 }
 
@@ -217,12 +217,12 @@ func (p *replayed) release(s step, err error) error {
 	return nil
 }
 
-// load is the Loader: it waits until the recording ends the load.
+// load implements Loader: it returns when the recording ends the load.
 func (p *replayed) load(ctx context.Context, l Load) error {
 	entry := l.ID + " on " + l.Instance
 	gate := make(chan error, 1)
 	p.mu.Lock()
-	if p.arranging {
+	if p.initializing {
 		gate <- nil
 	} else {
 		p.starts = append(p.starts, entry)
@@ -241,14 +241,14 @@ func (p *replayed) load(ctx context.Context, l Load) error {
 	}
 }
 
-// runAction performs an action of the recording.
+// runAction executes an action of the recording.
 func (p *replayed) runAction(entry string) error {
 	words := strings.Fields(entry)
 	switch {
 	case entry == "etcd stops":
-		p.store.SetAway(true)
+		p.store.SetUnreachable(true)
 	case entry == "etcd is back with its data":
-		p.store.SetAway(false)
+		p.store.SetUnreachable(false)
 	case entry == "etcd is back, empty":
 		p.store.Wipe()
 	case strings.HasSuffix(entry, " joins"):
@@ -258,7 +258,7 @@ func (p *replayed) runAction(entry string) error {
 	case strings.HasSuffix(entry, "gets SIGTERM"):
 		p.layer.mu.Lock()
 		defer p.layer.mu.Unlock()
-		p.layer.end(words[0])
+		p.layer.terminate(words[0])
 	}
 	synctest.Wait()
 	return nil

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	etcdProcess = "modelmesh-etcd"
-	etcdPoll    = 50 * time.Millisecond
-	etcdPatient = time.Minute
+	etcdProcess      = "modelmesh-etcd"
+	etcdPollInterval = 50 * time.Millisecond
+	etcdTimeout      = time.Minute
 )
 
-// Etcd is an etcd for routing layers, separate from that of a control plane, so that it can fail while Kubernetes runs.
+// Etcd is an etcd for routing layers, separate from that of a control plane, so it can fail while Kubernetes runs.
 type Etcd struct {
-	// URL at which it listens, on loopback.
+	// URL of etcd, on loopback.
 	URL string
 
 	instance *cluster.Instance
 	args     []string
 }
 
-// StartEtcd starts an etcd that is stopped with the instance, and returns when it responds.
+// StartEtcd starts an etcd that stops with the instance, and returns when it is healthy.
 func StartEtcd(ctx context.Context, instance *cluster.Instance) (*Etcd, error) {
 	ports, err := instance.ReservePorts(ctx, 2)
 	if err != nil {
@@ -50,26 +50,26 @@ func etcdArgs(dir, clientURL, peer string) []string {
 // Running reports whether the process of etcd is running.
 func (e *Etcd) Running() bool { return e.instance.Process(etcdProcess).Running() }
 
-// Kill kills etcd, as a crash would. Its data is kept.
+// Kill kills etcd and keeps its data.
 func (e *Etcd) Kill(ctx context.Context) error { return e.instance.Process(etcdProcess).Kill(ctx) }
 
-// Restart starts etcd again with its data, and returns when it responds.
+// Restart starts etcd again with its data, and returns when it is healthy.
 func (e *Etcd) Restart(ctx context.Context) error {
 	if _, err := e.instance.StartProcess(etcdProcess, e.instance.Process(cluster.Etcd).Path, e.args, nil); err != nil {
 		return err
 	}
-	if err := awaitEtcd(ctx, e.URL); err != nil {
+	if err := waitEtcd(ctx, e.URL); err != nil {
 		return fmt.Errorf("%w\n%s", err, e.instance.Process(etcdProcess).LogTail())
 	}
 	return nil
 }
 
-func awaitEtcd(ctx context.Context, url string) error {
-	client := &http.Client{Timeout: etcdPatient, Transport: &http.Transport{DisableKeepAlives: true}}
-	err := wait.PollUntilContextTimeout(ctx, etcdPoll, etcdPatient, true, func(ctx context.Context) (bool, error) {
+func waitEtcd(ctx context.Context, url string) error {
+	client := &http.Client{Timeout: etcdTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	err := wait.PollUntilContextTimeout(ctx, etcdPollInterval, etcdTimeout, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", http.NoBody)
 		if err != nil {
-			return false, fmt.Errorf("asking %s: %w", url, err)
+			return false, fmt.Errorf("creating a request for %s: %w", url, err)
 		}
 		response, err := client.Do(request)
 		if err != nil {
@@ -83,7 +83,7 @@ func awaitEtcd(ctx context.Context, url string) error {
 	return nil
 }
 
-// SecretData returns the data of a Secret model-serving-etcd for an etcd.
+// SecretData returns the data of the Secret model-serving-etcd for an etcd.
 func SecretData(url, rootPrefix string) (map[string][]byte, error) {
 	text, err := json.Marshal(meshetcd.Connection{Endpoints: url, RootPrefix: rootPrefix})
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// Use is an inference request: it loads the model if necessary and waits for that.
+// Use executes an inference request: it loads the model if necessary, and returns when the model is loaded.
 func (v *View) Use(ctx context.Context, id string) error {
 	_, _, err := v.Route(ctx, id)
 	return err
 }
 
-// Route is [View.Use] and returns the concrete model and an instance that has it.
+// Route executes an inference request like [View.Use], and returns the concrete model and an instance that has loaded it.
 func (v *View) Route(ctx context.Context, id string) (concrete, instance string, err error) {
 	l := v.layer
 	defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (v *View) Route(ctx context.Context, id string) (concrete, instance string,
 		return "", "", err
 	}
 	if state == nil {
-		if err := l.await(ctx, known.Active); err != nil {
+		if err := l.waitLoaded(ctx, known.Active); err != nil {
 			return "", "", err
 		}
 		state = l.describe(known.Active)
@@ -43,7 +43,7 @@ func (v *View) Route(ctx context.Context, id string) (concrete, instance string,
 	next := l.models[known.Active].clone()
 	next.LastUsed = now
 	l.models[known.Active] = next // written with the next change
-	for instance, r := range l.runs[known.Active] {
+	for instance, r := range l.modelCopies[known.Active] {
 		if r.loaded {
 			return known.Active, instance, nil
 		}

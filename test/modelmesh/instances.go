@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// goodbye is the time from the termination of an instance to the handover of its models.
-const goodbye = 80 * time.Millisecond
+// migrationDelay is the time from the termination of an instance to the migration of its models.
+const migrationDelay = 80 * time.Millisecond
 
 // instance is an instance with a record.
 type instance struct {
 	Instance
 	number int // in the order of their starts
-	// reachable: others know its address; ending: it was stopped; dead: it was killed, but its record is kept for a while.
-	reachable, ending, dead bool
+	// reachable: other instances know its address; terminating: it got SIGTERM; dead: it was killed, and its record expires later.
+	reachable, terminating, dead bool
 }
 
-// alive reports whether the instance can serve and load.
-func (i *instance) alive() bool { return i.reachable && !i.ending && !i.dead }
+// alive reports whether the instance can serve and load models.
+func (i *instance) alive() bool { return i.reachable && !i.terminating && !i.dead }
 
-// SetInstances sets the running pods. A new instance is unreachable for a moment; a terminating one hands over its models first.
+// SetInstances sets the running pods. A new instance becomes reachable after a delay; a removed one first migrates its models.
 func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,21 +33,21 @@ func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 		if _, known := l.instances[i.ID]; known {
 			continue
 		}
-		if err := l.add(i); err != nil {
+		if err := l.addInstance(i); err != nil {
 			return err
 		}
-		l.after(l.options.StartDelay, func() { l.reach(i.ID) })
+		l.after(l.options.StartDelay, func() { l.setReachable(i.ID) })
 	}
 	for id, i := range l.instances {
-		if !ready[id] && !i.ending && !i.dead {
-			l.end(id)
+		if !ready[id] && !i.terminating && !i.dead {
+			l.terminate(id)
 		}
 	}
 	return nil
 }
 
-// add writes the record of an instance.
-func (l *Layer) add(i Instance) error {
+// addInstance writes the record of an instance.
+func (l *Layer) addInstance(i Instance) error {
 	text, err := json.Marshal(map[string]any{"labels": i.Labels, "startTime": l.clock.Now().UnixMilli()})
 	if err != nil {
 		return fmt.Errorf("encoding an instance: %w", err)
@@ -60,35 +60,35 @@ func (l *Layer) add(i Instance) error {
 	return nil
 }
 
-// reach makes an instance reachable for others. It loads again the models that it had when the layer was closed.
-func (l *Layer) reach(id string) {
+// setReachable makes an instance reachable, and reloads the models that it had when the layer was closed.
+func (l *Layer) setReachable(id string) {
 	i := l.instances[id]
 	if i == nil || i.reachable {
 		return
 	}
 	i.reachable = true
 	for name, m := range l.models {
-		if _, had := m.Instances[id]; had && l.runs[name][id] == nil {
+		if _, had := m.Instances[id]; had && l.modelCopies[name][id] == nil {
 			l.startLoad(name, m, id)
 		}
 	}
 }
 
-// end handles SIGTERM: models that other instances may load are loaded there first.
-func (l *Layer) end(id string) {
-	l.instances[id].ending = true
-	l.after(goodbye, func() {
+// terminate handles SIGTERM: it loads the models on other instances, where possible, before it removes the instance.
+func (l *Layer) terminate(id string) {
+	l.instances[id].terminating = true
+	l.after(migrationDelay, func() {
 		for _, name := range slices.Sorted(maps.Keys(l.models)) {
 			if _, has := l.models[name].Instances[id]; has {
-				l.handOver(name, id)
+				l.migrate(name, id)
 			}
 		}
-		l.drop(id)
+		l.removeInstance(id)
 	})
 }
 
-func (l *Layer) handOver(name, from string) {
-	if available := l.availableInstances(l.models[name]); len(available) > 0 && len(l.runs[name]) == 1 && l.runs[name][from] != nil {
+func (l *Layer) migrate(name, from string) {
+	if available := l.availableInstances(l.models[name]); len(available) > 0 && len(l.modelCopies[name]) == 1 && l.modelCopies[name][from] != nil {
 		l.log(l.start(name, available[0], 0), "Loading a model on another instance failed")
 	}
 	l.cancel(name, from)
@@ -97,21 +97,21 @@ func (l *Layer) handOver(name, from string) {
 	l.log(l.commit(change{models: map[string]*model{name: next}}), "Removing a model from an instance failed")
 }
 
-// Kill kills an instance: its models are lost, but its record and those of the models are kept.
+// Kill kills an instance: it loses its models, but its record and those of the models are kept.
 func (l *Layer) Kill(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.instances[id].dead = true
-	for name := range l.runs {
+	for name := range l.modelCopies {
 		l.cancel(name, id)
 	}
-	l.after(leaseTime, func() { l.drop(id) })
+	l.after(leaseTime, func() { l.removeInstance(id) })
 }
 
-// drop removes the record of an instance.
-func (l *Layer) drop(id string) {
+// removeInstance deletes the record of an instance.
+func (l *Layer) removeInstance(id string) {
 	delete(l.instances, id)
-	l.log(l.store.Commit(l.ctx, map[string][]byte{keyInstances + id: nil}), "The record of an instance was not removed")
+	l.log(l.store.Commit(l.ctx, map[string][]byte{keyInstances + id: nil}), "Deleting the record of an instance failed")
 }
 
 func (l *Layer) log(err error, text string) {
@@ -120,18 +120,18 @@ func (l *Layer) log(err error, text string) {
 	}
 }
 
-// candidates returns the instances whose labels fit a model, by the records.
+// candidates returns the instances whose labels match the type of a model, including those that cannot load it now.
 func (l *Layer) candidates(m *model) []*instance {
 	var out []*instance
 	for _, i := range l.instances {
-		if !i.ending && l.constraints.matches(m.Type, i.Labels) {
+		if !i.terminating && l.constraints.matches(m.Type, i.Labels) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// availableInstances returns the instances that can load a model now, the newest first.
+// availableInstances returns the instances that can load a model now, newest first.
 func (l *Layer) availableInstances(m *model) []string {
 	available := slices.DeleteFunc(l.candidates(m), func(i *instance) bool { return !i.alive() || m.FailedIn[i.ID] != 0 })
 	slices.SortFunc(available, func(a, b *instance) int { return b.number - a.number })

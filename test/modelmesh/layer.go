@@ -18,7 +18,7 @@ import (
 
 // Intervals and delays of the routing layer.
 const (
-	failureExpiry = 15 * time.Minute // until an instance retries a model that it failed to load
+	failureExpiry = 15 * time.Minute // until an instance retries a failed load
 	failureCheck  = 6 * time.Minute  // interval of the check for expired failures
 	afterOutage   = 16 * time.Second // until models can be registered after an outage of the store
 	startDelay    = 500 * time.Millisecond
@@ -35,25 +35,25 @@ type LayerOptions struct {
 	// Etcd is the data of the Secret model-serving-etcd of the pods, Service their MM_SERVICE_NAME.
 	Etcd    map[string][]byte
 	Service string
-	// Store is used in place of an etcd; nil for none.
+	// Store replaces etcd; nil means etcd.
 	Store Store
 	// Loader loads models; nil means [ByPath].
 	Loader Loader
-	// Unload is called when an instance drops a model; may be nil. The context ends with the layer.
+	// Unload is called when an instance unloads a model; may be nil. The context ends with the layer.
 	Unload func(context.Context, Load)
 	Clock  clock.Clock
 	Log    logr.Logger
 
-	// FailureExpiry and FailureCheck set when a failure is forgotten, AfterOutage how long writes fail after an outage,
+	// FailureExpiry and FailureCheck set when a failure expires, AfterOutage how long writes fail after an outage,
 	// StartDelay how long a new instance is unreachable. FirstRound is the delay of the first round of the leader.
 	FailureExpiry, FailureCheck, AfterOutage, StartDelay, FirstRound time.Duration
-	// Capacity of an instance in MiB, 0 for no limit; Size of a model once it is loaded.
+	// Capacity is that of an instance in MiB, 0 for no limit; Size returns the size of a loaded model in MiB.
 	Capacity int
 	Size     func(Load) int
 }
 
-// Layer is the routing layer of one namespace: all its instances together. It caches the store in memory; a new layer
-// continues from the stored state.
+// Layer is the routing layer of one namespace with all its instances. It caches the store in memory; a new layer continues from
+// the stored state.
 type Layer struct {
 	meshpb.UnimplementedModelMeshServer
 
@@ -64,27 +64,27 @@ type Layer struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	mu          sync.Mutex
-	closed      bool
-	instances   map[string]*instance
-	started     int // instances so far
-	constraints constraints
-	vmodels     map[string]*vmodel
-	models      map[string]*model
-	runs        map[string]map[string]*modelCopy // by concrete model and instance
-	ghosts      map[string]failedCopy            // failures of models that an instance still has to unload
-	calls       map[string]int
-	// lost is the time of the last failed request to the store; storeWiped reports that the store was wiped, so that its changes are not noticed.
-	lost                time.Time
-	looking, storeWiped bool
+	mu           sync.Mutex
+	closed       bool
+	instances    map[string]*instance
+	started      int // number of instances so far
+	constraints  constraints
+	vmodels      map[string]*vmodel
+	models       map[string]*model
+	modelCopies  map[string]map[string]*modelCopy // by concrete model and instance
+	failedCopies map[string]failedCopy            // by concrete model, until its instance unloads it
+	calls        map[string]int
+	// lastOutage is the time of the last failed request to the store. storeWiped disables the updates of the memory after a wipe.
+	lastOutage           time.Time
+	retrying, storeWiped bool
 }
 
-// NewLayer opens the routing layer of a namespace, without instances.
+// NewLayer opens the routing layer of a namespace. It has no instances.
 func NewLayer(options LayerOptions) (*Layer, error) {
-	defaults(&options)
+	setDefaults(&options)
 	l := &Layer{
 		options: options, clock: options.Clock, store: options.Store, instances: map[string]*instance{},
-		runs: map[string]map[string]*modelCopy{}, ghosts: map[string]failedCopy{}, calls: map[string]int{},
+		modelCopies: map[string]map[string]*modelCopy{}, failedCopies: map[string]failedCopy{}, calls: map[string]int{},
 	}
 	if l.store == nil {
 		s, err := openEtcd(options.Etcd, options.Service)
@@ -95,13 +95,13 @@ func NewLayer(options LayerOptions) (*Layer, error) {
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if err := l.read(); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading what is registered: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("reading the registered models: %w", err), l.Close())
 	}
 	l.after(options.FirstRound, l.loadMissing)
 	return l, nil
 }
 
-func defaults(o *LayerOptions) {
+func setDefaults(o *LayerOptions) {
 	if o.Loader == nil {
 		o.Loader = ByPath
 	}
@@ -109,17 +109,17 @@ func defaults(o *LayerOptions) {
 		o.Clock = clock.RealClock{}
 	}
 	for _, d := range []struct {
-		value *time.Duration
-		usual time.Duration
+		value    *time.Duration
+		standard time.Duration
 	}{{&o.FailureExpiry, failureExpiry}, {&o.FailureCheck, failureCheck}, {&o.AfterOutage, afterOutage},
 		{&o.StartDelay, startDelay}, {&o.FirstRound, firstRound}} {
 		if *d.value == 0 {
-			*d.value = d.usual
+			*d.value = d.standard
 		}
 	}
 }
 
-// Close aborts all loads immediately, as the death of the pods does.
+// Close aborts all loads immediately, as a crash of all pods does.
 func (l *Layer) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -132,16 +132,16 @@ func (l *Layer) Close() error {
 	return nil
 }
 
-// after runs a function after a delay, unless the layer has been closed.
-func (l *Layer) after(d time.Duration, do func()) {
+// after calls a function after a delay, unless the layer has been closed.
+func (l *Layer) after(delay time.Duration, function func()) {
 	l.running.Go(func() {
 		select {
 		case <-l.ctx.Done():
-		case <-l.clock.After(d):
+		case <-l.clock.After(delay):
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if !l.closed {
-				do()
+				function()
 			}
 		}
 	})
@@ -154,7 +154,7 @@ func (l *Layer) Calls() map[string]int {
 	return maps.Clone(l.calls)
 }
 
-// SetConstraints sets the document type_constraints of the namespace. An invalid one changes nothing.
+// SetConstraints sets the document type_constraints of the namespace. An invalid document returns an error and changes nothing.
 func (l *Layer) SetConstraints(document []byte) error {
 	c, err := parseConstraints(document)
 	if err != nil {
@@ -166,7 +166,8 @@ func (l *Layer) SetConstraints(document []byte) error {
 	return nil
 }
 
-// lockForCall counts a call and locks the layer; the caller unlocks it. It returns an error if the layer has no instances.
+// lockForCall counts a call and locks the layer, even if it returns an error; the caller unlocks it. Without a live instance it
+// returns an error.
 func (l *Layer) lockForCall(method string) error {
 	l.mu.Lock()
 	l.calls[method]++

@@ -24,7 +24,7 @@ var (
 	second = Instance{ID: "onnx-2", Labels: []string{"mt:onnx", "rt:triton"}}
 )
 
-func layer(t *testing.T, store Store, load Loader, running ...Instance) *Layer {
+func newLayer(t *testing.T, store Store, load Loader, running ...Instance) *Layer {
 	t.Helper()
 	l, err := NewLayer(LayerOptions{Namespace: "fraud", Store: store, Loader: load, Log: logr.Discard()})
 	if err != nil {
@@ -37,7 +37,7 @@ func layer(t *testing.T, store Store, load Loader, running ...Instance) *Layer {
 	return l
 }
 
-func set(t *testing.T, l *Layer) {
+func register(t *testing.T, l *Layer) {
 	t.Helper()
 	_, err := l.SetVModel(t.Context(), &meshpb.SetVModelRequest{
 		VModelId: "digits", TargetModelId: "digits__ksp-1", Owner: "ksp", AutoDeleteTargetModel: true, LoadNow: true,
@@ -48,8 +48,8 @@ func set(t *testing.T, l *Layer) {
 	}
 }
 
-// state returns the state of the model and its instances.
-func state(t *testing.T, l *Layer) string {
+// stateOf returns the status of the vmodel and the instances of its model, or the code of the error.
+func stateOf(t *testing.T, l *Layer) string {
 	t.Helper()
 	synctest.Wait()
 	response, err := l.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{VModelId: "digits", Owner: "ksp"})
@@ -63,12 +63,12 @@ func state(t *testing.T, l *Layer) string {
 	return strings.Join(words, " ")
 }
 
-func TestInstancesJoinAndLeave(t *testing.T) {
+func TestRemovedInstanceMigratesModels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := layer(t, &Memory{}, ByPath, first)
+		l := newLayer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
-		set(t, l)
-		if got := state(t, l); got != "LOADED onnx-1" {
+		register(t, l)
+		if got := stateOf(t, l); got != "LOADED onnx-1" {
 			t.Error(got)
 		}
 		if err := l.SetInstances(t.Context(), []Instance{first, second}); err != nil {
@@ -79,13 +79,13 @@ func TestInstancesJoinAndLeave(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if got := state(t, l); got != "LOADED onnx-2" {
-			t.Errorf("state %s, want an instance that stops to hand over its models", got)
+		if got := stateOf(t, l); got != "LOADED onnx-2" {
+			t.Errorf("state %s, want LOADED onnx-2: the model migrates from the removed instance", got)
 		}
 		if err := l.SetInstances(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := state(t, l); got != "Unavailable" {
+		if got := stateOf(t, l); got != "Unavailable" {
 			t.Error(got)
 		}
 		if calls := l.Calls(); calls["setVModel"] != 1 || calls["getVModelStatus"] != 3 {
@@ -94,13 +94,13 @@ func TestInstancesJoinAndLeave(t *testing.T) {
 	})
 }
 
-func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
+func TestRouteReturnsInstanceUntilModelIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := layer(t, &Memory{}, ByPath, first)
+		l := newLayer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
 		unloaded := make(chan Load, 2)
 		l.options.Unload = func(_ context.Context, description Load) { unloaded <- description }
-		set(t, l)
+		register(t, l)
 		if concrete, instance, err := l.At("").Route(t.Context(), "digits"); concrete != "digits__ksp-1" || instance != first.ID || err != nil {
 			t.Errorf("routed to %q in %q, %v", concrete, instance, err)
 		}
@@ -109,10 +109,10 @@ func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
 		}
 		synctest.Wait()
 		if want := (Load{Namespace: "fraud", ID: "digits__ksp-1", Instance: first.ID}); len(unloaded) != 1 || <-unloaded != want {
-			t.Errorf("not unloaded once as %v", want)
+			t.Errorf("want one unload request %v", want)
 		}
 		if _, _, err := l.At("").Route(t.Context(), "digits"); status.Code(err) != codes.NotFound {
-			t.Errorf("got error %v after the layer stopped, want NotFound", err)
+			t.Errorf("got error %v after the deletion, want NotFound", err)
 		}
 	})
 }
@@ -129,24 +129,24 @@ func TestNewLayerContinuesFromEtcd(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		existing := layer(t, store, load, first)
-		set(t, existing)
+		existing := newLayer(t, store, load, first)
+		register(t, existing)
 		if err := existing.Close(); err != nil {
 			t.Fatal(err)
 		}
-		next := layer(t, store, load, first)
+		next := newLayer(t, store, load, first)
 		defer func() { _ = next.Close() }()
-		if got := state(t, next); got != "LOADING onnx-1" {
+		if got := stateOf(t, next); got != "LOADING onnx-1" {
 			t.Error(got)
 		}
 		gate <- nil
-		if got := state(t, next); got != "LOADED onnx-1" {
+		if got := stateOf(t, next); got != "LOADED onnx-1" {
 			t.Error(got)
 		}
 	})
 }
 
-func TestTheSameStoreInAnEtcd(t *testing.T) {
+func TestEtcdStore(t *testing.T) {
 	realEtcd(t)
 	data, err := SecretData(etcdURL, t.Name())
 	if err != nil {
@@ -164,11 +164,11 @@ func TestTheSameStoreInAnEtcd(t *testing.T) {
 	}
 	all, err := s.List(t.Context())
 	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(all)), []string{"a/2", "a/3"}) || string(all["a/3"]) != "z" {
-		t.Errorf("List returned %v, error %v, want a/2 and the changed a/3", all, err)
+		t.Errorf("List returned %v, error %v, want a/2 and a/3", all, err)
 	}
 	for key, want := range map[string]bool{"a/1": false, "a/2": true} {
 		if got, err := s.Has(t.Context(), key); err != nil || got != want {
-			t.Errorf("Has(%s) = %t, error %v", key, got, err)
+			t.Errorf("Has(%s) = %t, error %v, want %t", key, got, err, want)
 		}
 	}
 	if _, err := openEtcd(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"https://etcd:2379"}`)}, "x"); err == nil {
@@ -176,7 +176,7 @@ func TestTheSameStoreInAnEtcd(t *testing.T) {
 	}
 }
 
-func TestTextsOfFailures(t *testing.T) {
+func TestRuntimeMessage(t *testing.T) {
 	for want, err := range map[string]error{
 		"INVALID_ARGUMENT: x":   status.Error(codes.InvalidArgument, "x"),
 		"RESOURCE_EXHAUSTED: x": status.Error(codes.ResourceExhausted, "x"),
@@ -193,11 +193,11 @@ func TestByPath(t *testing.T) {
 		load Load
 		want string
 	}{
-		"a path":            {Load{Path: "sklearn/mnist", Key: `{"storage_key":"s3"}`}, ""},
-		"no storage":        {Load{}, "Predictor Storage field missing"},
-		"missing":           {Load{Path: "models/missing"}, "no objects found"},
-		"invalid":           {Load{Path: "invalid-path/model"}, "no objects found"},
-		"part of a word":    {Load{Path: "admissing/model"}, ""},
+		"with a path":       {Load{Path: "sklearn/mnist", Key: `{"storage_key":"s3"}`}, ""},
+		"without storage":   {Load{}, "Predictor Storage field missing"},
+		"missing in path":   {Load{Path: "models/missing"}, "no objects found"},
+		"invalid in path":   {Load{Path: "invalid-path/model"}, "no objects found"},
+		"miss in a word":    {Load{Path: "admissing/model"}, ""},
 		"only storage_key":  {Load{Key: `{"storage_key":"s3"}`}, ""},
 		"only storage_type": {Load{Key: `{"storage_params":{"type":"s3"}}`}, ""},
 	} {

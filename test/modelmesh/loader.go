@@ -13,14 +13,14 @@ type Load struct {
 	Type, Path, Key string
 }
 
-// Loader replaces puller and runtime: it returns when the model is loaded, or the error that users see. The context ends
-// when the model or the instance is removed.
+// Loader replaces puller and runtime: it returns when the model is loaded, or the error for the status of the model. The context
+// ends when the model or the instance is removed.
 type Loader func(context.Context, Load) error
 
 // pullFailed is the prefix of errors of the puller.
 const pullFailed = "Failed to pull model from storage due to error"
 
-// ByPath loads immediately. It fails without any storage, or if a part of the path is `missing` or `invalid`.
+// ByPath loads immediately. It returns an error without any storage, or if a word of the path is `missing` or `invalid`.
 func ByPath(_ context.Context, l Load) error {
 	if !strings.Contains(l.Key, `"storage_key"`) && !strings.Contains(l.Key, `"storage_params"`) && l.Path == "" {
 		return fmt.Errorf("%s: Predictor Storage field missing", pullFailed)

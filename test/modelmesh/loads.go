@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxAttempts is the number of instances that try a load, attemptDelay the delay of the next attempt after a failure.
+	// maxAttempts is the number of instances that try to load a model, attemptDelay the time from a failure to the next attempt.
 	maxAttempts  = 3
 	attemptDelay = 600 * time.Millisecond
-	// writeDelay is the delay between a failure and its record, and between the record and the end of a transition.
+	// writeDelay is the time from a failure to its record, and from the record to the end of a transition.
 	writeDelay = 150 * time.Millisecond
-	// targetDelay is the delay between the response that reports a transition and the load of its target.
+	// targetDelay is the time from the response that reports a transition to the load of its target.
 	targetDelay = 100 * time.Millisecond
 	// unloadDelay is how long an instance keeps a model after a failure.
 	unloadDelay = time.Second
-	// recordDelay is how long after an outage an unwritten failure is dropped.
+	// recordDelay is the time from the end of an outage to the removal of a failure that was not written.
 	recordDelay = 21 * time.Second
 )
 
@@ -48,11 +48,11 @@ type failedCopy struct {
 	until          time.Time
 }
 
-// ensureLoaded loads a model that no instance has, like a request to the given instance. It returns a status only if it differs
-// from the usual response. used is the time of the last use; 0 keeps it.
+// ensureLoaded loads a model that has no copy, as after a request to the given instance. It returns a status only if the
+// response is not that of describe. used is the time of the last use; 0 keeps it.
 func (l *Layer) ensureLoaded(id, instanceID string, used int64) (*meshpb.ModelStatusInfo, error) {
 	m := l.models[id]
-	if m == nil || len(l.runs[id]) > 0 {
+	if m == nil || len(l.modelCopies[id]) > 0 {
 		return nil, nil
 	}
 	candidates, available := l.candidates(m), l.availableInstances(m)
@@ -74,7 +74,7 @@ func (l *Layer) ensureLoaded(id, instanceID string, used int64) (*meshpb.ModelSt
 	return before, nil
 }
 
-// start writes an instance into the record of a model and starts the load.
+// start adds an instance to the record of a model and starts the load.
 func (l *Layer) start(id, instance string, used int64) error {
 	next := l.models[id].clone()
 	next.Instances[instance] = l.clock.Now().UnixMilli()
@@ -89,12 +89,12 @@ func (l *Layer) start(id, instance string, used int64) error {
 }
 
 func (l *Layer) startLoad(id string, m *model, instance string) {
-	if l.runs[id] == nil {
-		l.runs[id] = map[string]*modelCopy{}
+	if l.modelCopies[id] == nil {
+		l.modelCopies[id] = map[string]*modelCopy{}
 	}
 	busy, last := 0, 0
-	for _, on := range l.runs {
-		if r := on[instance]; r != nil && !r.loaded {
+	for _, byInstance := range l.modelCopies {
+		if r := byInstance[instance]; r != nil && !r.loaded {
 			last = max(last, r.order)
 			if !r.waiting {
 				busy++
@@ -102,10 +102,10 @@ func (l *Layer) startLoad(id string, m *model, instance string) {
 		}
 	}
 	r := &modelCopy{cancel: func() {}, order: last + 1, waiting: busy >= loadThreads}
-	l.runs[id][instance] = r
-	if g := l.ghosts[id]; g.instance == instance && l.clock.Now().Before(g.until) {
+	l.modelCopies[id][instance] = r
+	if g := l.failedCopies[id]; g.instance == instance && l.clock.Now().Before(g.until) {
 		l.after(targetDelay, func() {
-			if l.runs[id][instance] == r {
+			if l.modelCopies[id][instance] == r {
 				l.fail(id, instance, r, g.text)
 			}
 		})
@@ -126,7 +126,7 @@ func (l *Layer) launch(id string, m *model, instance string, r *modelCopy) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		defer cancel()
-		if ctx.Err() != nil || l.runs[id][instance] != r {
+		if ctx.Err() != nil || l.modelCopies[id][instance] != r {
 			return
 		}
 		if err != nil {
@@ -142,8 +142,8 @@ func (l *Layer) launch(id string, m *model, instance string, r *modelCopy) {
 func (l *Layer) startNextLoad(instance string) {
 	var id string
 	var newest *modelCopy
-	for name, on := range l.runs {
-		if r := on[instance]; r != nil && r.waiting && (newest == nil || r.order > newest.order) {
+	for name, byInstance := range l.modelCopies {
+		if r := byInstance[instance]; r != nil && r.waiting && (newest == nil || r.order > newest.order) {
 			id, newest = name, r
 		}
 	}
@@ -152,17 +152,17 @@ func (l *Layer) startNextLoad(instance string) {
 	}
 }
 
-// runtimeMessage returns an error of the runtime as the routing layer reports it: prefixed with the name of its code.
+// runtimeMessage returns an error of the runtime in the format of the routing layer, with the name of its code.
 func runtimeMessage(err error) string {
-	s, is := status.FromError(err)
-	if !is {
+	s, ok := status.FromError(err)
+	if !ok {
 		s = status.New(codes.Internal, err.Error())
 	}
 	name := regexp.MustCompile("([a-z])([A-Z])").ReplaceAllString(s.Code().String(), "${1}_$2")
 	return strings.ToUpper(name) + ": " + s.Message()
 }
 
-// loaded completes a load. It writes no record of it, but ends transitions.
+// loaded completes a load and ends the transitions to the model. The records do not contain the end of a load.
 func (l *Layer) loaded(id, instance string, r *modelCopy, description Load) {
 	r.loaded = true
 	if l.options.Size != nil {
@@ -176,12 +176,12 @@ func (l *Layer) loaded(id, instance string, r *modelCopy, description Load) {
 	}
 }
 
-// evict drops the least recently used models of an instance until the rest fits.
+// evict unloads the least recently used models of an instance until the others fit into its capacity.
 func (l *Layer) evict(instance string) {
 	for l.options.Capacity > 0 {
 		total, oldest := 0, ""
-		for id, on := range l.runs {
-			if r := on[instance]; r != nil && r.loaded {
+		for id, byInstance := range l.modelCopies {
+			if r := byInstance[instance]; r != nil && r.loaded {
 				total += r.size
 				if oldest == "" || l.models[id].LastUsed < l.models[oldest].LastUsed {
 					oldest = id
@@ -198,13 +198,13 @@ func (l *Layer) evict(instance string) {
 	}
 }
 
-// cancel stops the load of a model on an instance, or unloads it.
+// cancel aborts the load of a model on an instance, or unloads the model.
 func (l *Layer) cancel(id, instance string) {
-	if r := l.runs[id][instance]; r != nil {
+	if r := l.modelCopies[id][instance]; r != nil {
 		r.cancel()
-		delete(l.runs[id], instance)
-		if len(l.runs[id]) == 0 {
-			delete(l.runs, id)
+		delete(l.modelCopies[id], instance)
+		if len(l.modelCopies[id]) == 0 {
+			delete(l.modelCopies, id)
 		}
 		if l.options.Unload != nil && !r.waiting {
 			l.running.Go(func() {
@@ -217,7 +217,7 @@ func (l *Layer) cancel(id, instance string) {
 	}
 }
 
-// fail completes a failed load. The failure is recorded only after a delay.
+// fail completes a failed load, and writes the failure after a delay.
 func (l *Layer) fail(id, instance string, r *modelCopy, text string) {
 	r.loaded = true // the thread of the load is free
 	l.cancel(id, instance)
@@ -226,11 +226,11 @@ func (l *Layer) fail(id, instance string, r *modelCopy, text string) {
 	delete(next.Instances, instance)
 	next.FailedIn[instance], next.Fails[instance] = now.UnixMilli(), failure{Message: exceptionPrefix + text}
 	l.models[id] = next
-	l.ghosts[id] = failedCopy{instance: instance, text: text, until: now.Add(unloadDelay)}
-	l.after(writeDelay, func() { l.record(id, instance, now, text) })
+	l.failedCopies[id] = failedCopy{instance: instance, text: text, until: now.Add(unloadDelay)}
+	l.after(writeDelay, func() { l.recordFailure(id, instance, now, text) })
 }
 
-// modelWithFailure returns a copy of a model if it has a failure of an instance, else nil.
+// modelWithFailure returns a copy of a model that has the failure of an instance, otherwise nil.
 func (l *Layer) modelWithFailure(id, instance string, failed time.Time) *model {
 	if m := l.models[id]; m != nil && m.FailedIn[instance] == failed.UnixMilli() {
 		return m.clone()
@@ -238,7 +238,7 @@ func (l *Layer) modelWithFailure(id, instance string, failed time.Time) *model {
 	return nil
 }
 
-func (l *Layer) record(id, instance string, failed time.Time, text string) {
+func (l *Layer) recordFailure(id, instance string, failed time.Time, text string) {
 	next := l.modelWithFailure(id, instance, failed)
 	if next == nil {
 		return
@@ -247,22 +247,22 @@ func (l *Layer) record(id, instance string, failed time.Time, text string) {
 	if l.commit(change{models: map[string]*model{id: next}}) != nil {
 		next.Fails[instance] = failure{Message: recordErrorPrefix + instance + ", timeout:-2, causeStacktrace:<stack of the server>)"}
 		l.models[id] = next
-		l.retryForget(id, instance, failed)
+		l.retryRemoveFailure(id, instance, failed)
 		return
 	}
-	l.after(writeDelay, func() { l.block(id) })
+	l.after(writeDelay, func() { l.failTransitions(id) })
 	l.after(attemptDelay-writeDelay, func() {
-		if m := l.models[id]; m != nil && len(m.FailedIn) < maxAttempts && len(l.runs[id]) == 0 {
+		if m := l.models[id]; m != nil && len(m.FailedIn) < maxAttempts && len(l.modelCopies[id]) == 0 {
 			if available := l.availableInstances(m); len(available) > 0 {
 				l.log(l.start(id, available[0], 0), "Starting the load on the next instance failed")
 			}
 		}
 	})
-	l.after(l.options.FailureExpiry+l.options.FailureCheck, func() { l.forget(id, instance, failed) })
+	l.after(l.options.FailureExpiry+l.options.FailureCheck, func() { l.removeFailure(id, instance, failed) })
 }
 
-// forget removes a failure from a model, unless its instance was removed.
-func (l *Layer) forget(id, instance string, failed time.Time) {
+// removeFailure removes a failure from a model, unless its instance was removed.
+func (l *Layer) removeFailure(id, instance string, failed time.Time) {
 	next := l.modelWithFailure(id, instance, failed)
 	if next == nil || l.instances[instance] == nil {
 		return
@@ -270,7 +270,7 @@ func (l *Layer) forget(id, instance string, failed time.Time) {
 	delete(next.FailedIn, instance)
 	delete(next.Fails, instance)
 	if l.commit(change{models: map[string]*model{id: next}}) != nil {
-		l.retryForget(id, instance, failed)
+		l.retryRemoveFailure(id, instance, failed)
 		return
 	}
 	for _, v := range l.vmodels {
@@ -281,18 +281,18 @@ func (l *Layer) forget(id, instance string, failed time.Time) {
 	}
 }
 
-// retryForget removes a failure that could not be written, after the store has recovered.
-func (l *Layer) retryForget(id, instance string, failed time.Time) {
+// retryRemoveFailure removes a failure that could not be written, once the store is reachable.
+func (l *Layer) retryRemoveFailure(id, instance string, failed time.Time) {
 	if _, err := l.store.Has(l.ctx, keyModels+id); err != nil {
-		l.after(lookAgainAfter, func() { l.retryForget(id, instance, failed) })
+		l.after(storeRetryInterval, func() { l.retryRemoveFailure(id, instance, failed) })
 		return
 	}
-	l.after(recordDelay, func() { l.forget(id, instance, failed) })
+	l.after(recordDelay, func() { l.removeFailure(id, instance, failed) })
 }
 
-// block ends the transitions to a model that no instance can load for now.
-func (l *Layer) block(id string) {
-	if l.models[id] == nil || len(l.runs[id]) > 0 || len(l.availableInstances(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
+// failTransitions marks the transitions to a model as failed if no instance can load it now.
+func (l *Layer) failTransitions(id string) {
+	if l.models[id] == nil || len(l.modelCopies[id]) > 0 || len(l.availableInstances(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
 		return
 	}
 	for name, v := range l.vmodels {
@@ -308,10 +308,10 @@ func (l *Layer) block(id string) {
 func (l *Layer) loadTarget(id string) {
 	_, err := l.ensureLoaded(id, "", 0)
 	l.log(err, "Loading the target of a transition failed")
-	l.block(id)
+	l.failTransitions(id)
 }
 
-// loadMissing is a periodic task of the leader. It loads models that have no instance in their records.
+// loadMissing is a periodic task of the leader. It loads the models whose records have no instance.
 func (l *Layer) loadMissing() {
 	for id, m := range l.models {
 		if len(m.Instances) == 0 {
@@ -322,10 +322,10 @@ func (l *Layer) loadMissing() {
 	l.after(nextRound, l.loadMissing)
 }
 
-// await returns when a model is loaded or no instance loads it. The caller holds the lock; await releases it while it waits.
-func (l *Layer) await(ctx context.Context, id string) error {
+// waitLoaded returns when a model is loaded or no instance loads it. It releases the lock of the caller while it waits.
+func (l *Layer) waitLoaded(ctx context.Context, id string) error {
 	for {
-		loading, loaded := l.runningOf(id)
+		loading, loaded := l.loadState(id)
 		if loaded || !loading {
 			return nil
 		}

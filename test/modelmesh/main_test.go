@@ -16,17 +16,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// etcdURL is the URL of the etcd of all tests of this package, once one has started it.
+// etcdURL is the URL of the etcd that all tests of this package share; it is empty until realEtcd starts it.
 var (
-	etcdURL   string
-	etcdOnce  sync.Once
-	etcdFault error
-	stopEtcd  func() error
+	etcdURL  string
+	etcdOnce sync.Once
+	etcdErr  error
+	stopEtcd func() error
 )
 
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
-// runAll runs the tests and stops the processes that they have started.
+// runAll runs the tests, checks for leaked goroutines and stops etcd.
 func runAll(m *testing.M) int {
 	code := m.Run()
 	if leak := goleak.Find(); code == 0 && leak != nil {
@@ -40,7 +40,7 @@ func runAll(m *testing.M) int {
 	return code
 }
 
-// realEtcd starts an etcd for the tests of this package, once.
+// realEtcd starts the etcd of this package if it is not running.
 func realEtcd(t *testing.T) {
 	t.Helper()
 	etcdOnce.Do(func() {
@@ -50,10 +50,10 @@ func realEtcd(t *testing.T) {
 		if err == nil {
 			stopEtcd, err = startEtcd(ctx, binaries[cluster.Etcd])
 		}
-		etcdFault = err
+		etcdErr = err
 	})
-	if etcdFault != nil {
-		t.Fatal(etcdFault)
+	if etcdErr != nil {
+		t.Fatal(etcdErr)
 	}
 }
 
@@ -62,7 +62,7 @@ func exitWithError(err error) int {
 	return 1
 }
 
-// startEtcd tries three times: another process may take a free port before etcd listens on it.
+// startEtcd tries three times, because another process can use the free port before etcd listens on it.
 func startEtcd(ctx context.Context, binary string) (stop func() error, err error) {
 	for range 3 {
 		if stop, err = tryEtcd(ctx, binary); err == nil {
@@ -95,7 +95,7 @@ func tryEtcd(ctx context.Context, binary string) (func() error, error) {
 		_ = command.Wait() // killed
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := awaitEtcd(ctx, etcdURL); err != nil {
+	if err := waitEtcd(ctx, etcdURL); err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil

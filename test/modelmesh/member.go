@@ -21,8 +21,8 @@ type member struct {
 	server   *grpc.Server
 	served   sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[string]map[net.Conn]bool // by pod
+	mu          sync.Mutex
+	connections map[string]map[net.Conn]bool // by pod
 }
 
 func newMember(options LayerOptions) (*member, error) {
@@ -32,46 +32,46 @@ func newMember(options LayerOptions) (*member, error) {
 	}
 	m := &member{
 		layer: layer, service: options.Service, etcd: options.Etcd,
-		listener: newConnListener(), server: grpc.NewServer(), open: map[string]map[net.Conn]bool{},
+		listener: newConnListener(), server: grpc.NewServer(), connections: map[string]map[net.Conn]bool{},
 	}
 	meshpb.RegisterModelMeshServer(m.server, layer)
 	m.served.Go(func() { _ = m.server.Serve(m.listener) }) // ends with Stop
 	return m, nil
 }
 
-// uses reports whether the layer has the Service and the etcd of the pods.
+// uses reports whether the layer has the given Service and data of the etcd Secret.
 func (m *member) uses(service string, etcd map[string][]byte) bool {
 	return m.service == service && maps.EqualFunc(m.etcd, etcd, bytes.Equal)
 }
 
-func (m *member) hold(pod string, conn net.Conn) {
+func (m *member) addConnection(pod string, conn net.Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.open[pod] == nil {
-		m.open[pod] = map[net.Conn]bool{}
+	if m.connections[pod] == nil {
+		m.connections[pod] = map[net.Conn]bool{}
 	}
-	m.open[pod][conn] = true
+	m.connections[pod][conn] = true
 }
 
-func (m *member) release(pod string, conn net.Conn) {
+func (m *member) removeConnection(pod string, conn net.Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.open[pod], conn)
+	delete(m.connections[pod], conn)
 }
 
-// closeConnections closes the connections of deleted pods.
-func (m *member) closeConnections(runs func(pod string) bool) error {
+// closeConnections closes the connections of pods that are not ready.
+func (m *member) closeConnections(ready func(pod string) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
-	for pod, conns := range m.open {
-		if runs(pod) {
+	for pod, conns := range m.connections {
+		if ready(pod) {
 			continue
 		}
 		for conn := range conns {
 			errs = append(errs, conn.Close())
 		}
-		delete(m.open, pod)
+		delete(m.connections, pod)
 	}
 	return errors.Join(errs...)
 }

@@ -22,14 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// headerTimeout bounds how long a client may take to send the header of its request.
+// headerTimeout limits the time for the header of a request.
 const headerTimeout = 10 * time.Second
 
 // Options of [Start].
 type Options struct {
-	// Config of an administrator of the cluster.
+	// Config has the permissions of a cluster administrator.
 	Config *rest.Config
-	// Address at which the proxy listens; empty means a free port on loopback.
+	// Address on which the proxy listens; empty means a free port on loopback.
 	Address string
 	// Loader loads models in every namespace; nil means [ByPath].
 	Loader Loader
@@ -98,7 +98,7 @@ func (n *Network) connect() error {
 	return nil
 }
 
-// startRefreshing refreshes every namespace once, and then after each change in it.
+// startRefreshing refreshes every namespace once, and then after each change of its pods or its ConfigMap.
 func (n *Network) startRefreshing(ctx, running context.Context) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.ConfigMap{}} {
 		informer, err := n.cache.GetInformer(ctx, kind)
@@ -116,24 +116,24 @@ func (n *Network) startRefreshing(ctx, running context.Context) error {
 			return fmt.Errorf("watching pods: %w", context.Cause(ctx))
 		}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", n.listenOn())
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", n.listenAddress())
 	if err != nil {
 		return fmt.Errorf("listening as a proxy: %w", err)
 	}
 	n.address = listener.Addr().String()
 	for n.queue.Len() > 0 {
-		n.work(running)
+		n.processNext(running)
 	}
 	n.server = &http.Server{Handler: n, ReadHeaderTimeout: headerTimeout}
 	n.running.Go(func() { _ = n.server.Serve(listener) }) // ends with Close
 	n.running.Go(func() {
-		for n.work(running) {
+		for n.processNext(running) {
 		}
 	})
 	return nil
 }
 
-func (n *Network) listenOn() string {
+func (n *Network) listenAddress() string {
 	if n.options.Address == "" {
 		return "127.0.0.1:0"
 	}
@@ -147,9 +147,9 @@ func (n *Network) enqueue(object any) {
 	}
 }
 
-func (n *Network) work(ctx context.Context) bool {
-	namespace, end := n.queue.Get()
-	if end {
+func (n *Network) processNext(ctx context.Context) bool {
+	namespace, shutdown := n.queue.Get()
+	if shutdown {
 		return false
 	}
 	defer n.queue.Done(namespace)
@@ -162,11 +162,11 @@ func (n *Network) work(ctx context.Context) bool {
 	return true
 }
 
-// Env are the variables with which a manager reaches the pods through the proxy, as NAME=value. Loopback addresses, at which the
-// API server and etcd of a test listen, never go through a proxy.
+// Env returns the environment variables with which a manager connects to the pods through the proxy, as NAME=value. Connections to
+// loopback addresses, those of the API server and etcd of a test, do not use the proxy.
 func (n *Network) Env() []string { return Env(n.address) }
 
-// Env is [Network.Env] for a network in another process whose proxy listens at the address.
+// Env returns [Network.Env] for a network in another process whose proxy listens on the address.
 func Env(address string) []string { return []string{"HTTPS_PROXY=http://" + address, "NO_PROXY="} }
 
 // Address returns the address of the proxy.
@@ -189,7 +189,7 @@ func (n *Network) Calls(namespace string) map[string]int {
 	return out
 }
 
-// Stop stops all routing layers immediately, as the death of all pods does, and the proxy. Their state stays in etcd.
+// Stop stops the proxy and all routing layers immediately, as a crash of all pods does. Their state remains in etcd.
 func (n *Network) Stop(context.Context) error {
 	var errs []error
 	if n.server != nil {

@@ -9,19 +9,18 @@ import (
 
 // Instance is a running pod of the routing layer.
 type Instance struct {
-	// ID in the records: the end of the pod's name.
+	// ID is the end of the pod's name, see InstanceID.
 	ID string
-	// Labels are its MM_LABELS.
+	// Labels are those in MM_LABELS of the pod.
 	Labels []string
 }
 
-// instanceIDLength is the length of the id of an instance, the end of its pod's name.
 const instanceIDLength = 12
 
-// InstanceID is the id of the instance in a pod.
+// InstanceID returns the id of the instance in a pod, the end of the pod's name.
 func InstanceID(pod string) string { return pod[max(0, len(pod)-instanceIDLength):] }
 
-// constraints are the labels that types of models require of an instance, the document type_constraints.
+// constraints is the document type_constraints: the labels that each type of models requires of an instance.
 type constraints map[string]struct {
 	Required []string `json:"required"`
 }
@@ -45,12 +44,12 @@ func (c constraints) required(kind string) []string {
 	return c["_default"].Required
 }
 
-// matches reports whether an instance with labels may load models of a type.
+// matches reports whether an instance with the labels may load models of the type.
 func (c constraints) matches(kind string, labels []string) bool {
 	return !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(labels, label) })
 }
 
-// noInstanceError is the error of a model that no running instance may load.
+// noInstanceError returns the error of a model that no running instance may load.
 func (c constraints) noInstanceError(kind string) string {
 	return fmt.Sprintf("There are no running instances that meet the label requirements of type %s: [%s]",
 		kind, strings.Join(c.required(kind), ", "))

@@ -14,17 +14,17 @@ import (
 
 const (
 	// serviceLabel is on the pods of all runtimes; its value is the name of their Service.
-	serviceLabel     = "modelmesh-service"
-	meshContainer    = "mm"
-	constraintsName  = "tc-config"
-	constraintsKey   = "type_constraints"
-	etcdVolume       = "etcd-config"
-	certificates     = "tls-certs"
-	grpcPort         = "grpc"
-	clientAuthNeeded = "require"
+	serviceLabel       = "modelmesh-service"
+	meshContainer      = "mm"
+	constraintsName    = "tc-config"
+	constraintsKey     = "type_constraints"
+	etcdVolume         = "etcd-config"
+	certificatesVolume = "tls-certs"
+	grpcPort           = "grpc"
+	clientAuthRequired = "require"
 )
 
-// container returns the container mm of a pod, nil for pods that have none.
+// container returns the container mm of a pod; nil without one.
 func container(pod *corev1.Pod) *corev1.Container {
 	index := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == meshContainer })
 	if index < 0 {
@@ -52,8 +52,8 @@ func secretOf(pod *corev1.Pod, volume string) string {
 	return ""
 }
 
-// runs reports whether a pod accepts requests.
-func runs(pod *corev1.Pod) bool {
+// isReady reports whether a pod has the routing layer, is ready and is not being deleted.
+func isReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && container(pod) != nil &&
 		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -66,8 +66,8 @@ func instanceOf(pod *corev1.Pod) Instance {
 	return Instance{ID: InstanceID(pod.Name), Labels: labels}
 }
 
-// listensOn returns the number of the gRPC port of a pod.
-func listensOn(pod *corev1.Pod) int32 {
+// grpcPortOf returns the gRPC port of a pod; 0 without one.
+func grpcPortOf(pod *corev1.Pod) int32 {
 	for _, port := range container(pod).Ports {
 		if port.Name == grpcPort {
 			return port.ContainerPort
@@ -83,7 +83,7 @@ func serverTLS(ctx context.Context, reader client.Reader, pod *corev1.Pod) (*tls
 		return nil, nil
 	}
 	var secret corev1.Secret
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: secretOf(pod, certificates)}, &secret); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: secretOf(pod, certificatesVolume)}, &secret); err != nil {
 		return nil, fmt.Errorf("reading the certificate of pod %s: %w", pod.Name, err)
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
@@ -96,7 +96,7 @@ func serverTLS(ctx context.Context, reader client.Reader, pod *corev1.Pod) (*tls
 		config.ClientCAs.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey])
 		config.ClientCAs.AppendCertsFromPEM(secret.Data["ca.crt"])
 		config.ClientAuth = tls.VerifyClientCertIfGiven
-		if auth == clientAuthNeeded {
+		if auth == clientAuthRequired {
 			config.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ServeHTTP implements http.Handler: a proxy with the method CONNECT for the gRPC ports of ready runtime pods.
+// ServeHTTP implements http.Handler: a proxy for CONNECT requests to the gRPC ports of ready runtime pods.
 func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
-		http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
+		http.Error(w, "the proxy supports only CONNECT", http.StatusMethodNotAllowed)
 		return
 	}
 	pod, err := n.podAt(r.Context(), r.Host)
@@ -32,36 +32,36 @@ func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	member := n.memberFor(pod.Namespace)
 	if member == nil {
-		http.Error(w, "the routing layer of namespace "+pod.Namespace+" does not run", http.StatusBadGateway)
+		http.Error(w, "the routing layer of namespace "+pod.Namespace+" is not running", http.StatusBadGateway)
 		return
 	}
 	if err := proxyConnection(w, member, pod, config); err != nil {
-		n.options.Log.V(1).Info("A connection came to nothing", "pod", pod.Name, "error", err.Error())
+		n.options.Log.V(1).Info("Proxying a connection failed", "pod", pod.Name, "error", err.Error())
 	}
 }
 
-// proxyConnection passes the connection of a request to a routing layer. It hijacks the connection before it responds: the HTTP server would
-// otherwise read the data that the client sends after the response.
+// proxyConnection passes the connection of a request to a routing layer. It hijacks the connection before it responds, because the
+// HTTP server would otherwise read the data that the client sends after the response.
 func proxyConnection(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return fmt.Errorf("taking over a connection: %w", err)
+		return fmt.Errorf("hijacking a connection: %w", err)
 	}
 	if buffered.Reader.Buffered() > 0 {
-		return errors.Join(errors.New("the client did not wait for the answer to CONNECT"), conn.Close())
+		return errors.Join(errors.New("the client did not wait for the response to CONNECT"), conn.Close())
 	}
 	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
-		return errors.Join(fmt.Errorf("answering CONNECT: %w", err), conn.Close())
+		return errors.Join(fmt.Errorf("responding to CONNECT: %w", err), conn.Close())
 	}
-	var held net.Conn = &podConn{Conn: conn, pod: pod.Name, member: m}
-	m.hold(pod.Name, conn)
+	var accepted net.Conn = &podConn{Conn: conn, pod: pod.Name, member: m}
+	m.addConnection(pod.Name, conn)
 	if config != nil {
-		held = tls.Server(held, config)
+		accepted = tls.Server(accepted, config)
 	}
-	return m.listener.offer(held)
+	return m.listener.offer(accepted)
 }
 
-// podAt returns the ready pod with an address.
+// podAt returns the ready pod whose gRPC port has the address.
 func (n *Network) podAt(ctx context.Context, address string) (*corev1.Pod, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -69,11 +69,11 @@ func (n *Network) podAt(ctx context.Context, address string) (*corev1.Pod, error
 	}
 	var pods corev1.PodList
 	if err := n.cache.List(ctx, &pods, client.HasLabels{serviceLabel}); err != nil {
-		return nil, fmt.Errorf("looking for pod %s: %w", address, err)
+		return nil, fmt.Errorf("finding the pod at %s: %w", address, err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if runs(pod) && pod.Status.PodIP == host && strconv.Itoa(int(listensOn(pod))) == port {
+		if isReady(pod) && pod.Status.PodIP == host && strconv.Itoa(int(grpcPortOf(pod))) == port {
 			return pod, nil
 		}
 	}
@@ -89,11 +89,11 @@ type podConn struct {
 
 // Close implements net.Conn.
 func (c *podConn) Close() error {
-	c.member.release(c.pod, c.Conn)
+	c.member.removeConnection(c.pod, c.Conn)
 	return c.Conn.Close()
 }
 
-// connListener is a listener whose connections are passed to it.
+// connListener is a listener for the connections that are passed to offer.
 type connListener struct {
 	conns chan net.Conn
 	done  chan struct{}

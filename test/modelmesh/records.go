@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// defaultOwner is the owner of vmodels without one, MM_DEFAULT_VMODEL_OWNER of the pods.
+// defaultOwner is the owner of a vmodel whose request names none: MM_DEFAULT_VMODEL_OWNER of the pods.
 const defaultOwner = "ksp"
 
 // vmodel is the value of vmodels/<id>.
@@ -17,10 +17,10 @@ type vmodel struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// allowsOwner reports whether requests with an owner may access the vmodel; an empty owner may access any.
+// allowsOwner reports whether requests with the owner may access the vmodel; an empty owner may access every vmodel.
 func (v *vmodel) allowsOwner(owner string) bool { return owner == "" || v.Owner == owner }
 
-// references returns the concrete models that a vmodel keeps alive.
+// references returns the concrete models of a vmodel.
 func (v *vmodel) references() []string {
 	if v == nil {
 		return nil
@@ -48,7 +48,6 @@ type failure struct {
 	Message string `json:"msg"`
 }
 
-// clone returns a copy to change.
 func (m *model) clone() *model {
 	out := *m
 	out.Instances, out.FailedIn, out.Fails = copyMap(m.Instances), copyMap(m.FailedIn), copyMap(m.Fails)

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refresh updates the routing layer of a namespace from its pods: the first pod opens the layer, and the last one closes it.
+// refresh updates the routing layer of a namespace from its pods. The first ready pod opens the layer.
 func (n *Network) refresh(ctx context.Context, namespace string) error {
-	pods, err := n.ready(ctx, namespace)
+	pods, err := n.readyPods(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -32,22 +32,21 @@ func (n *Network) refresh(ctx context.Context, namespace string) error {
 		running = append(running, instanceOf(&pods[i]))
 	}
 	err = m.closeConnections(func(pod string) bool { return names[pod] })
-	if errs := errors.Join(err, n.constrain(ctx, namespace, m)); errs != nil {
+	if errs := errors.Join(err, n.updateConstraints(ctx, namespace, m)); errs != nil {
 		return errs
 	}
 	return m.layer.SetInstances(ctx, running)
 }
 
-// ready returns the pods of a namespace that accept requests.
-func (n *Network) ready(ctx context.Context, namespace string) ([]corev1.Pod, error) {
-	var all corev1.PodList
-	if err := n.cache.List(ctx, &all, client.InNamespace(namespace), client.HasLabels{serviceLabel}); err != nil {
+func (n *Network) readyPods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := n.cache.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{serviceLabel}); err != nil {
 		return nil, fmt.Errorf("listing the runtime pods of namespace %s: %w", namespace, err)
 	}
 	var out []corev1.Pod
-	for i := range all.Items {
-		if runs(&all.Items[i]) {
-			out = append(out, all.Items[i])
+	for i := range list.Items {
+		if isReady(&list.Items[i]) {
+			out = append(out, list.Items[i])
 		}
 	}
 	return out, nil
@@ -75,11 +74,11 @@ func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, existing *member)
 	if existing == nil {
 		return next, nil
 	}
-	n.remember(pod.Namespace, existing.layer.Calls())
+	n.addCalls(pod.Namespace, existing.layer.Calls())
 	return next, existing.close()
 }
 
-func (n *Network) remember(namespace string, calls map[string]int) {
+func (n *Network) addCalls(namespace string, calls map[string]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.calls[namespace] == nil {
@@ -90,8 +89,8 @@ func (n *Network) remember(namespace string, calls map[string]int) {
 	}
 }
 
-// constrain sets the constraints of the layer from tc-config.
-func (n *Network) constrain(ctx context.Context, namespace string, m *member) error {
+// updateConstraints sets the constraints of the layer from the ConfigMap tc-config.
+func (n *Network) updateConstraints(ctx context.Context, namespace string, m *member) error {
 	var config corev1.ConfigMap
 	err := n.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: constraintsName}, &config)
 	if client.IgnoreNotFound(err) != nil {

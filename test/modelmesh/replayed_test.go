@@ -23,19 +23,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// replayed is a layer in the situation of a recording.
+// replayed is a layer that replays a recording.
 type replayed struct {
 	t         *testing.T
 	recording recording
 	layer     *Layer
 	store     *Memory
-	begun     time.Time
-	late      time.Duration
-	arriving  string // the instance that started last
+	started   time.Time
+	delay     time.Duration
+	newest    string // the instance that was added last
 	waiting   sync.WaitGroup
 
 	mu                sync.Mutex
-	arranging         bool
+	initializing      bool
 	writes            map[string][]string
 	starts, cancelled []string
 	gates             map[string]chan error
@@ -44,8 +44,8 @@ type replayed struct {
 // never is longer than any recording.
 const never = 1000 * time.Hour
 
-// labelsOf returns an instance of the recordings with its labels: all but i1 have also those of onnx.
-func labelsOf(name string) Instance {
+// recordedInstance returns an instance of the recordings with its labels. All except i1 support onnx; `i1:onnx` supports it too.
+func recordedInstance(name string) Instance {
 	id, onnx, _ := strings.Cut(name, ":")
 	labels := []string{"mt:sklearn", "mt:sklearn:0", "rt:mlserver-1.x"}
 	if onnx != "" || id != "i1" {
@@ -55,8 +55,8 @@ func labelsOf(name string) Instance {
 }
 
 func newReplayed(t *testing.T, r recording) *replayed {
-	p := &replayed{t: t, recording: r, arranging: true, writes: map[string][]string{}, gates: map[string]chan error{}}
-	p.store = &Memory{OnCommit: p.committed}
+	p := &replayed{t: t, recording: r, initializing: true, writes: map[string][]string{}, gates: map[string]chan error{}}
+	p.store = &Memory{OnCommit: p.recordWrites}
 	options := LayerOptions{Store: p.store, Loader: p.load, Log: logr.Discard(), StartDelay: never, FirstRound: never}
 	if strings.Contains(r.Settings, "failure expiry") {
 		options.FailureExpiry, options.FailureCheck = time.Minute, 20*time.Second
@@ -92,24 +92,24 @@ func (p *replayed) close() {
 	p.waiting.Wait()
 }
 
-// join adds an instance, reachable immediately if reachable is set.
+// join adds an instance.
 func (p *replayed) join(name string, reachable bool) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
-	i := labelsOf(name)
-	if err := p.layer.add(i); err != nil {
+	i := recordedInstance(name)
+	if err := p.layer.addInstance(i); err != nil {
 		p.t.Fatal(err)
 	}
-	p.arriving = i.ID
+	p.newest = i.ID
 	if reachable {
-		p.layer.reach(i.ID)
+		p.layer.setReachable(i.ID)
 	}
 }
 
-// createState creates the state before the recording.
+// createState creates the state at the start of the recording.
 func (p *replayed) createState() {
-	names, special := running[p.recording.Name]
-	if !special {
+	names, found := initialInstances[p.recording.Name]
+	if !found {
 		names = []string{"i1"}
 	}
 	for _, name := range names {
@@ -117,24 +117,24 @@ func (p *replayed) createState() {
 	}
 	switch p.recording.Name {
 	case "instance-dies":
-		p.loadedOn("earlier-digits", "mt:sklearn", "i1", "i2")
+		p.addLoadedModel("earlier-digits", "mt:sklearn", "i1", "i2")
 	case "instance-died-long-ago":
-		p.loadedOn("earlier-digits", "mt:sklearn", "i1", "i2")
-		p.loadedOn("onlythere", "mt:onnx", "i2")
+		p.addLoadedModel("earlier-digits", "mt:sklearn", "i1", "i2")
+		p.addLoadedModel("onlythere", "mt:onnx", "i2")
 		p.layer.Kill("i2")
 		time.Sleep(time.Minute)
 	case "failure-expires":
-		p.failedBefore("set__ksp-1", 13*time.Second)
+		p.addFailedModel("set__ksp-1", 13*time.Second)
 	}
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.arranging = false
+	p.initializing = false
 	clear(p.writes)
 }
 
-// loadedOn registers a model that instances have.
-func (p *replayed) loadedOn(name, kind string, instances ...string) {
+// addLoadedModel registers a model and loads it on the instances.
+func (p *replayed) addLoadedModel(name, kind string, instances ...string) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
 	id := name + "__ksp-1"
@@ -150,20 +150,20 @@ func (p *replayed) loadedOn(name, kind string, instances ...string) {
 	}
 }
 
-// failedBefore registers a model that i1 has failed to load; the failure is forgotten after a while.
-func (p *replayed) failedBefore(id string, forgotten time.Duration) {
-	p.loadedOn(strings.TrimSuffix(id, "__ksp-1"), "mt:sklearn")
+// addFailedModel registers a model with a failure on i1 that expires.
+func (p *replayed) addFailedModel(id string, expiry time.Duration) {
+	p.addLoadedModel(strings.TrimSuffix(id, "__ksp-1"), "mt:sklearn")
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
 	now, m := time.Now(), p.layer.models[id]
 	m.Path = "1s/bad/m"
 	m.FailedIn = map[string]int64{"i1": now.UnixMilli()}
 	m.Fails = map[string]failure{"i1": {Message: "INVALID_ARGUMENT: the store has no such file"}}
-	p.layer.after(forgotten, func() { p.layer.forget(id, "i1", now) })
+	p.layer.after(expiry, func() { p.layer.removeFailure(id, "i1", now) })
 }
 
-// committed stores the writes to models.
-func (p *replayed) committed(values map[string][]byte) {
+// recordWrites stores the writes to vmodels and models.
+func (p *replayed) recordWrites(values map[string][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, value := range values {
@@ -182,7 +182,7 @@ func (p *replayed) committed(values map[string][]byte) {
 	}
 }
 
-// withoutTimes returns a record with the last use as an age in hours, and without the other times.
+// withoutTimes returns a record as JSON: the last use as an age in hours, without the other times.
 func withoutTimes(document map[string]any) string {
 	out := maps.Clone(document)
 	for _, name := range []string{"instanceIds", "failedIn"} {
@@ -211,7 +211,7 @@ func withoutTimes(document map[string]any) string {
 
 // compareWrite compares the next write to a key with the recorded one.
 func (p *replayed) compareWrite(s step) error {
-	if id, is := strings.CutPrefix(s.Key, keyInstances); is {
+	if id, ok := strings.CutPrefix(s.Key, keyInstances); ok {
 		p.layer.mu.Lock()
 		known := p.layer.instances[id] != nil
 		p.layer.mu.Unlock()
@@ -223,14 +223,14 @@ func (p *replayed) compareWrite(s step) error {
 	if strings.Contains(s.Key, "litelinks") && s.Etcd == "put" {
 		p.layer.mu.Lock()
 		defer p.layer.mu.Unlock()
-		p.layer.reach(p.arriving)
+		p.layer.setReachable(p.newest)
 		return nil
 	}
 	if !strings.HasPrefix(s.Key, keyVModels) && !strings.HasPrefix(s.Key, keyModels) {
-		return nil // written by the election of the leader
+		return nil // the record of the leader election
 	}
 	if p.recording.Name == "memory-short" && s.At > 17.6 {
-		return nil // the routing layer drops a model that would still fit seconds later, for internal reasons
+		return nil // the routing layer evicts a model seconds later although it fits
 	}
 	want := "deleted"
 	if document, ok := s.Value.(map[string]any); ok && s.Etcd == "put" {
@@ -240,35 +240,36 @@ func (p *replayed) compareWrite(s step) error {
 	defer p.mu.Unlock()
 	got := p.writes[s.Key]
 	if len(got) == 0 {
-		return fmt.Errorf("%s is not written, want %s", s.Key, want)
+		return fmt.Errorf("%s was not written, want %s", s.Key, want)
 	}
 	if difference := cmp.Diff(want, got[0]); difference != "" {
-		return fmt.Errorf("%s is written otherwise (-want +got):\n%s", s.Key, difference)
+		return fmt.Errorf("%s differs (-want +got):\n%s", s.Key, difference)
 	}
 	p.writes[s.Key] = got[1:]
 	return nil
 }
 
-func (p *replayed) leftovers() {
+// checkUnexpected reports writes and loads that the recording does not contain.
+func (p *replayed) checkUnexpected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, texts := range p.writes {
 		if len(texts) > 0 {
-			p.t.Errorf("%s is written in vain: %q", key, texts)
+			p.t.Errorf("unexpected writes to %s: %q", key, texts)
 		}
 	}
 	if len(p.starts) > 0 {
-		p.t.Errorf("loaded in vain: %q", p.starts)
+		p.t.Errorf("unexpected loads: %q", p.starts)
 	}
 }
 
-// call sends a request and compares the answer. If the request waits for a load, the answer is compared after later steps.
+// call sends a request and compares the response, in the background if the request waits for a load.
 func (p *replayed) call(s step) error {
 	if s.Class != "waits-for-load" {
-		return differs(s, p.send(s))
+		return compareResult(s, p.send(s))
 	}
 	p.waiting.Go(func() {
-		if err := differs(s, p.send(s)); err != nil {
+		if err := compareResult(s, p.send(s)); err != nil {
 			p.t.Errorf("at %.2f: %v", s.At, err)
 		}
 	})
@@ -276,64 +277,64 @@ func (p *replayed) call(s step) error {
 	return nil
 }
 
-type answered struct {
+type callResult struct {
 	response proto.Message
 	err      error
 }
 
-func (p *replayed) send(s step) answered {
+func (p *replayed) send(s step) callResult {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
 	view := p.layer.At(s.On)
 	text, err := json.Marshal(s.Request)
 	if err != nil {
-		return answered{err: err}
+		return callResult{err: err}
 	}
-	var a answered
+	var result callResult
 	switch s.Call {
 	case "SetVModel":
-		a.response, a.err = ask(ctx, text, &meshpb.SetVModelRequest{}, view.SetVModel)
+		result.response, result.err = invoke(ctx, text, &meshpb.SetVModelRequest{}, view.SetVModel)
 	case "DeleteVModel":
-		a.response, a.err = ask(ctx, text, &meshpb.DeleteVModelRequest{}, view.DeleteVModel)
+		result.response, result.err = invoke(ctx, text, &meshpb.DeleteVModelRequest{}, view.DeleteVModel)
 	case "GetVModelStatus":
-		a.response, a.err = ask(ctx, text, &meshpb.GetVModelStatusRequest{}, view.GetVModelStatus)
+		result.response, result.err = invoke(ctx, text, &meshpb.GetVModelStatusRequest{}, view.GetVModelStatus)
 	case "GetModelStatus":
-		a.response, a.err = ask(ctx, text, &meshpb.GetStatusRequest{}, view.GetModelStatus)
+		result.response, result.err = invoke(ctx, text, &meshpb.GetStatusRequest{}, view.GetModelStatus)
 	case "EnsureLoaded":
-		a.response, a.err = ask(ctx, text, &meshpb.EnsureLoadedRequest{}, view.EnsureLoaded)
+		result.response, result.err = invoke(ctx, text, &meshpb.EnsureLoadedRequest{}, view.EnsureLoaded)
 	case "UnregisterModel":
-		a.response, a.err = ask(ctx, text, &meshpb.UnregisterModelRequest{}, view.UnregisterModel)
+		result.response, result.err = invoke(ctx, text, &meshpb.UnregisterModelRequest{}, view.UnregisterModel)
 	case "inference":
 		id, _ := s.Request["header mm-vmodel-id"].(string)
-		a.response, a.err = &meshpb.DeleteVModelResponse{}, view.Use(ctx, id)
+		result.response, result.err = &meshpb.DeleteVModelResponse{}, view.Use(ctx, id)
 	default:
-		a.err = fmt.Errorf("no such call: %s", s.Call)
+		result.err = fmt.Errorf("unknown call %s", s.Call)
 	}
-	return a
+	return result
 }
 
-func ask[Q, A proto.Message](ctx context.Context, text []byte, request Q, method func(context.Context, Q) (A, error)) (proto.Message, error) {
+func invoke[Request, Response proto.Message](ctx context.Context, text []byte, request Request, method func(context.Context, Request) (Response, error)) (proto.Message, error) {
 	if err := protojson.Unmarshal(text, request); err != nil {
 		return nil, err
 	}
 	return method(ctx, request)
 }
 
-// differs compares an answer with the recorded one.
-func differs(s step, a answered) error {
+// compareResult compares the result of a call with the recorded one.
+func compareResult(s step, result callResult) error {
 	if s.Error.Code != "" {
-		got := status.Convert(a.err)
-		gone := func(code codes.Code) bool { return code == codes.Unavailable || code == codes.DeadlineExceeded }
+		got := status.Convert(result.err)
+		unreachable := func(code codes.Code) bool { return code == codes.Unavailable || code == codes.DeadlineExceeded }
 		same := got.Code() == codeOf(s.Error.Code) && strings.TrimPrefix(got.Message(), exceptionPrefix) == strings.TrimPrefix(s.Error.Text, exceptionPrefix)
-		if same || a.err != nil && gone(got.Code()) && gone(codeOf(s.Error.Code)) {
+		if same || result.err != nil && unreachable(got.Code()) && unreachable(codeOf(s.Error.Code)) {
 			return nil
 		}
-		return fmt.Errorf("%s %v: %v, %v, want %v", s.Call, s.Request, a.response, got, s.Error)
+		return fmt.Errorf("%s %v: %v, %v, want %v", s.Call, s.Request, result.response, got, s.Error)
 	}
-	if a.err != nil {
-		return fmt.Errorf("%s %v: %w", s.Call, s.Request, a.err)
+	if result.err != nil {
+		return fmt.Errorf("%s %v: %w", s.Call, s.Request, result.err)
 	}
-	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(a.response)
+	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(result.response)
 	if err != nil {
 		return err
 	}
@@ -343,18 +344,18 @@ func differs(s step, a answered) error {
 	}
 	allowDifferences(s.Answer, got)
 	if difference := cmp.Diff(withoutTimestamps(s.Answer), withoutTimestamps(got)); difference != "" {
-		return fmt.Errorf("%s on %s %v is answered otherwise (-want +got):\n%s", s.Call, s.On, s.Request, difference)
+		return fmt.Errorf("the response to %s on %s %v differs (-want +got):\n%s", s.Call, s.On, s.Request, difference)
 	}
 	return nil
 }
 
-// allowDifferences removes the copy that loads the target of a transition from an answer if the recording lacks it: the recording machine was
-// slow, and the load starts only after the first answer.
+// allowDifferences removes the copy that loads the target of a transition from a response if it is not in the recording: the load
+// starts only after the first response, and was late on the machine of the recording.
 func allowDifferences(want, got any) {
 	target := func(response any) map[string]any {
-		whole, _ := response.(map[string]any)
-		part, _ := whole["targetModelStatus"].(map[string]any)
-		return part
+		fields, _ := response.(map[string]any)
+		targetStatus, _ := fields["targetModelStatus"].(map[string]any)
+		return targetStatus
 	}
 	w, g := target(want), target(got)
 	if none, ok := w["modelCopyInfos"].([]any); ok && len(none) == 0 && w["status"] == "LOADING" && g["status"] == "LOADING" {
@@ -362,7 +363,7 @@ func allowDifferences(want, got any) {
 	}
 }
 
-// withoutTimestamps returns an answer without times and without the temporary prefix of texts of failures.
+// withoutTimestamps returns a response without times and without the temporary prefix of failures.
 func withoutTimestamps(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -16,14 +16,14 @@ const (
 	ageIfLoadedLater = 6 * time.Hour
 )
 
-// View is the layer as one instance serves it. Views differ in one respect: an instance knows its own loads immediately.
+// View is the gRPC service of one instance. An instance knows its own loads immediately.
 type View struct {
 	meshpb.UnimplementedModelMeshServer
 	layer *Layer
 	at    string
 }
 
-// At returns the view of an instance, of any for "".
+// At returns the view of an instance; "" means any instance.
 func (l *Layer) At(instance string) *View { return &View{layer: l, at: instance} }
 
 // SetVModel implements meshpb.ModelMeshServer.
@@ -48,7 +48,7 @@ func (v *View) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*mesh
 	if err := l.lockForCall("setVModel"); err != nil {
 		return nil, err
 	}
-	existing, target, err := l.lookUp(r)
+	existing, target, err := l.prepare(r)
 	if err != nil {
 		return nil, err
 	}
@@ -72,22 +72,22 @@ func (v *View) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*mesh
 	}
 	if r.GetSync() {
 		active = nil
-		if err := l.awaitTarget(ctx, r); err != nil {
+		if err := l.waitTarget(ctx, r); err != nil {
 			return nil, err
 		}
 		next = l.vmodels[r.GetVModelId()]
 	}
-	return l.describeV(next, active), nil
+	return l.describeVModel(next, active), nil
 }
 
-func (l *Layer) awaitTarget(ctx context.Context, r *meshpb.SetVModelRequest) error {
-	if v := l.vmodels[r.GetVModelId()]; v.Active != v.Target && l.runs[v.Target] == nil {
+func (l *Layer) waitTarget(ctx context.Context, r *meshpb.SetVModelRequest) error {
+	if v := l.vmodels[r.GetVModelId()]; v.Active != v.Target && l.modelCopies[v.Target] == nil {
 		l.loadTarget(v.Target)
 	}
-	return l.await(ctx, r.GetTargetModelId())
+	return l.waitLoaded(ctx, r.GetTargetModelId())
 }
 
-// lastUse returns the time of the last use that a registration sets.
+// lastUse returns the initial time of the last use of a new model.
 func (l *Layer) lastUse(r *meshpb.SetVModelRequest) int64 {
 	ago := ageIfLoadedLater
 	if r.GetLoadNow() {
@@ -96,8 +96,8 @@ func (l *Layer) lastUse(r *meshpb.SetVModelRequest) int64 {
 	return l.clock.Now().Add(-ago).UnixMilli()
 }
 
-// lookUp returns the vmodel and the desired target of a request, or an error if the request cannot be executed.
-func (l *Layer) lookUp(r *meshpb.SetVModelRequest) (existing *vmodel, target *model, err error) {
+// prepare returns the vmodel and the desired target of a request, or an error if the request is invalid.
+func (l *Layer) prepare(r *meshpb.SetVModelRequest) (existing *vmodel, target *model, err error) {
 	id, name := r.GetVModelId(), r.GetTargetModelId()
 	switch {
 	case id == "":
@@ -124,7 +124,7 @@ func (l *Layer) lookUp(r *meshpb.SetVModelRequest) (existing *vmodel, target *mo
 	return existing, target, err
 }
 
-// targetOf returns the model that a request names: a copy of the existing one, or a new one with the fields of the request.
+// targetOf returns the target model of a request: a copy of the existing model, or a new one with the fields of the request.
 func (l *Layer) targetOf(existing *vmodel, r *meshpb.SetVModelRequest) (*model, error) {
 	name, info := r.GetTargetModelId(), r.GetModelInfo()
 	target := l.models[name]
@@ -141,7 +141,7 @@ func (l *Layer) targetOf(existing *vmodel, r *meshpb.SetVModelRequest) (*model, 
 	target = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.lastUse(r)}
 	switch {
 	case existing == nil:
-	case len(l.runs[existing.Active]) > 0:
+	case len(l.modelCopies[existing.Active]) > 0:
 		target.LastUsed = l.clock.Now().Add(-ageIfLoadedNow).UnixMilli()
 	case l.models[existing.Active] != nil:
 		target.LastUsed = l.models[existing.Active].LastUsed
@@ -149,7 +149,7 @@ func (l *Layer) targetOf(existing *vmodel, r *meshpb.SetVModelRequest) (*model, 
 	return target, nil
 }
 
-// checkPreconditions returns an error if a request does not fit the existing vmodel.
+// checkPreconditions returns an error if the existing vmodel does not meet the preconditions of a request.
 func checkPreconditions(existing *vmodel, r *meshpb.SetVModelRequest) error {
 	id, expected := r.GetVModelId(), r.GetExpectedTargetModelId()
 	switch {
@@ -168,8 +168,8 @@ func checkPreconditions(existing *vmodel, r *meshpb.SetVModelRequest) error {
 	}
 }
 
-// nextState returns the new state of the vmodel, or the existing one if nothing changes. The target becomes active immediately with force,
-// when it is loaded, or when no instance runs the active model.
+// nextState returns the new state of the vmodel, or the existing one if nothing changes. The target becomes active immediately with
+// force, when it is loaded, or when no instance has the active model.
 func (l *Layer) nextState(existing *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 	target := r.GetTargetModelId()
 	next := &vmodel{Owner: r.GetOwner(), Active: target, Target: target}
@@ -180,11 +180,11 @@ func (l *Layer) nextState(existing *vmodel, r *meshpb.SetVModelRequest) *vmodel 
 		return next
 	}
 	next.Owner = existing.Owner
-	_, found := l.runningOf(target)
+	_, loaded := l.loadState(target)
 	switch {
 	case existing.Target == target && (existing.Active == target || !r.GetForce()):
 		return existing
-	case r.GetForce() || existing.Active == target || found || len(l.runs[existing.Active]) == 0:
+	case r.GetForce() || existing.Active == target || loaded || len(l.modelCopies[existing.Active]) == 0:
 		return next
 	default:
 		next.Active = existing.Active
@@ -192,8 +192,8 @@ func (l *Layer) nextState(existing *vmodel, r *meshpb.SetVModelRequest) *vmodel 
 	}
 }
 
-// writeVModel writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. Like the routing layer, it counts
-// one reference too many if a request names the active model of a transition, or by force its target.
+// writeVModel writes a vmodel, nil to delete it, and the references of its models in one transaction. Like the routing layer, it
+// counts one reference too many if a request has the active model of a transition, or with force its target.
 func (l *Layer) writeVModel(id string, existing, next *vmodel, target *model) error {
 	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
 	add := func(name string, count int) {
@@ -230,19 +230,19 @@ func (l *Layer) writeVModel(id string, existing, next *vmodel, target *model) er
 	return nil
 }
 
-// cancelDeleted cancels the loads of the models that a change has deleted.
+// cancelDeleted cancels or unloads the copies of the models that a change has deleted.
 func (l *Layer) cancelDeleted(c change) {
 	for name, m := range c.models {
 		if m != nil {
 			continue
 		}
-		for instance := range copyMap(l.runs[name]) {
+		for instance := range copyMap(l.modelCopies[name]) {
 			l.cancel(name, instance)
 		}
 	}
 }
 
-// restoreRecords writes the records that a wiped store has lost and leaves the memory unchanged.
+// restoreRecords writes the records again after a wipe of the store, without changes to the memory.
 func (l *Layer) restoreRecords(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
 	v := &vmodel{Owner: r.GetOwner(), Active: r.GetTargetModelId(), Target: r.GetTargetModelId()}
 	written, err := l.has(keyVModels + r.GetVModelId())
@@ -250,15 +250,15 @@ func (l *Layer) restoreRecords(r *meshpb.SetVModelRequest) (*meshpb.VModelStatus
 		return nil, err
 	}
 	if written {
-		return l.describeV(l.vmodels[r.GetVModelId()], nil), nil
+		return l.describeVModel(l.vmodels[r.GetVModelId()], nil), nil
 	}
 	info := r.GetModelInfo()
 	m := &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.lastUse(r), Refs: 1}
 	err = l.commit(change{vmodels: map[string]*vmodel{r.GetVModelId(): v}, models: map[string]*model{v.Target: m}})
 	if err != nil || r.GetLoadNow() {
-		return l.describeV(v, nil), err
+		return l.describeVModel(v, nil), err
 	}
-	return l.describeV(v, &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_NOT_LOADED}), nil
+	return l.describeVModel(v, &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_NOT_LOADED}), nil
 }
 
 // DeleteVModel implements meshpb.ModelMeshServer.
@@ -294,7 +294,7 @@ func (v *View) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusReque
 	if known != nil && !known.allowsOwner(r.GetOwner()) {
 		known = nil
 	}
-	return l.describeV(known, nil), nil
+	return l.describeVModel(known, nil), nil
 }
 
 // GetModelStatus implements meshpb.ModelMeshServer.
@@ -327,7 +327,7 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 		return nil, err
 	}
 	if r.GetSync() {
-		if err := l.await(ctx, r.GetModelId()); err != nil {
+		if err := l.waitLoaded(ctx, r.GetModelId()); err != nil {
 			return nil, err
 		}
 		response = nil
@@ -338,7 +338,7 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 	return response, nil
 }
 
-// UnregisterModel implements meshpb.ModelMeshServer. It keeps a model that a vmodel references.
+// UnregisterModel implements meshpb.ModelMeshServer. It does not delete a model that a vmodel references.
 func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelRequest) (*meshpb.UnregisterModelResponse, error) {
 	l := v.layer
 	defer l.mu.Unlock()
@@ -349,7 +349,7 @@ func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelReque
 	if m == nil || m.Refs > 0 {
 		return &meshpb.UnregisterModelResponse{}, nil
 	}
-	for instance := range copyMap(l.runs[r.GetModelId()]) {
+	for instance := range copyMap(l.modelCopies[r.GetModelId()]) {
 		l.cancel(r.GetModelId(), instance)
 	}
 	return &meshpb.UnregisterModelResponse{}, l.commit(change{models: map[string]*model{r.GetModelId(): nil}})

@@ -7,14 +7,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// describe returns the state of a concrete model.
+// describe returns the status of a concrete model.
 func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
 	m := l.models[id]
 	if m == nil {
 		return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_NOT_FOUND}
 	}
 	out := &meshpb.ModelStatusInfo{ModelCopyInfos: copies(m), Errors: problems(m)}
-	loading, loaded := l.runningOf(id)
+	loading, loaded := l.loadState(id)
 	switch {
 	case loaded:
 		out.Status = meshpb.ModelStatusInfo_LOADED
@@ -28,16 +28,15 @@ func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
 	return out
 }
 
-// runningOf reports whether a live instance loads a model, and whether one has loaded it.
-func (l *Layer) runningOf(id string) (loading, loaded bool) {
-	for _, r := range l.runs[id] {
+// loadState reports whether an instance loads a model, and whether one has loaded it.
+func (l *Layer) loadState(id string) (loading, loaded bool) {
+	for _, r := range l.modelCopies[id] {
 		loading, loaded = loading || !r.loaded, loaded || r.loaded
 	}
 	return loading, loaded
 }
 
-// copies lists the instances that have, load or failed to load a model, the newest first. It reports the state only of failed
-// copies.
+// copies returns the instances that have, load or failed to load a model, newest first. Only failed copies have a status.
 func copies(m *model) []*meshpb.ModelStatusInfo_ModelCopyInfo {
 	var out []*meshpb.ModelStatusInfo_ModelCopyInfo
 	add := func(all map[string]int64, state meshpb.ModelStatusInfo_ModelStatus) {
@@ -53,7 +52,7 @@ func copies(m *model) []*meshpb.ModelStatusInfo_ModelCopyInfo {
 	return out
 }
 
-// problems returns the texts of the failures, the newest first.
+// problems returns the messages of the failures, newest first.
 func problems(m *model) []string {
 	var out []string
 	for _, c := range copies(m) {
@@ -64,13 +63,13 @@ func problems(m *model) []string {
 	return out
 }
 
-// noInstance returns the answer to an order that no instance can execute.
+// noInstance returns the status of a model that no instance can load.
 func noInstance(m *model, text string) *meshpb.ModelStatusInfo {
 	return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{text}, ModelCopyInfos: copies(m)}
 }
 
-// describeV returns the state of a vmodel. active is the result of an order for its active model, nil without an order.
-func (l *Layer) describeV(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+// describeVModel returns the status of a vmodel. active is the status of its active model, nil for that from describe.
+func (l *Layer) describeVModel(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	if v == nil {
 		return &meshpb.VModelStatusInfo{Status: meshpb.VModelStatusInfo_NOT_FOUND}
 	}

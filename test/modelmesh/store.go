@@ -18,11 +18,10 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// storeTimeout bounds one request to etcd.
+// storeTimeout limits a request to etcd.
 const storeTimeout = 5 * time.Second
 
-// lookAgainAfter is the retry interval while the store is unreachable.
-const lookAgainAfter = 500 * time.Millisecond
+const storeRetryInterval = 500 * time.Millisecond
 
 const (
 	keyVModels   = "vmodels/"
@@ -47,15 +46,15 @@ type etcdStore struct {
 	base   string
 }
 
-// Dial connects with the data of a Secret, as a pod would, and returns the prefix of the keys of its routing layer. A wrong
-// address causes an error only at the first request.
+// Dial connects to etcd with the data of the Secret of a pod, and returns the prefix of the keys of its routing layer. A wrong
+// address causes an error only in the first request.
 func Dial(data map[string][]byte, service string) (client *clientv3.Client, base string, err error) {
 	c, err := meshetcd.Parse(data)
 	if err != nil {
 		return nil, "", fmt.Errorf("connecting to etcd: %w", err)
 	}
 	if strings.HasPrefix(c.Endpoints, "https://") {
-		return nil, "", errors.New("connecting to etcd: the fake knows no TLS there; use http://")
+		return nil, "", errors.New("connecting to etcd: the fake does not support TLS; use http://")
 	}
 	client, err = clientv3.New(clientv3.Config{
 		Endpoints: c.URLs(), Username: c.UserID, Password: c.Password, DialTimeout: storeTimeout, Logger: zap.NewNop(),
@@ -119,18 +118,18 @@ type Memory struct {
 	// OnCommit receives each transaction; may be nil. It must not call the layer.
 	OnCommit func(values map[string][]byte)
 
-	mu   sync.Mutex
-	away bool
-	data map[string][]byte
+	mu          sync.Mutex
+	unreachable bool
+	data        map[string][]byte
 }
 
-var errAway = errors.New("the store is away")
+var errUnreachable = errors.New("the store is unreachable")
 
-// SetAway sets whether all requests to the store fail.
-func (s *Memory) SetAway(away bool) {
+// SetUnreachable sets whether all requests to the store fail.
+func (s *Memory) SetUnreachable(unreachable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = away
+	s.unreachable = unreachable
 }
 
 // Wipe deletes all keys.
@@ -144,8 +143,8 @@ func (s *Memory) Wipe() {
 func (s *Memory) List(context.Context) (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return nil, errAway
+	if s.unreachable {
+		return nil, errUnreachable
 	}
 	return maps.Clone(s.data), nil
 }
@@ -154,8 +153,8 @@ func (s *Memory) List(context.Context) (map[string][]byte, error) {
 func (s *Memory) Has(_ context.Context, key string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return false, errAway
+	if s.unreachable {
+		return false, errUnreachable
 	}
 	return s.data[key] != nil, nil
 }
@@ -164,8 +163,8 @@ func (s *Memory) Has(_ context.Context, key string) (bool, error) {
 func (s *Memory) Commit(_ context.Context, values map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return errAway
+	if s.unreachable {
+		return errUnreachable
 	}
 	if s.data == nil {
 		s.data = map[string][]byte{}
@@ -192,7 +191,7 @@ type change struct {
 	models  map[string]*model
 }
 
-// commit writes a change and then updates the memory.
+// commit writes a change, and then updates the memory.
 func (l *Layer) commit(c change) error {
 	values := map[string][]byte{}
 	for id, v := range c.vmodels {
@@ -211,13 +210,13 @@ func (l *Layer) commit(c change) error {
 	if l.storeWiped {
 		return nil
 	}
-	remember(l.vmodels, c.vmodels)
-	remember(l.models, c.models)
+	update(l.vmodels, c.vmodels)
+	update(l.models, c.models)
 	return nil
 }
 
-func encode(into map[string][]byte, key string, value any, gone bool) error {
-	if gone {
+func encode(into map[string][]byte, key string, value any, deleted bool) error {
+	if deleted {
 		into[key] = nil
 		return nil
 	}
@@ -229,7 +228,7 @@ func encode(into map[string][]byte, key string, value any, gone bool) error {
 	return nil
 }
 
-func remember[T any](into, changed map[string]*T) {
+func update[T any](into, changed map[string]*T) {
 	for id, value := range changed {
 		if value == nil {
 			delete(into, id)
@@ -239,25 +238,25 @@ func remember[T any](into, changed map[string]*T) {
 	}
 }
 
-// unavailable records an outage of the store and returns the error for it.
+// unavailable starts or continues an outage of the store, and returns the error for clients.
 func (l *Layer) unavailable() error {
-	l.lost = l.clock.Now()
-	if !l.looking {
-		l.looking = true
-		l.after(lookAgainAfter, l.lookAgain)
+	l.lastOutage = l.clock.Now()
+	if !l.retrying {
+		l.retrying = true
+		l.after(storeRetryInterval, l.retryStore)
 	}
 	return status.Error(codes.Unavailable, "io exception")
 }
 
-// lookAgain retries the store until the outage ends.
-func (l *Layer) lookAgain() {
-	l.looking = false
+// retryStore retries the store until the outage ends.
+func (l *Layer) retryStore() {
+	l.retrying = false
 	if _, err := l.store.Has(l.ctx, keyInstances); err != nil {
 		_ = l.unavailable()
 	}
 }
 
-// has reports whether a key exists. It returns an error while the store is unreachable or has just come back.
+// has reports whether a key exists. It returns an error while the store is unreachable.
 func (l *Layer) has(key string) (bool, error) {
 	found, err := l.store.Has(l.ctx, key)
 	if err != nil {
@@ -271,13 +270,13 @@ func (l *Layer) writable() error {
 	if _, err := l.has(keyInstances); err != nil {
 		return err
 	}
-	if !l.lost.IsZero() && l.clock.Since(l.lost) < l.options.AfterOutage {
+	if !l.lastOutage.IsZero() && l.clock.Since(l.lastOutage) < l.options.AfterOutage {
 		return status.Error(codes.Unavailable, "io exception")
 	}
 	return nil
 }
 
-// read fills the memory from the store.
+// read reads the state from the store into memory.
 func (l *Layer) read() error {
 	all, err := l.store.List(l.ctx)
 	if err != nil {
@@ -286,11 +285,11 @@ func (l *Layer) read() error {
 	l.vmodels, l.models, l.storeWiped = map[string]*vmodel{}, map[string]*model{}, false
 	for key, value := range all {
 		var err error
-		if id, is := strings.CutPrefix(key, keyVModels); is {
+		if id, ok := strings.CutPrefix(key, keyVModels); ok {
 			l.vmodels[id] = &vmodel{}
 			err = json.Unmarshal(value, l.vmodels[id])
 		}
-		if id, is := strings.CutPrefix(key, keyModels); is {
+		if id, ok := strings.CutPrefix(key, keyModels); ok {
 			l.models[id] = &model{}
 			err = json.Unmarshal(value, l.models[id])
 		}

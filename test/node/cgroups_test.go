@@ -28,7 +28,7 @@ func TestHierarchies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found, err := hierarchies(c.cgroups, c.mounts)
 			if (err != nil) != (c.want == "") {
-				t.Fatalf("error %v", err)
+				t.Fatalf("error %v, want hierarchies %q", err, c.want)
 			}
 			var got []string
 			for _, h := range found {
@@ -41,7 +41,7 @@ func TestHierarchies(t *testing.T) {
 	}
 }
 
-func TestV2CgroupsUseDelegatedControllers(t *testing.T) {
+func TestClusterGroupIsBelowDelegatingAncestor(t *testing.T) {
 	root := t.TempDir()
 	leaf := filepath.Join(root, "user.slice", "session")
 	if err := os.MkdirAll(leaf, 0o755); err != nil {
@@ -52,15 +52,15 @@ func TestV2CgroupsUseDelegatedControllers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own, err := ownGroups([]hierarchy{{group: leaf}}, "a")
-	if err != nil || own[0].group != filepath.Join(root, "testcluster-a") {
-		t.Errorf("groups %v, %v", own, err)
+	groups, err := clusterGroups([]hierarchy{{group: leaf}}, "a")
+	if err != nil || groups[0].group != filepath.Join(root, "testcluster-a") {
+		t.Errorf("groups %v, %v", groups, err)
 	}
 	if err := os.Remove(filepath.Join(root, "cgroup.subtree_control")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ownGroups([]hierarchy{{group: leaf}}, "a"); err == nil || !strings.Contains(err.Error(), "hands down cpu, memory, pids") {
-		t.Errorf("got error %v without a delegating group, want one that names the controllers", err)
+	if _, err := clusterGroups([]hierarchy{{group: leaf}}, "a"); err == nil || !strings.Contains(err.Error(), "delegates cpu, memory, pids") {
+		t.Errorf("got error %v without a delegating group, want one with the controllers", err)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestRemoveGroups(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(group, "kubepods", "pod"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time there is nothing
+	for range 2 { // the second call finds no group
 		if err := removeGroups(group); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 //go:embed config
 var configFiles embed.FS
 
-// Provisioner of volumes and the name of its StorageClass, the default of the cluster.
+// Provisioner of the volumes, and the name of its StorageClass, which is the default of the cluster.
 const (
 	Provisioner  = "testcluster/local"
 	StorageClass = "local"
@@ -38,7 +38,7 @@ func (s Settings) values() map[string]string {
 	}
 }
 
-// writeConfig writes the files that containerd, its plugins, kubelet and kube-proxy read.
+// writeConfig writes the configuration of containerd, its plugins, kubelet and kube-proxy.
 func (s Settings) writeConfig() error {
 	for template, target := range map[string]string{
 		"containerd.toml":  s.file("containerd.toml"),

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Isolate turns this process, the first of a pid namespace with its own mounts, names and IPC, into a node: it
-// creates the cgroups and the network, and runs `<this program> run <dir>` in them until that ends. The caller must have locked its
-// goroutine to the main thread, because the network namespace is per thread.
+// Isolate sets up a node in this process, which must be the first of a PID namespace with its own mount, UTS and IPC namespaces. It
+// creates the cgroups and the network, and runs `<this program> run <dir>` in them until that exits. The caller must have locked
+// its goroutine to the main thread, because the network namespace is per thread.
 func Isolate(s Settings) error {
-	if err := s.enterGroups(); err != nil {
+	if err := s.joinClusterGroups(); err != nil {
 		return err
 	}
-	// These sockets listen in the network of the machine; sockets created after Unshare are in the new network.
+	// These sockets listen in the network of the machine; sockets that are created after Unshare are in the new network.
 	listeners, err := s.listen()
 	if err != nil {
 		return err
@@ -35,23 +35,23 @@ func Isolate(s Settings) error {
 	if err := unix.Sethostname([]byte(s.Name)); err != nil {
 		return fmt.Errorf("setting the name of the node: %w", err)
 	}
-	if err := s.makeNetwork(); err != nil {
+	if err := s.createNetwork(); err != nil {
 		return err
 	}
 	return s.supervise(listeners)
 }
 
-func (s Settings) enterGroups() error {
+func (s Settings) joinClusterGroups() error {
 	cgroups, groupErr := os.ReadFile("/proc/self/cgroup")
 	mounts, mountErr := os.ReadFile("/proc/self/mountinfo")
 	if err := errors.Join(groupErr, mountErr); err != nil {
-		return fmt.Errorf("looking for cgroups: %w", err)
+		return fmt.Errorf("finding cgroups: %w", err)
 	}
 	found, err := hierarchies(string(cgroups), string(mounts))
 	if err != nil {
 		return err
 	}
-	groups, err := ownGroups(found, filepath.Base(s.Dir))
+	groups, err := clusterGroups(found, filepath.Base(s.Dir))
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (s Settings) enterGroups() error {
 	for _, h := range groups {
 		fmt.Fprintln(&record, h.group)
 	}
-	// Written first: Remove must find groups that a failure leaves.
+	// The file is written before the groups, so Remove deletes them also after a failure.
 	if err := os.WriteFile(s.file(groupsFile), []byte(record.String()), 0o600); err != nil {
 		return fmt.Errorf("recording the cgroups: %w", err)
 	}
-	return enter(groups)
+	return joinGroups(groups)
 }
 
 func (s Settings) listen() ([]*os.File, error) {
@@ -82,15 +82,15 @@ func (s Settings) listen() ([]*os.File, error) {
 	return files, nil
 }
 
-// makeNetwork gives the node a bridge with its address and a default route without a gateway behind it.
-func (s Settings) makeNetwork() error {
+// createNetwork creates a bridge with the address of the node, and a default route to a gateway that does not exist.
+func (s Settings) createNetwork() error {
 	command := exec.Command("ip", "-batch", "-")
 	command.Stdin = strings.NewReader(strings.Join([]string{
 		"link set lo up", "link add node0 type bridge", "addr add " + Address + "/24 dev node0", "link set node0 up",
 		"route add default via " + gateway + " dev node0", "",
 	}, "\n"))
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("making the network of the node: %w\n%s", err, output)
+		return fmt.Errorf("creating the network of the node: %w\n%s", err, output)
 	}
 	for _, file := range []string{"net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables", "net/ipv4/conf/all/route_localnet"} {
 		if err := os.WriteFile(filepath.Join("/proc/sys", file), []byte("1"), 0o600); err != nil {
@@ -98,12 +98,12 @@ func (s Settings) makeNetwork() error {
 		}
 	}
 	if err := os.WriteFile(s.file(networkFile), nil, 0o600); err != nil {
-		return fmt.Errorf("announcing the network of the node: %w", err)
+		return fmt.Errorf("creating the file of the network: %w", err)
 	}
 	return nil
 }
 
-// supervise runs the node and reaps orphans; when this process ends, all processes of the namespace end.
+// supervise runs the node and reaps orphaned processes. When this process exits, the kernel ends all processes of the namespace.
 func (s Settings) supervise(listeners []*os.File) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -121,7 +121,7 @@ func (s Settings) supervise(listeners []*os.File) error {
 			return fmt.Errorf("waiting for the node: %w", err)
 		}
 		if pid == child.Pid {
-			return fmt.Errorf("the node has ended with code %d", status.ExitStatus())
+			return fmt.Errorf("the node exited with code %d", status.ExitStatus())
 		}
 	}
 }

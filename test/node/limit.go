@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// LimitMemory moves a running process into a cgroup of its own that allows the given number of bytes above its current usage, like a
-// container with a limit. It needs root. The group can be removed when the process has ended.
+// LimitMemory moves a running process into a new cgroup with a memory limit in bytes. Memory that the process has allocated before
+// does not count. LimitMemory requires root. The group can be removed when the process has exited.
 func LimitMemory(pid int, name string, bytes int64) (remove func() error, err error) {
 	cgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return nil, fmt.Errorf("looking for cgroups: %w", err)
+		return nil, fmt.Errorf("finding cgroups: %w", err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return nil, fmt.Errorf("looking for cgroups: %w", err)
+		return nil, fmt.Errorf("finding cgroups: %w", err)
 	}
 	found, err := hierarchies(string(cgroups), string(mounts))
 	if err != nil {
 		return nil, err
 	}
-	own, err := ownGroups(slices.DeleteFunc(found, func(h hierarchy) bool {
+	groups, err := clusterGroups(slices.DeleteFunc(found, func(h hierarchy) bool {
 		return h.controllers != "" && !slices.Contains(strings.Split(h.controllers, ","), "memory")
 	}), name)
 	if err != nil {
 		return nil, err
 	}
-	group, limit := own[0].group, "memory.max"
-	if own[0].controllers != "" {
+	group, limit := groups[0].group, "memory.max"
+	if groups[0].controllers != "" {
 		limit = "memory.limit_in_bytes"
 	}
 	if err := os.Mkdir(group, 0o755); err != nil {
-		return nil, fmt.Errorf("making a cgroup: %w", err)
+		return nil, fmt.Errorf("creating a cgroup: %w", err)
 	}
 	remove = func() error { return removeGroups(group) }
 	for file, value := range map[string]int64{limit: bytes, "cgroup.procs": int64(pid)} {

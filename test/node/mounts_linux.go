@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount gives the programs of the node their own processes, cgroups and folders.
+// mount mounts proc, sysfs, cgroups and directories for the programs of the node.
 func (s Settings) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("leaving the mounts of the machine: %w", err)
+		return fmt.Errorf("making the mounts private: %w", err)
 	}
-	for _, step := range []func() error{mountKernel, s.showProcessors, s.keepSysctls, s.mountFolders, s.writeNames} {
+	for _, step := range []func() error{mountKernel, s.mountProcessors, s.mountSysctls, s.mountOverlays, s.writeNames} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func mountAll(points ...mountPoint) error {
 	return nil
 }
 
-// mountKernel mounts proc, sysfs and the cgroups of our namespaces: our groups are the roots.
+// mountKernel mounts proc, sysfs, and the cgroups of the new namespace, whose roots are the groups of the cluster.
 func mountKernel() error {
 	cgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -52,13 +52,13 @@ func mountKernel() error {
 		return err
 	}
 	if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("leaving /sys of the machine: %w", err)
+		return fmt.Errorf("unmounting /sys: %w", err)
 	}
 	if err := mountAll(mountPoint{"proc", "/proc", "proc", ""}, mountPoint{"sysfs", "/sys", "sysfs", ""}); err != nil {
 		return err
 	}
 	if found[0].controllers == "" {
-		return mountVersion2()
+		return mountCgroup2()
 	}
 	points := []mountPoint{{"tmpfs", "/sys/fs/cgroup", "tmpfs", "mode=755"}}
 	for _, h := range found {
@@ -72,16 +72,16 @@ func mountKernel() error {
 	return mountAll(points...)
 }
 
-// mountVersion2 mounts the single hierarchy and moves this process out of its root: a group with processes cannot delegate controllers.
-func mountVersion2() error {
+// mountCgroup2 mounts version 2 and moves this process out of the root, because a group with processes cannot delegate controllers.
+func mountCgroup2() error {
 	if err := mountAll(mountPoint{"cgroup2", "/sys/fs/cgroup", "cgroup2", ""}); err != nil {
 		return err
 	}
 	if err := os.Mkdir("/sys/fs/cgroup/node", 0o755); err != nil {
-		return fmt.Errorf("making a cgroup: %w", err)
+		return fmt.Errorf("creating a cgroup: %w", err)
 	}
 	if err := os.WriteFile("/sys/fs/cgroup/node/cgroup.procs", []byte("0"), 0o600); err != nil {
-		return fmt.Errorf("entering a cgroup: %w", err)
+		return fmt.Errorf("joining a cgroup: %w", err)
 	}
 	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
 	if err != nil {
@@ -89,64 +89,64 @@ func mountVersion2() error {
 	}
 	for _, controller := range strings.Fields(string(controllers)) {
 		if err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+"+controller), 0o600); err != nil {
-			return fmt.Errorf("handing down controller %s: %w", controller, err)
+			return fmt.Errorf("delegating controller %s: %w", controller, err)
 		}
 	}
 	return nil
 }
 
-// wantedProcessors is enough for the requests of all samples together.
-const wantedProcessors = 16
+// minProcessors is enough for the CPU requests of all samples together.
+const minProcessors = 16
 
-// showProcessors makes the kubelet count the processors of the machine several times, so that the requests of pods fit. Their
-// numbers stay the real ones, because the kubelet writes them into cpusets; containers have a sysfs of their own.
-func (s Settings) showProcessors() error {
+// mountProcessors mounts NUMA nodes that repeat the processors of the machine, so the kubelet reports enough CPUs for the requests of
+// pods. The processors keep their numbers, because the kubelet writes them into cpusets. Containers mount their own sysfs.
+func (s Settings) mountProcessors() error {
 	const nodes = "/sys/devices/system/node"
 	if _, err := os.Stat(nodes + "/node0"); err != nil {
-		return nil // a kernel without NUMA: the kubelet counts elsewhere
+		return nil // without NUMA, the kubelet does not read this directory
 	}
 	processors, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*")
 	if err != nil {
 		return fmt.Errorf("counting processors: %w", err)
 	}
-	shown := s.file("processors")
-	if err := os.RemoveAll(shown); err != nil {
+	dir := s.file("processors")
+	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("counting processors: %w", err)
 	}
-	for number := range max(1, wantedProcessors/runtime.NumCPU()) {
-		folder := filepath.Join(shown, fmt.Sprintf("node%d", number))
+	for number := range max(1, minProcessors/runtime.NumCPU()) {
+		folder := filepath.Join(dir, fmt.Sprintf("node%d", number))
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return fmt.Errorf("showing processors: %w", err)
+			return fmt.Errorf("mounting processors: %w", err)
 		}
 		for _, file := range []string{"meminfo", "distance"} {
 			if err := copyFile(filepath.Join(nodes, "node0", file), filepath.Join(folder, file)); err != nil {
-				return fmt.Errorf("showing processors: %w", err)
+				return fmt.Errorf("mounting processors: %w", err)
 			}
 		}
 		for _, processor := range processors {
 			if err := os.Symlink(processor, filepath.Join(folder, filepath.Base(processor))); err != nil {
-				return fmt.Errorf("showing processors: %w", err)
+				return fmt.Errorf("mounting processors: %w", err)
 			}
 		}
 	}
-	return bind(shown, nodes)
+	return bind(dir, nodes)
 }
 
-// wantedSysctls are values of the whole machine that a kubelet sets unless they are set.
-var wantedSysctls = map[string]string{
+// kubeletSysctls are the sysctls of the whole machine that a kubelet sets if they have other values.
+var kubeletSysctls = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// keepSysctls presents files with these values to the kubelet, so that it does not change the machine.
-func (s Settings) keepSysctls() error {
+// mountSysctls mounts files with the values of kubeletSysctls, so the kubelet does not change the machine.
+func (s Settings) mountSysctls() error {
 	if err := os.MkdirAll(s.file("sysctls"), 0o755); err != nil {
-		return fmt.Errorf("showing sysctls: %w", err)
+		return fmt.Errorf("mounting sysctls: %w", err)
 	}
-	for key, value := range wantedSysctls {
+	for key, value := range kubeletSysctls {
 		file := s.file("sysctls", strings.ReplaceAll(key, "/", "."))
 		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
-			return fmt.Errorf("showing sysctls: %w", err)
+			return fmt.Errorf("mounting sysctls: %w", err)
 		}
 		if err := bind(file, filepath.Join("/proc/sys", key)); err != nil {
 			return err
@@ -157,13 +157,14 @@ func (s Settings) keepSysctls() error {
 
 func bind(source, target string) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("showing %s as %s: %w", source, target, err)
+		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
 	}
 	return nil
 }
 
-// mountFolders mounts overlays over folders of the machine that the programs write to; persistent data is in the folder of the cluster.
-func (s Settings) mountFolders() error {
+// mountOverlays mounts overlays on the directories of the machine to which the programs write. The directory of the cluster has the
+// persistent data.
+func (s Settings) mountOverlays() error {
 	if err := mountAll(mountPoint{"tmpfs", "/run", "tmpfs", "mode=755"}); err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (s Settings) mountFolders() error {
 		upper, work := filepath.Join("/run/node", folder, "upper"), filepath.Join("/run/node", folder, "work")
 		for _, dir := range []string{upper, work} {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return fmt.Errorf("hiding %s: %w", folder, err)
+				return fmt.Errorf("mounting an overlay on %s: %w", folder, err)
 			}
 		}
 		options := "lowerdir=" + folder + ",upperdir=" + upper + ",workdir=" + work
@@ -179,18 +180,18 @@ func (s Settings) mountFolders() error {
 			return err
 		}
 	}
-	// The usual folder, because the paths of sockets have a length limit; its content is persistent.
-	for _, dir := range []string{s.file("kubelet"), kubeletFolder} {
+	// The default directory of the kubelet, because the paths of sockets have a length limit. Its content is persistent.
+	for _, dir := range []string{s.file("kubelet"), kubeletDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making the folder of the kubelet: %w", err)
+			return fmt.Errorf("creating the directory of the kubelet: %w", err)
 		}
 	}
-	return bind(s.file("kubelet"), kubeletFolder)
+	return bind(s.file("kubelet"), kubeletDir)
 }
 
-const kubeletFolder = "/var/lib/kubelet"
+const kubeletDir = "/var/lib/kubelet"
 
-// writeNames replaces the name resolution of the machine by that of the cluster.
+// writeNames replaces the name resolution of the machine with that of the cluster.
 func (s Settings) writeNames() error {
 	for file, content := range map[string]string{
 		"/etc/hosts":       "127.0.0.1 localhost\n" + Address + " " + s.Name + "\n",

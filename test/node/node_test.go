@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-func TestSettingsAreReadAsTheyWereWritten(t *testing.T) {
+func TestReadReturnsWrittenSettings(t *testing.T) {
 	written := Settings{
 		Name: "node-0", Dir: t.TempDir(), Programs: map[string]string{"kubelet": "/bin/kubelet"}, Ports: []int{1, 2},
 		Images: images.Store{Content: "/a", Names: "/b"},
@@ -19,11 +19,11 @@ func TestSettingsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	read, err := Read(written.Dir)
 	if err != nil || read.Name != "node-0" || read.Programs["kubelet"] != "/bin/kubelet" || len(read.Ports) != 2 || read.Images != written.Images {
-		t.Errorf("read %+v, %v", read, err)
+		t.Errorf("read %+v, error %v, want %+v", read, err, written)
 	}
 }
 
-func TestTemplatesHaveNoUnknownVariable(t *testing.T) {
+func TestTemplatesUseKnownVariables(t *testing.T) {
 	settings := Settings{Name: "node-0", Dir: "/cluster", Programs: map[string]string{"runc": "/bin/runc", "bridge": "/cni/bridge"}}
 	files, err := configFiles.ReadDir("config")
 	if err != nil {
@@ -34,24 +34,23 @@ func TestTemplatesHaveNoUnknownVariable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		original, err := configFiles.ReadFile(filepath.Join("config", file.Name()))
+		template, err := configFiles.ReadFile(filepath.Join("config", file.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for part := range strings.SplitSeq(string(original), "${") {
+		for part := range strings.SplitSeq(string(template), "${") {
 			name, _, found := strings.Cut(part, "}")
 			if found && !strings.ContainsAny(name, " \n{") && settings.values()[name] == "" {
-				t.Errorf("%s: nothing for %q", file.Name(), name)
+				t.Errorf("%s: unknown variable %q", file.Name(), name)
 			}
 		}
 		if strings.Contains(string(content), "${") {
-			t.Errorf("%s: unexpected content: %s", file.Name(), content)
+			t.Errorf("%s: variables were not replaced: %s", file.Name(), content)
 		}
 	}
 }
 
-// Other errors than ErrUnsupported are failures.
-func TestCheckReportsMissingRequirements(t *testing.T) {
+func TestCheckReturnsErrUnsupported(t *testing.T) {
 	if err := Check(); err != nil && !errors.Is(err, ErrUnsupported) {
 		t.Error(err)
 	}

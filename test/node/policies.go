@@ -14,14 +14,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/policy"
 )
 
-// enforcePolicies keeps the rules of nftables equal to the NetworkPolicies of the cluster. Packets between pods of one bridge
-// pass the rules because of bridge-nf-call-iptables. Packets of the node itself, such as probes of the kubelet, do not and are
-// allowed, as in every other engine.
+// enforcePolicies updates the nftables rules after changes of NetworkPolicies, pods and namespaces. The rules apply to packets
+// between pods of the bridge because of bridge-nf-call-iptables. Packets of the node itself, such as probes of the kubelet, are
+// always allowed, as with other network plugins.
 func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	namespaces, pods := factory.Core().V1().Namespaces(), factory.Core().V1().Pods()
 	policies := factory.Networking().V1().NetworkPolicies()
-	last := ""
+	loaded := ""
 	return onChange(ctx, factory, func() error {
 		var objects policy.Objects
 		var errs [3]error
@@ -39,13 +39,13 @@ func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 			objects.Namespaces[namespace.Name] = namespace.Labels
 		}
 		rules, err := policy.Rules(objects)
-		if err != nil || rules == last {
+		if err != nil || rules == loaded {
 			return err
 		}
 		if err := loadRules(ctx, rules); err != nil {
 			return err
 		}
-		last = rules
+		loaded = rules
 		return nil
 	}, namespaces.Informer(), pods.Informer(), policies.Informer())
 }

@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	groupsFile    = "cgroups"
-	removalPoll   = 50 * time.Millisecond
-	removalExpiry = 20 * time.Second
+	groupsFile      = "cgroups"
+	removalInterval = 50 * time.Millisecond
+	removalTimeout  = 20 * time.Second
 )
 
-// Remove removes the cgroups of an ended node, so that it can be started again or its folder
-// removed. Mounts and network are gone with its processes.
+// Remove removes the cgroups of a node that has exited. Then the node can be restarted, or its directory deleted. The kernel removes
+// mounts and network with the last process.
 func Remove(ctx context.Context, dir string) error {
 	if err := os.Remove(filepath.Join(dir, networkFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing what announces the network: %w", err)
+		return fmt.Errorf("removing the file of the network: %w", err)
 	}
 	record, err := os.ReadFile(filepath.Join(dir, groupsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading which cgroups the node has: %w", err)
+		return fmt.Errorf("reading the cgroups of the node: %w", err)
 	}
 	for _, group := range strings.Fields(string(record)) {
-		var last error
-		// The kernel counts an ended process for a moment.
-		err := wait.PollUntilContextTimeout(ctx, removalPoll, removalExpiry, true, func(context.Context) (bool, error) {
-			last = removeGroups(group)
-			return last == nil, nil
+		var removeErr error
+		// The kernel removes an exited process from its cgroup after a delay.
+		err := wait.PollUntilContextTimeout(ctx, removalInterval, removalTimeout, true, func(context.Context) (bool, error) {
+			removeErr = removeGroups(group)
+			return removeErr == nil, nil
 		})
 		if err != nil {
-			return errors.Join(err, last)
+			return errors.Join(err, removeErr)
 		}
 	}
 	return nil

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrUnsupported is returned when this machine cannot run a real node; the error that wraps it names the missing parts.
+// ErrUnsupported is returned if this machine cannot run a real node. The error that wraps it has the missing requirement.
 var ErrUnsupported = errors.New("this machine cannot run a real node")
 
-// tools are the requirements of a node: a command or a file, and the package of Debian that has it.
+// tools are the commands and files that a node requires, with their Debian packages.
 var tools = []struct{ command, file, pkg string }{
 	{command: "ip", pkg: "iproute2"},
 	{command: "nft", pkg: "nftables"},
@@ -27,20 +27,20 @@ var tools = []struct{ command, file, pkg string }{
 const sysAdmin = 21 // CAP_SYS_ADMIN, see capabilities(7)
 
 // Check returns an error that wraps [ErrUnsupported] if this machine cannot run a real node. It ignores missing packages that
-// [Require] would install.
+// [Require] installs.
 func Check() error {
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("%w: it needs Linux", ErrUnsupported)
+		return fmt.Errorf("%w: it requires Linux", ErrUnsupported)
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("%w: it needs root", ErrUnsupported)
+		return fmt.Errorf("%w: it requires root", ErrUnsupported)
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return fmt.Errorf("reading the capabilities: %w", err)
 	}
 	if !hasCapability(string(status), sysAdmin) {
-		return fmt.Errorf("%w: it needs the capability CAP_SYS_ADMIN", ErrUnsupported)
+		return fmt.Errorf("%w: it requires the capability CAP_SYS_ADMIN", ErrUnsupported)
 	}
 	if _, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables"); err != nil {
 		return fmt.Errorf("%w: the kernel lacks br_netfilter, try: modprobe br_netfilter", ErrUnsupported)
@@ -50,13 +50,13 @@ func Check() error {
 	}
 	if packages := missingPackages(); len(packages) > 0 {
 		if _, err := exec.LookPath("apt-get"); err != nil {
-			return fmt.Errorf("%w: install what Debian calls %s", ErrUnsupported, strings.Join(packages, " "))
+			return fmt.Errorf("%w: install the equivalents of the Debian packages %s", ErrUnsupported, strings.Join(packages, " "))
 		}
 	}
 	return nil
 }
 
-// Require ensures that this machine can run a real node. As root on Debian it installs missing packages.
+// Require returns an error if this machine cannot run a real node. On Debian it installs missing packages.
 func Require(ctx context.Context, progress io.Writer) error {
 	if err := Check(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func missingPackages() []string {
 	return packages
 }
 
-// hasCapability reports whether /proc/<pid>/status has an effective capability.
+// hasCapability reports whether a capability is effective in /proc/<pid>/status.
 func hasCapability(status string, number int) bool {
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, "CapEff:"); ok {

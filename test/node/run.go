@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	serverPoll        = 100 * time.Millisecond
+	readyPollInterval = 100 * time.Millisecond
 	readHeaderTimeout = 10 * time.Second
-	firstInherited    = 3 // the descriptor of the first listener, after input, output and errors
+	firstListener     = 3 // the file descriptor after stdin, stdout and stderr
 )
 
-// Run runs a node in the namespaces of [Isolate]: the registry and containerd, and, when the API server
-// responds, the kubelet, kube-proxy, volumes and network policies. It returns when ctx or one of them ends.
+// Run runs a node in the namespaces of [Isolate]: the registry and containerd, and, once the API server is ready, the kubelet,
+// kube-proxy, the volume provisioner and the NetworkPolicies. It returns when ctx is done or one of them ends.
 func Run(ctx context.Context, s Settings) error {
 	if err := s.writeConfig(); err != nil {
 		return err
@@ -35,26 +35,26 @@ func Run(ctx context.Context, s Settings) error {
 		return err
 	}
 	group.Go(func() error { return serveImages(s) })
-	group.Go(func() error { return s.program(ctx, "containerd", "--config="+s.file("containerd.toml")) })
+	group.Go(func() error { return s.runProgram(ctx, "containerd", "--config="+s.file("containerd.toml")) })
 	group.Go(func() error {
 		client, err := s.client(ctx)
 		if err != nil {
 			return err
 		}
 		group.Go(func() error {
-			return s.program(ctx, "kubelet", "--config="+s.file("kubelet.yaml"), "--kubeconfig="+s.secret("kubelet.kubeconfig"),
+			return s.runProgram(ctx, "kubelet", "--config="+s.file("kubelet.yaml"), "--kubeconfig="+s.secret("kubelet.kubeconfig"),
 				"--hostname-override="+s.Name, "--node-ip="+Address)
 		})
-		group.Go(func() error { return s.program(ctx, "kube-proxy", "--config="+s.file("kube-proxy.yaml")) })
-		group.Go(func() error { return s.provideVolumes(ctx, client) })
+		group.Go(func() error { return s.runProgram(ctx, "kube-proxy", "--config="+s.file("kube-proxy.yaml")) })
+		group.Go(func() error { return s.provisionVolumes(ctx, client) })
 		group.Go(func() error { return enforcePolicies(ctx, client) })
 		return nil
 	})
 	return group.Wait()
 }
 
-// program runs a program until it ends, which is an error.
-func (s Settings) program(ctx context.Context, name string, args ...string) error {
+// runProgram runs a program. It always returns an error, because no program may exit.
+func (s Settings) runProgram(ctx context.Context, name string, args ...string) error {
 	log, err := os.OpenFile(s.file(name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", name, err)
@@ -65,9 +65,9 @@ func (s Settings) program(ctx context.Context, name string, args ...string) erro
 	command.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Programs["containerd"])+":"+os.Getenv("PATH"))
 	command.Stdout, command.Stderr = log, log
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s has ended, see %s: %w", name, log.Name(), err)
+		return fmt.Errorf("%s exited, see %s: %w", name, log.Name(), err)
 	}
-	return fmt.Errorf("%s has ended, see %s", name, log.Name())
+	return fmt.Errorf("%s exited, see %s", name, log.Name())
 }
 
 func serveImages(s Settings) error {
@@ -75,7 +75,7 @@ func serveImages(s Settings) error {
 	return fmt.Errorf("serving images: %w", server.ListenAndServe())
 }
 
-// client returns a client of the API server when that is ready.
+// client returns a client for the API server, once that is ready.
 func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.secret("node.kubeconfig"))
 	if err != nil {
@@ -85,7 +85,7 @@ func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	err = wait.PollUntilContextCancel(ctx, serverPoll, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, readyPollInterval, true, func(ctx context.Context) (bool, error) {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 	})
 	if err != nil {
@@ -94,11 +94,11 @@ func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// forward forwards connections from ports of the machine to the same ports in the network namespace of the node. The listeners are
-// inherited, because a socket stays in the network namespace in which it was created.
+// forward forwards connections from ports of the machine to the same ports of the node. The listeners are inherited, because a socket
+// remains in the network namespace in which it was created.
 func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 	for number, port := range s.Ports {
-		file := os.NewFile(uintptr(firstInherited+number), "listener")
+		file := os.NewFile(uintptr(firstListener+number), "listener")
 		listener, err := net.FileListener(file)
 		if err := errors.Join(err, file.Close()); err != nil {
 			return fmt.Errorf("listening on the machine: %w", err)
@@ -117,8 +117,7 @@ func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// proxyConnection copies between two connections until both are closed. If the target is unreachable, the connection is closed, as
-// without a proxy.
+// proxyConnection forwards a connection to the target until both are closed. If the target is unreachable, it closes the connection.
 func proxyConnection(ctx context.Context, outside net.Conn, target string) {
 	inside, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
 	if err != nil {
@@ -126,13 +125,13 @@ func proxyConnection(ctx context.Context, outside net.Conn, target string) {
 		return
 	}
 	done := make(chan struct{})
-	pass := func(to, from net.Conn) {
+	forward := func(to, from net.Conn) {
 		_, _ = io.Copy(to, from) // a broken connection ends the copy in both directions
 		_ = to.(*net.TCPConn).CloseWrite()
 		done <- struct{}{}
 	}
-	go pass(inside, outside)
-	go pass(outside, inside)
+	go forward(inside, outside)
+	go forward(outside, inside)
 	<-done
 	<-done
 	_, _ = inside.Close(), outside.Close()

@@ -9,11 +9,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// Addresses of a cluster. All clusters have the same ones, each in its own network.
+// Addresses of a cluster. All clusters have the same addresses, each in its own network namespace.
 const (
-	// Address of the node, on which the API server listens too.
+	// Address of the node and of the API server.
 	Address = "192.168.77.2"
-	// ServiceNetwork, DNSAddress and PodNetwork are those of most clusters.
+	// ServiceNetwork, DNSAddress and PodNetwork are the defaults of kubeadm and of network plugins.
 	ServiceNetwork = "10.96.0.0/16"
 	DNSAddress     = "10.96.0.10"
 	PodNetwork     = "10.244.0.0/24"
@@ -31,18 +31,18 @@ const (
 	DNSImage = "registry.k8s.io/coredns/coredns:v1.14.6"
 )
 
-// Settings are the parameters of a node, read from a file in its folder.
+// Settings are the settings of a node, stored in its directory.
 type Settings struct {
 	// Name of the node.
 	Name string `json:"name"`
-	// Dir is the folder of the cluster and has its name. Its folder `certificates` has the CA and, for `kubelet`, `kube-proxy` and
-	// `node`, a kubeconfig each.
+	// Dir is the directory of the cluster and has its name. Its directory `certificates` has the CA, and a kubeconfig each for
+	// `kubelet`, `kube-proxy` and `node`.
 	Dir string `json:"dir"`
 	// Programs are the paths of containerd, its shim, runc, the CNI plugins, kubelet and kube-proxy by name.
 	Programs map[string]string `json:"programs"`
 	// Ports on 127.0.0.1 of the machine that are forwarded to the same ports of the cluster.
 	Ports []int `json:"ports"`
-	// Images that pods may use.
+	// Images are the images that pods can use.
 	Images images.Store `json:"images"`
 }
 
@@ -60,7 +60,7 @@ func (s Settings) Write() error {
 	return nil
 }
 
-// Read returns the settings of the node in a folder.
+// Read returns the settings of the node in a directory.
 func Read(dir string) (Settings, error) {
 	content, err := os.ReadFile(filepath.Join(dir, settingsFile))
 	if err != nil {
@@ -79,10 +79,10 @@ func (s Settings) file(parts ...string) string {
 
 func (s Settings) secret(name string) string { return s.file("certificates", name) }
 
-// networkFile exists once the network exists.
+// networkFile exists once the network of the node exists.
 const networkFile = "network"
 
-// NetworkReady reports whether the network of the node in that folder exists, so that other processes may join it.
+// NetworkReady reports whether the network of the node in a directory exists, so other processes can join it.
 func NetworkReady(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, networkFile))
 	return err == nil

@@ -17,15 +17,14 @@ import (
 
 const (
 	selectedNode = "volume.kubernetes.io/selected-node"
-	// provisionedBy makes the controller manager leave the deletion of volumes to us. Otherwise it may handle a released volume first
-	// and set its phase to Failed permanently.
+	// provisionedBy is the annotation of volumes with an external provisioner. Without it, the controller manager can set the phase of
+	// a released volume to Failed permanently.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// provideVolumes provisions a volume for every claim of our StorageClass and deletes it when its claim is deleted. A volume is
-// like a new block device: it belongs to root, others may only read it, and the kubelet applies fsGroup to it, which it does not
-// do to a hostPath.
-func (s Settings) provideVolumes(ctx context.Context, client kubernetes.Interface) error {
+// provisionVolumes creates a volume for every claim of StorageClass and deletes it when the claim is deleted. A volume is owned by
+// root with mode 0755, like a new block device. It is a local volume, because the kubelet does not apply fsGroup to a hostPath.
+func (s Settings) provisionVolumes(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	claims, volumes := factory.Core().V1().PersistentVolumeClaims().Lister(), factory.Core().V1().PersistentVolumes().Lister()
 	return onChange(ctx, factory, func() error {
@@ -37,39 +36,39 @@ func (s Settings) provideVolumes(ctx context.Context, client kubernetes.Interfac
 		if err != nil {
 			return err
 		}
-		return errors.Join(s.makeVolumes(ctx, client, existing), removeVolumes(ctx, client, all))
+		return errors.Join(s.createVolumes(ctx, client, existing), deleteVolumes(ctx, client, all))
 	}, factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().PersistentVolumes().Informer())
 }
 
-func (s Settings) makeVolumes(ctx context.Context, client kubernetes.Interface, claims []*corev1.PersistentVolumeClaim) error {
+func (s Settings) createVolumes(ctx context.Context, client kubernetes.Interface, claims []*corev1.PersistentVolumeClaim) error {
 	var errs []error
 	for _, claim := range claims {
-		if s.wants(claim) {
-			errs = append(errs, s.makeVolume(ctx, client, claim))
+		if s.needsVolume(claim) {
+			errs = append(errs, s.createVolume(ctx, client, claim))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func removeVolumes(ctx context.Context, client kubernetes.Interface, volumes []*corev1.PersistentVolume) error {
+func deleteVolumes(ctx context.Context, client kubernetes.Interface, volumes []*corev1.PersistentVolume) error {
 	var errs []error
 	for _, volume := range volumes {
 		if volume.Spec.StorageClassName == StorageClass && volume.Status.Phase == corev1.VolumeReleased {
-			errs = append(errs, removeVolume(ctx, client, volume))
+			errs = append(errs, deleteVolume(ctx, client, volume))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (s Settings) wants(claim *corev1.PersistentVolumeClaim) bool {
+func (s Settings) needsVolume(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName == "" && claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == StorageClass &&
 		claim.Annotations[selectedNode] == s.Name
 }
 
-func (s Settings) makeVolume(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
+func (s Settings) createVolume(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
 	folder := s.file("volumes", string(claim.UID))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("making a volume: %w", err)
+		return fmt.Errorf("creating a volume: %w", err)
 	}
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(claim.UID), Annotations: map[string]string{provisionedBy: Provisioner}},
@@ -89,18 +88,18 @@ func (s Settings) makeVolume(ctx context.Context, client kubernetes.Interface, c
 	}
 	_, err := client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making a volume for claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("creating a volume for claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
 }
 
-func removeVolume(ctx context.Context, client kubernetes.Interface, volume *corev1.PersistentVolume) error {
+func deleteVolume(ctx context.Context, client kubernetes.Interface, volume *corev1.PersistentVolume) error {
 	if err := client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing volume %s: %w", volume.Name, err)
+		return fmt.Errorf("deleting volume %s: %w", volume.Name, err)
 	}
 	if err := os.RemoveAll(volume.Spec.Local.Path); err != nil {
-		return fmt.Errorf("removing volume %s: %w", volume.Name, err)
+		return fmt.Errorf("deleting volume %s: %w", volume.Name, err)
 	}
-	log.Printf("removed volume %s", volume.Name)
+	log.Printf("deleted volume %s", volume.Name)
 	return nil
 }

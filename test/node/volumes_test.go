@@ -21,10 +21,10 @@ func claimOf(class, selected string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-func TestVolumesAreAddedAndRemoved(t *testing.T) {
+func TestVolumesFollowClaims(t *testing.T) {
 	s, client, ctx := Settings{Name: "node-0", Dir: t.TempDir()}, fake.NewClientset(), t.Context()
-	for range 2 { // the volume exists the second time
-		if err := s.makeVolumes(ctx, client, []*corev1.PersistentVolumeClaim{claimOf(StorageClass, "node-0")}); err != nil {
+	for range 2 { // the volume exists in the second call
+		if err := s.createVolumes(ctx, client, []*corev1.PersistentVolumeClaim{claimOf(StorageClass, "node-0")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,35 +34,35 @@ func TestVolumesAreAddedAndRemoved(t *testing.T) {
 	}
 	folder := filepath.Join(s.Dir, "volumes", "1")
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o755 || volume.Spec.Local.Path != folder {
-		t.Errorf("folder %v of %s, %v", info, volume.Spec.Local.Path, err)
+		t.Errorf("directory %v at %s, error %v, want mode 0755 at %s", info, volume.Spec.Local.Path, err, folder)
 	}
 	if by := volume.Annotations["pv.kubernetes.io/provisioned-by"]; by != Provisioner {
-		t.Errorf("the controller manager takes the volume of %q for its own", by)
+		t.Errorf("provisioner annotation %q, want %q: the controller manager deletes the volume", by, Provisioner)
 	}
-	if err := removeVolumes(ctx, client, []*corev1.PersistentVolume{volume}); err != nil {
+	if err := deleteVolumes(ctx, client, []*corev1.PersistentVolume{volume}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(folder); err != nil {
-		t.Errorf("a volume in use was removed: %v", err)
+		t.Errorf("a volume in use was deleted: %v", err)
 	}
 	volume.Status.Phase = corev1.VolumeReleased
-	if err := removeVolumes(ctx, client, []*corev1.PersistentVolume{volume}); err != nil {
+	if err := deleteVolumes(ctx, client, []*corev1.PersistentVolume{volume}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(folder); err == nil {
-		t.Error("the released volume was not removed")
+		t.Error("the released volume was not deleted")
 	}
 }
 
-func TestOnlyOurClaimsGetVolumes(t *testing.T) {
+func TestOtherClaimsGetNoVolume(t *testing.T) {
 	s, client := Settings{Name: "node-0", Dir: t.TempDir()}, fake.NewClientset()
 	bound := claimOf(StorageClass, "node-0")
 	bound.Spec.VolumeName = "pv-0"
 	others := []*corev1.PersistentVolumeClaim{claimOf("other", "node-0"), claimOf(StorageClass, ""), bound}
-	if err := s.makeVolumes(t.Context(), client, others); err != nil {
+	if err := s.createVolumes(t.Context(), client, others); err != nil {
 		t.Fatal(err)
 	}
 	if writes := client.Actions(); len(writes) > 0 {
-		t.Errorf("writes %v", writes)
+		t.Errorf("unexpected writes %v", writes)
 	}
 }

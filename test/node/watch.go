@@ -9,17 +9,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// retryAfter is the pause after a failed reconcile, which may depend on another change.
-const retryAfter = time.Second
+const retryDelay = time.Second
 
-// onChange calls a reconcile function whenever an object of the informers has changed, and again after an error. Changes during a
-// reconcile cause one more.
-func onChange(ctx context.Context, factory informers.SharedInformerFactory, pass func() error, watched ...cache.SharedIndexInformer) error {
+// onChange calls reconcile after every change of an object of the informers, and again after an error. Changes during a reconcile
+// cause one more.
+func onChange(ctx context.Context, factory informers.SharedInformerFactory, reconcile func() error, watched ...cache.SharedIndexInformer) error {
 	changed := make(chan struct{}, 1)
 	signal := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // a reconcile is due already
+		default: // a reconcile is pending
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{
@@ -38,9 +37,9 @@ func onChange(ctx context.Context, factory informers.SharedInformerFactory, pass
 			return ctx.Err()
 		case <-changed:
 		}
-		if err := pass(); err != nil {
+		if err := reconcile(); err != nil {
 			log.Print(err)
-			time.AfterFunc(retryAfter, signal)
+			time.AfterFunc(retryDelay, signal)
 		}
 	}
 }

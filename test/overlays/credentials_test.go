@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// secretsKubectl serves the Secrets in a folder, from files named <secret>.<key>, and records applied objects. FAIL is a substring of
-// the calls that fail.
+// secretsKubectl is a kubectl that reads Secrets from files named <secret>.<key>, and records applied objects. Calls with the substring
+// FAIL fail.
 const secretsKubectl = `#!/usr/bin/env bash
 call=$*
-if [ -n "${FAIL:-}" ] && [[ $call == *"$FAIL"* ]]; then echo "no answer" >&2; exit 1; fi
+if [ -n "${FAIL:-}" ] && [[ $call == *"$FAIL"* ]]; then echo "connection refused" >&2; exit 1; fi
 case $call in
   *"get secret"*)
     secret=${call#*get secret } key=${call#*index . \"}
@@ -22,8 +22,8 @@ case $call in
 esac
 `
 
-// credentials runs the script of the quick start, and returns the applied objects and whether the script failed.
-func credentials(t *testing.T, secrets map[string]string, env ...string) (applied string, failed bool) {
+// createCredentials runs the script of the quickstart, and returns the applied objects and whether the script failed.
+func createCredentials(t *testing.T, secrets map[string]string, env ...string) (applied string, failed bool) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(secretsKubectl), 0o700); err != nil {
@@ -41,30 +41,30 @@ func credentials(t *testing.T, secrets map[string]string, env ...string) (applie
 	return content(t, filepath.Join(dir, "applied")), err != nil
 }
 
-// Existing Secrets are never changed, also when reading them fails.
-func TestCredentialsOfTheQuickStart(t *testing.T) {
+// Existing Secrets are never changed, even if they cannot be read.
+func TestQuickstartKeepsExistingSecrets(t *testing.T) {
 	minio := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p"}
 	both := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p", "storage-config.localMinIO": "{}"}
 	const entry = `{"type":"s3","access_key_id":"u","secret_access_key":"p","endpoint_url":"http://minio.n.svc:9000",`
 	for name, tc := range map[string]struct {
 		secrets map[string]string
 		env     []string
-		want    []string // the applied text contains all of these; empty when nothing is applied
+		want    []string // parts of the applied text; empty if nothing is applied
 		failed  bool
 	}{
-		"both Secrets exist":                {secrets: both},
-		"no entry":                          {secrets: minio, want: []string{"secret generic storage-config ", entry}},
-		"credentials that cannot be read":   {secrets: minio, env: []string{"FAIL=get secret minio-credentials"}, failed: true},
-		"a storage that cannot be read":     {secrets: both, env: []string{"FAIL=get secret storage-config"}, failed: true},
-		"a user that cannot be read":        {secrets: minio, env: []string{`FAIL=index . "user"`}, failed: true},
-		"a password without a user":         {secrets: map[string]string{"minio-credentials.password": "p"}, failed: true},
-		"credentials that cannot be stored": {env: []string{"FAIL=create secret generic minio-credentials"}, failed: true},
+		"both Secrets exist":            {secrets: both},
+		"storage-config is missing":     {secrets: minio, want: []string{"secret generic storage-config ", entry}},
+		"credentials cannot be read":    {secrets: minio, env: []string{"FAIL=get secret minio-credentials"}, failed: true},
+		"storage-config cannot be read": {secrets: both, env: []string{"FAIL=get secret storage-config"}, failed: true},
+		"user cannot be read":           {secrets: minio, env: []string{`FAIL=index . "user"`}, failed: true},
+		"password without user":         {secrets: map[string]string{"minio-credentials.password": "p"}, failed: true},
+		"credentials cannot be stored":  {env: []string{"FAIL=create secret generic minio-credentials"}, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			applied, failed := credentials(t, tc.secrets, tc.env...)
+			applied, failed := createCredentials(t, tc.secrets, tc.env...)
 			if failed != tc.failed || (applied != "") != (len(tc.want) > 0) {
-				t.Errorf("failed %t, applied %q", failed, applied)
+				t.Errorf("failed %t, want %t; applied %q, want %q", failed, tc.failed, applied, tc.want)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(applied, want) {

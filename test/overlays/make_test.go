@@ -10,30 +10,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The commands in the README of mlflow-operator work: an image is built and pushed, and the default platform is Open Data Hub.
+// The make targets of mlflow-operator are available with the same variables; the default platform is Open Data Hub.
 func TestLegacyMakeTargets(t *testing.T) {
 	content(t, "../../Makefile") // invalidates a cached result after a change
 	for name, tc := range map[string]struct {
 		arguments []string
 		want      string
 	}{
-		"an image":               {[]string{"docker-build", "docker-push", "CONTAINER_TOOL=echo", "IMG=example.com/a:1"}, "-t example.com/a:1 .\npush example.com/a:1\n"},
-		"the usual platform":     {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a"}, "Gateway data-science-gateway in namespace openshift-ingress cannot be read"},
-		"another platform":       {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a", "PLATFORM=rhoai"}, "cannot be read"},
-		"that of a test cluster": {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a", "PLATFORM=plain"}, `PLATFORM is "plain": set it to odh or rhoai`},
+		"build and push":       {[]string{"docker-build", "docker-push", "CONTAINER_TOOL=echo", "IMG=example.com/a:1"}, "-t example.com/a:1 .\npush example.com/a:1\n"},
+		"default platform":     {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a"}, "Gateway data-science-gateway in namespace openshift-ingress cannot be read"},
+		"platform rhoai":       {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a", "PLATFORM=rhoai"}, "cannot be read"},
+		"unsupported platform": {[]string{"deploy-to-platform", "KUBECTL=false", "IMG=a", "PLATFORM=plain"}, `PLATFORM is "plain": set it to odh or rhoai`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), "make", append([]string{"-s", "-C", "../.."}, tc.arguments...)...)
-			if output, _ := command.CombinedOutput(); !strings.Contains(string(output), tc.want) { // without a cluster, some fail
-				t.Errorf("%q is missing in\n%s", tc.want, output)
+			if output, _ := command.CombinedOutput(); !strings.Contains(string(output), tc.want) { // some targets fail without a cluster
+				t.Errorf("want %q in the output:\n%s", tc.want, output)
 			}
 		})
 	}
 }
 
-// Client-side apply writes each object as JSON into one annotation of limited size.
-func TestClientSideApplyHoldsEachCRD(t *testing.T) {
+// Client-side apply writes the object as JSON into an annotation, whose size is limited.
+func TestCRDsFitIntoLastAppliedAnnotation(t *testing.T) {
 	const limit = 256 << 10
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(files) < 5 {
@@ -45,7 +45,7 @@ func TestClientSideApplyHoldsEachCRD(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text, _ := json.Marshal(object); len(text) < 500 || len(text) >= limit-1000 {
-			t.Errorf("%s has %d bytes", file, len(text))
+			t.Errorf("%s has %d bytes, want at least 500 and less than %d", file, len(text), limit-1000)
 		}
 	}
 }

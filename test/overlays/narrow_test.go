@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The components that narrow permissions may be listed anywhere after those that they narrow, before params and after it. An API server
-// would refuse a variable that is set twice.
-func TestRightsInOneNamespace(t *testing.T) {
+// The components that limit permissions to one namespace can be listed before or after params. An API server rejects duplicate
+// variables.
+func TestOneNamespaceComponentsUseRoleBindings(t *testing.T) {
 	const params = "  - ../../components/params\n"
 	for name, lines := range map[string]string{
 		"before params": "  - ../../components/modelregistry-one-namespace\n  - ../../components/modelmesh-one-namespace\n" + params,
@@ -17,7 +17,7 @@ func TestRightsInOneNamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			copied := copyOf(t)
+			copied := copyConfig(t)
 			copied.edit(t, "overlays/rhoai/kustomization.yaml", func(text string) string { return strings.Replace(text, params, lines, 1) })
 			all := copied.render(t, "rhoai")
 			found := map[string][]corev1.EnvVar{}
@@ -26,7 +26,7 @@ func TestRightsInOneNamespace(t *testing.T) {
 			}
 			for variable, values := range found {
 				if len(values) != 1 {
-					t.Errorf("%s stands there %d times", variable, len(values))
+					t.Errorf("variable %s is set %d times, want once", variable, len(values))
 				}
 			}
 			for variable, path := range map[string]string{"REGISTRIES_NAMESPACE": "metadata.namespace", "POD_NAME": "metadata.name"} {
@@ -36,15 +36,15 @@ func TestRightsInOneNamespace(t *testing.T) {
 				}
 			}
 			if got := found["NAMESPACE_SCOPE"]; len(got) != 1 || got[0].Value != "true" {
-				t.Errorf("NAMESPACE_SCOPE is %+v", got)
+				t.Errorf("NAMESPACE_SCOPE is %+v, want true", got)
 			}
 			for _, role := range []string{"modelregistry-namespaced", "modelcatalog-namespaced", "modelcatalog-huggingface", "modelmesh-runtimes"} {
 				binding := "odh-platform-operator-" + role
 				if all.find("ClusterRoleBinding", binding) != nil {
-					t.Errorf("%s is bound everywhere", binding)
+					t.Errorf("ClusterRoleBinding %s exists", binding)
 				}
 				if got := all.find("RoleBinding", binding); got == nil || got.GetNamespace() != namespaces["rhoai"] {
-					t.Errorf("%s is not bound in %s", binding, namespaces["rhoai"])
+					t.Errorf("RoleBinding %s is %v, want namespace %s", binding, got, namespaces["rhoai"])
 				}
 			}
 		})

@@ -16,30 +16,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// clusterScoped are the cluster-scoped kinds; all other objects are in the namespace of the overlay.
+// clusterScoped are the cluster-scoped kinds. All other objects are in the namespace of the overlay.
 var clusterScoped = []string{
 	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "Namespace", "ValidatingWebhookConfiguration",
 	"ConsoleQuickStart",
 }
 
-// elsewhere are the objects whose namespace is one of OpenShift.
-var outsideTree = map[string]bool{}
-
-// Every object is in the namespace of its overlay, and every reference to a namespace names the same one.
-func TestNamespaces(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+// Every object, and every referenced ServiceAccount and Service, is in the namespace of the overlay.
+func TestObjectsAreInNamespaceOfOverlay(t *testing.T) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		want := namespaces[name]
 		for _, object := range shipped(t, name) {
 			if slices.Contains(clusterScoped, object.GetKind()) {
 				if object.GetNamespace() != "" {
 					t.Errorf("%s has namespace %s", title(object), object.GetNamespace())
 				}
-			} else if object.GetNamespace() != want && !outsideTree[title(object)] {
-				t.Errorf("%s is in %q", title(object), object.GetNamespace())
+			} else if object.GetNamespace() != want {
+				t.Errorf("%s is in namespace %q, want %q", title(object), object.GetNamespace(), want)
 			}
-			for _, place := range references(object) {
-				if place != want && !outsideTree[title(object)] {
-					t.Errorf("%s leads to namespace %q", title(object), place)
+			for _, namespace := range references(object) {
+				if namespace != want {
+					t.Errorf("%s references namespace %q, want %q", title(object), namespace, want)
 				}
 			}
 		}
@@ -59,34 +56,34 @@ func references(object *unstructured.Unstructured) []string {
 	return found
 }
 
-// Each object exists once, under a name of the project or a well-known one.
+// An overlay contains each object once.
 func TestObjectsAreUnique(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		seen := map[string]bool{}
 		for _, object := range shipped(t, name) {
 			key := object.GroupVersionKind().GroupKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
 			if seen[key] {
-				t.Errorf("%s is set twice", key)
+				t.Errorf("duplicate object %s", key)
 			}
 			seen[key] = true
 		}
 		if len(seen) < 60 {
-			t.Errorf("%d objects", len(seen))
+			t.Errorf("%d objects, want at least 60", len(seen))
 		}
 	})
 }
 
-// No placeholder for a human or another transformer is left.
+// The rendered objects contain no placeholders.
 func TestAllPlaceholdersAreReplaced(t *testing.T) {
 	placeholder := regexp.MustCompile(`(?i)\$\(|\$\{|placeholder|^system$|^controller(:latest)?$|REPLACE|TODO|CERTIFICATE_NAMESPACE`)
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
 			switch object.GetKind() {
-			case "CustomResourceDefinition", "Template", "PrometheusRule", "ConfigMap": // their texts are input of other programs
+			case "CustomResourceDefinition", "Template", "PrometheusRule", "ConfigMap": // contain placeholders of other programs
 				continue
 			}
 			walk(object.Object, "", func(path, text string) {
-				// The program recognizes this placeholder, and the kubelet expands the variable.
+				// The manager recognizes this URL as unset, and the kubelet expands the variable.
 				text = strings.ReplaceAll(strings.ReplaceAll(text, config.PlaceholderURL, ""), "$(NAMESPACE)", "")
 				if placeholder.MatchString(text) {
 					t.Errorf("%s: %s is %q", title(object), path, text)
@@ -96,27 +93,27 @@ func TestAllPlaceholdersAreReplaced(t *testing.T) {
 	})
 }
 
-// A platform that applies an overlay owns its objects: deleting them must not delete the namespace with the objects of users.
+// A platform deletes the objects of an overlay, which must not include the namespace with the objects of users.
 func TestPlatformOverlaysContainNoNamespace(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		namespace := shipped(t, name).find("Namespace", namespaces[name])
 		if want := name == "kubernetes" || name == "openshift"; (namespace != nil) != want {
-			t.Fatalf("Namespace is there: %t", namespace != nil)
+			t.Fatalf("Namespace exists: %t, want %t", namespace != nil, want)
 		}
 		if namespace != nil && (namespace.GetLabels()[keep] != "namespace" || namespace.GetLabels()["pod-security.kubernetes.io/warn"] != "restricted") {
-			t.Errorf("labels %v", namespace.GetLabels())
+			t.Errorf("labels %v, want %s=namespace and the Pod Security level restricted", namespace.GetLabels(), keep)
 		}
 	})
 }
 
 const keep = "odh-platform-operator/keep"
 
-// kept are the kinds that contain data of users, or on which their objects depend.
+// kept has the values of the label of kinds that contain data of users, or on which their objects depend.
 var kept = map[string]string{"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "data"}
 
-// All objects that `make undeploy` must keep have the label for that, and no others, except objects labelled as data.
+// Exactly the objects that `make undeploy` must keep have the label; other objects can have the value data.
 func TestObjectsKeptByUndeployHaveLabel(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
 			label := object.GetLabels()[keep]
 			if want := kept[object.GetKind()]; label != want && (want != "" || label != "data") {
@@ -126,11 +123,11 @@ func TestObjectsKeptByUndeployHaveLabel(t *testing.T) {
 	})
 }
 
-// The selector of a Deployment is immutable: it, and the selectors of its Services, do not have the labels of an overlay. One label is
-// reserved, so that custom resources cannot set it on pods that would then get the traffic of the manager or count as its pods.
-func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
+// Selectors are the same in every overlay, because that of a Deployment is immutable. One label is reserved, because pods of custom
+// resources must not match the selectors of the manager.
+func TestSelectorsAreEqualInOverlays(t *testing.T) {
 	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator", "platform.opendatahub.io/manager": "odh-platform-operator"}
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		deployment := all.deployment(t)
 		for description, got := range map[string]map[string]string{
@@ -144,7 +141,7 @@ func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
 		}
 		platform := name == "odh" || name == "rhoai"
 		if got := deployment.Labels["opendatahub.io/component"]; (got == "true") != platform {
-			t.Errorf("label of the platform: %q", got)
+			t.Errorf("label opendatahub.io/component is %q, want true only on a platform", got)
 		}
 	})
 }
@@ -170,17 +167,17 @@ func selectorOf(t *testing.T, all objects, name string) map[string]string {
 	return service.Spec.Selector
 }
 
-// On OpenShift the service CA issues the certificate of the metrics endpoint. The webhooks keep the manager's own certificate, and
-// no other client writes a CA into their configurations.
+// On OpenShift the service CA issues the certificate of the metrics endpoint. The manager issues that of the webhooks, so no other
+// client may write a CA into their configurations.
 func TestCertificatesOnOpenShift(t *testing.T) {
 	const annotation, secret, flag = "service.beta.openshift.io/serving-cert-secret-name", "odh-platform-operator-metrics-tls", "--metrics-cert-path=/etc/metrics-certs"
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		manager, pod := all.manager(t), all.deployment(t).Spec.Template.Spec
 		service := all.find("Service", "odh-platform-operator-metrics")
 		if name == "kubernetes" {
 			if len(service.GetAnnotations()) > 0 || slices.Contains(manager.Args, flag) || len(pod.Volumes) > 0 {
-				t.Errorf("the certificate is configured without the parameter: annotations %v, arguments %v, volumes %v", service.GetAnnotations(), manager.Args, pod.Volumes)
+				t.Errorf("the certificate is configured on plain Kubernetes: annotations %v, arguments %v, volumes %v", service.GetAnnotations(), manager.Args, pod.Volumes)
 			}
 			return
 		}
@@ -192,22 +189,22 @@ func TestCertificatesOnOpenShift(t *testing.T) {
 		}
 		for _, object := range all {
 			if strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && object.GetAnnotations()["service.beta.openshift.io/inject-cabundle"] == "true" {
-				t.Errorf("%s: two would write the CA", title(object))
+				t.Errorf("%s: both the service CA and the manager write the CA", title(object))
 			}
 		}
 		if annotations := all.find("Service", "odh-platform-operator-webhook").GetAnnotations(); len(annotations) > 0 {
-			t.Errorf("the webhook Service has %v", annotations)
+			t.Errorf("the webhook Service has annotations %v", annotations)
 		}
 	})
 }
 
-// Two replicas serve webhooks. On OpenShift the leader keeps its Lease while the API server is away for a minute; elsewhere the Lease has the
-// durations of client-go.
+// Two replicas serve webhooks. On OpenShift the Lease outlasts an outage of the API server of one minute; other overlays have the
+// defaults of client-go.
 func TestReplicasAndLease(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		if replicas := *all.deployment(t).Spec.Replicas; replicas != 2 {
-			t.Errorf("%d replicas", replicas)
+			t.Errorf("%d replicas, want 2", replicas)
 		}
 		want := config.LeaderElection{LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second}
 		if name == "kubernetes" {
@@ -215,7 +212,7 @@ func TestReplicasAndLease(t *testing.T) {
 		}
 		got := load(t, all).LeaderElection
 		if !got.Enabled || got.LeaseDuration != want.LeaseDuration || got.RenewDeadline != want.RenewDeadline || got.RetryPeriod != want.RetryPeriod {
-			t.Errorf("leader election %+v", got)
+			t.Errorf("leader election %+v, want %+v", got, want)
 		}
 	})
 }

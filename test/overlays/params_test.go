@@ -20,8 +20,8 @@ func noFile(path string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
-// originals are the keys of params.env of the legacy operators.
-var originals = []string{
+// legacyKeys are the keys of params.env of the legacy operators.
+var legacyKeys = []string{
 	"MLFLOW_IMAGE", "MLFLOW_OPERATOR_IMAGE", "gateway-name", "mlflow-url", "section-title",
 	"IMAGES_MODELREGISTRY_OPERATOR", "IMAGES_REST_SERVICE", "IMAGES_OAUTH_PROXY", "kube-rbac-proxy", "IMAGES_POSTGRES", "IMAGES_CATALOG_DATA",
 	"IMAGES_BENCHMARK_DATA", "IMAGES_JOBS_ASYNC_UPLOAD", "CREATE_AUTH_RESOURCES", "DEFAULT_CERT", "REGISTRIES_NAMESPACE",
@@ -33,17 +33,17 @@ var originals = []string{
 	"codeflare-operator-controller-image", "namespace",
 }
 
-// Every overlay has the same keys, in the same order, including all that platforms edit.
+// Every overlay has the same keys in the same order, including the legacy keys that platforms edit.
 func TestOverlaysHaveEqualKeys(t *testing.T) {
 	first := keysOf(params(t, "kubernetes"))
-	for _, key := range originals {
+	for _, key := range legacyKeys {
 		if !slices.Contains(first, key) {
 			t.Errorf("%s is missing", key)
 		}
 	}
-	eachOverlay(t, func(t *testing.T, name string) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		if got := keysOf(params(t, name)); !slices.Equal(got, first) {
-			t.Errorf("keys %v, those of kubernetes are %v", got, first)
+			t.Errorf("keys %v, want those of kubernetes %v", got, first)
 		}
 	})
 }
@@ -56,11 +56,11 @@ func keysOf(all []param) []string {
 	return keys
 }
 
-// row of the table of keys in docs/install.md: key, effect.
+// row matches a row of the parameters in docs/install.md: key and effect.
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
 
-// documented returns the effects on the page, by key.
-func documented(t *testing.T) map[string]string {
+// documentedEffects returns the effects in docs/install.md by key.
+func documentedEffects(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
@@ -77,24 +77,24 @@ func documented(t *testing.T) map[string]string {
 
 const none = "none"
 
-// Each key changes an object other than the ConfigMap of the keys, or is documented as ineffective; the page names the
-// variables that it sets.
-func TestEveryKeyHasAnEffect(t *testing.T) {
-	effects := documented(t)
+// Each key changes an object other than the ConfigMap of the parameters, or is documented as without effect. The documentation lists
+// the variables that a key sets.
+func TestKeysHaveDocumentedEffects(t *testing.T) {
+	effects := documentedEffects(t)
 	found := map[string]bool{}
 	for overlay := range namespaces {
-		marked, rendered := marks(t, overlay)
+		marked, rendered := renderMarked(t, overlay)
 		for _, p := range marked {
-			places := placesOf(rendered, p.value)
-			found[p.key] = found[p.key] || len(places) > 0
-			for _, place := range places {
-				if name, ok := strings.CutPrefix(place, "variable "); ok && !strings.Contains(effects[p.key], "`"+name+"`") {
-					t.Errorf("%s: %s reaches %s; the page says %q", overlay, p.key, name, effects[p.key])
+			paths := pathsOf(rendered, p.value)
+			found[p.key] = found[p.key] || len(paths) > 0
+			for _, path := range paths {
+				if name, ok := strings.CutPrefix(path, "variable "); ok && !strings.Contains(effects[p.key], "`"+name+"`") {
+					t.Errorf("%s: %s sets variable %s; the documented effect is %q", overlay, p.key, name, effects[p.key])
 				}
 			}
 		}
 		if len(effects) != len(marked) {
-			t.Errorf("%s: the page has %d keys, params.env %d", overlay, len(effects), len(marked))
+			t.Errorf("%s: docs/install.md has %d keys, params.env has %d", overlay, len(effects), len(marked))
 		}
 	}
 	for key, has := range found {
@@ -102,16 +102,16 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 		if !known {
 			t.Errorf("docs/install.md does not list %s", key)
 		}
-		if says := !strings.HasPrefix(effect, none); says != has {
-			t.Errorf("%s has an effect: %t; the page says %q", key, has, effect)
+		if documented := !strings.HasPrefix(effect, none); documented != has {
+			t.Errorf("%s has an effect: %t; the documented effect is %q", key, has, effect)
 		}
 	}
 }
 
-// Tests of Open Data Hub read the image of upload Jobs from the ConfigMap of the legacy operator, by its name.
-func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
+// Tests of Open Data Hub read the image of upload Jobs from the ConfigMap of the legacy operator.
+func TestConfigMapHasUploadJobImage(t *testing.T) {
 	for _, overlay := range []string{"odh", "openshift", "rhoai"} {
-		marked, rendered := marks(t, overlay)
+		marked, rendered := renderMarked(t, overlay)
 		want := marked[slices.IndexFunc(marked, func(p param) bool { return p.key == "IMAGES_JOBS_ASYNC_UPLOAD" })].value
 		for _, object := range rendered {
 			if object.GetKind() == "ConfigMap" && object.GetName() == "model-registry-operator-parameters" {
@@ -122,36 +122,36 @@ func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
 			}
 		}
 		if want != "" {
-			t.Errorf("%s: no ConfigMap", overlay)
+			t.Errorf("%s: no ConfigMap model-registry-operator-parameters", overlay)
 		}
 	}
 }
 
-// marks renders an overlay with distinct values.
-func marks(t *testing.T, overlay string) ([]param, objects) {
+// renderMarked renders an overlay with a distinct value for each key.
+func renderMarked(t *testing.T, overlay string) ([]param, objects) {
 	t.Helper()
 	values := params(t, overlay)
 	for index := range values {
 		values[index].value = fmt.Sprintf("mark-%03d.example", index)
 	}
 	all, _ := marked.LoadOrStore(overlay, sync.OnceValue(func() objects {
-		copied := copyOf(t)
+		copied := copyConfig(t)
 		copied.set(t, overlay, values)
 		return copied.render(t, overlay)
 	}))
 	return values, all.(func() objects)()
 }
 
-// placesOf returns the places that hold a value; those in the manager's environment are named by their variable.
-func placesOf(all objects, value string) []string {
-	var places []string
+// pathsOf returns the fields that contain a value, and `variable <name>` for variables of the manager.
+func pathsOf(all objects, value string) []string {
+	var paths []string
 	for _, object := range all {
 		if object.GetName() == paramsName {
 			continue
 		}
 		walk(object.Object, "", func(path, text string) {
 			if strings.Contains(text, value) {
-				places = append(places, title(object)+path)
+				paths = append(paths, title(object)+path)
 			}
 		})
 	}
@@ -160,14 +160,14 @@ func placesOf(all objects, value string) []string {
 		list, _ := container["env"].([]any)
 		for _, item := range list {
 			if variable, ok := item.(map[string]any); ok && variable["value"] == value {
-				places = append(places, fmt.Sprintf("variable %s", variable["name"]))
+				paths = append(paths, fmt.Sprintf("variable %s", variable["name"]))
 			}
 		}
 	}
-	return places
+	return paths
 }
 
-// containersOf returns the containers of a workload of any kind.
+// containersOf returns the containers in a workload of any kind.
 func containersOf(value any) []map[string]any {
 	var found []map[string]any
 	switch v := value.(type) {
@@ -192,14 +192,14 @@ func containersOf(value any) []map[string]any {
 	return found
 }
 
-// Every image in the manifests is replaced by a key, and every image in the program is set by a variable of the manager.
-func TestNoImageWithoutAParameter(t *testing.T) {
+// A key sets every image in the manifests, and every image variable of the manager.
+func TestImagesAreSetByKeys(t *testing.T) {
 	known := regexp.MustCompile(`\$([A-Z0-9_]*IMAGE)\b`).FindAllStringSubmatch(config.Usage(config.Program{}), -1)
 	if len(known) < 15 {
-		t.Fatalf("components of the program: %v", known)
+		t.Fatalf("image variables of the manager %v, want at least 15", known)
 	}
 	for overlay := range namespaces {
-		_, rendered := marks(t, overlay)
+		_, rendered := renderMarked(t, overlay)
 		for _, object := range rendered {
 			if object.GetKind() == "CustomResourceDefinition" {
 				continue
@@ -213,7 +213,7 @@ func TestNoImageWithoutAParameter(t *testing.T) {
 		}
 		variables := rendered.variables(t)
 		for _, match := range known {
-			// The newest platforms set this variable; MLFLOW_IMAGE has the same effect.
+			// New platforms set this variable in place of MLFLOW_IMAGE.
 			if match[1] == "RELATED_IMAGE_ODH_MLFLOW_IMAGE" {
 				continue
 			}
@@ -224,27 +224,27 @@ func TestNoImageWithoutAParameter(t *testing.T) {
 	}
 }
 
-// Every variable that a key sets is one that the program reads.
-func TestVariablesAreKnown(t *testing.T) {
+// The manager reads every variable that a key sets.
+func TestVariablesAreRead(t *testing.T) {
 	usage := config.Usage(config.Program{Components: append([]string{"platform"}, components...)})
 	for name := range shipped(t, "odh").variables(t) {
 		if !regexp.MustCompile(`\$` + name + `\b`).MatchString(usage) {
-			t.Errorf("nothing reads %s", name)
+			t.Errorf("the manager does not read %s", name)
 		}
 	}
 }
 
-// A value may contain anything but a line break: the manager gets it unchanged, and nothing else changes.
+// A value can contain every character except a line break. The manager gets it unchanged, and no other object changes.
 func TestParameterValuesAreKeptVerbatim(t *testing.T) {
-	odd := []string{
+	special := []string{
 		"true", "null", "~", "12", "1e3", "0x10", "yes", `"quoted"`, `'quoted'`, "a: b", "# no comment", "{a: b}", "[a]", "&a *b", "!tag", "|", ">-", "%x", "@x", "`x`",
 		`back\slash`, "a=b=c", "$(MLFLOW_URL)", "${HOME}", "é ü 模型", " blank", "trailing ", "- item", "?", "a,b", "<<", "*", "\ttab", "2026-11-22", "---",
 	}
 	want := params(t, "rhoai")
 	for index := range want {
-		want[index].value = odd[index%len(odd)]
+		want[index].value = special[index%len(special)]
 	}
-	copied := copyOf(t)
+	copied := copyConfig(t)
 	copied.set(t, "rhoai", want)
 	rendered := copied.render(t, "rhoai")
 	if got := len(shipped(t, "rhoai")); len(rendered) != got {
@@ -266,14 +266,14 @@ func TestParameterValuesAreKeptVerbatim(t *testing.T) {
 	}
 }
 
-// variablesOf maps each key that fills a variable to its name.
+// variablesOf returns the names of the variables that keys set, by key.
 func variablesOf(t *testing.T, overlay string) map[string]string {
 	t.Helper()
 	names := map[string]string{}
-	marked, rendered := marks(t, overlay)
+	marked, rendered := renderMarked(t, overlay)
 	for _, p := range marked {
-		for _, place := range placesOf(rendered, p.value) {
-			if name, ok := strings.CutPrefix(place, "variable "); ok {
+		for _, path := range pathsOf(rendered, p.value) {
+			if name, ok := strings.CutPrefix(path, "variable "); ok {
 				names[p.key] = name
 			}
 		}
@@ -281,16 +281,16 @@ func variablesOf(t *testing.T, overlay string) map[string]string {
 	return names
 }
 
-// An empty value keeps the default of the program, for every key but the two images without a default.
-func TestEmptyValues(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+// An empty value keeps the default of the manager, except for the two images without a default.
+func TestEmptyValuesKeepDefaults(t *testing.T) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		empty := params(t, name)
 		for index := range empty {
 			if key := empty[index].key; key != "odh-platform-operator-image" && key != "MLFLOW_IMAGE" {
 				empty[index].value = ""
 			}
 		}
-		copied := copyOf(t)
+		copied := copyConfig(t)
 		copied.set(t, name, empty)
 		rendered := copied.render(t, name)
 		got := load(t, rendered)
@@ -322,16 +322,16 @@ func TestEmptyValues(t *testing.T) {
 	})
 }
 
-// The values that an overlay ships by default equal the defaults of the program. Images are
-// the exception: those of the program are the names of the legacy operators, and the shipped ones name a release.
-func TestShippedValuesAreTheDefaults(t *testing.T) {
+// The values of the overlay kubernetes equal the defaults of the manager, except for the images: the defaults are those of the legacy
+// operators, and the overlay has releases.
+func TestOverlayValuesEqualDefaults(t *testing.T) {
 	rendered := shipped(t, "kubernetes")
 	got := load(t, rendered).ModelRegistry
-	bare, err := config.Load(config.Program{}, nil, func(string) (string, bool) { return "", false }, noFile)
+	defaults, err := config.Load(config.Program{}, nil, func(string) (string, bool) { return "", false }, noFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := bare.ModelRegistry
+	want := defaults.ModelRegistry
 	want.Gateway.RouteNamespace = "opendatahub"
 	want.Images = got.Images
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -339,17 +339,17 @@ func TestShippedValuesAreTheDefaults(t *testing.T) {
 	}
 }
 
-// unversioned are the images whose projects tag no release; docs/versions.md documents how to pin them.
+// unversioned are the images without releases. docs/versions.md documents how to pin them.
 var unversioned = []string{"quay.io/opendatahub/mlflow:odh-stable", "quay.io/opendatahub/odh-model-metadata-collection:latest"}
 
-// Every image that the operator starts is a release, by tag or digest, and is listed on the page about versions.
+// Every image that the operator starts has the tag of a release or a digest, and is listed in docs/versions.md.
 func TestImagesAreReleases(t *testing.T) {
 	page, err := os.ReadFile("../../docs/versions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	release := regexp.MustCompile(`@sha256:[0-9a-f]{64}$|:(odh-)?v?[0-9]+(\.[0-9]+)*$`)
-	effects := documented(t)
+	effects := documentedEffects(t)
 	found := 0
 	for overlay := range namespaces {
 		for _, p := range params(t, overlay) {
@@ -358,7 +358,7 @@ func TestImagesAreReleases(t *testing.T) {
 			}
 			found++
 			if !release.MatchString(p.value) && !slices.Contains(unversioned, p.value) {
-				t.Errorf("%s: %s is %s, which is no release", overlay, p.key, p.value)
+				t.Errorf("%s: %s is %s, want the tag of a release or a digest", overlay, p.key, p.value)
 			}
 			if short, _, _ := strings.Cut(p.value, "@sha256:"); !strings.Contains(string(page), "`"+short) {
 				t.Errorf("docs/versions.md does not list %s", p.value)
@@ -366,6 +366,6 @@ func TestImagesAreReleases(t *testing.T) {
 		}
 	}
 	if found < 40 {
-		t.Errorf("%d images were looked at", found)
+		t.Errorf("%d images were checked, want at least 40", found)
 	}
 }

@@ -1,4 +1,4 @@
-// Package overlays checks the output of config/overlays without a cluster.
+// Package overlays checks the objects of config/overlays without a cluster.
 package overlays
 
 import (
@@ -29,8 +29,8 @@ var namespaces = map[string]string{
 	"kubernetes": "opendatahub", "openshift": "opendatahub", "odh": "opendatahub", "rhoai": "redhat-ods-applications",
 }
 
-// eachOverlay runs a test for every folder below config/overlays.
-func eachOverlay(t *testing.T, test func(t *testing.T, name string)) {
+// forEachOverlay runs a test for every directory in config/overlays.
+func forEachOverlay(t *testing.T, test func(t *testing.T, name string)) {
 	t.Helper()
 	entries, err := os.ReadDir("../../config/overlays")
 	if err != nil || len(entries) != len(namespaces) {
@@ -44,10 +44,10 @@ func eachOverlay(t *testing.T, test func(t *testing.T, name string)) {
 	}
 }
 
-// checkout is a copy of config that a test may edit, as platform operators and users do.
+// checkout is a copy of config that a test can edit.
 type checkout string
 
-func copyOf(t *testing.T) checkout {
+func copyConfig(t *testing.T) checkout {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "config")
 	if err := os.CopyFS(dir, os.DirFS("../../config")); err != nil {
@@ -68,7 +68,7 @@ func (c checkout) edit(t *testing.T, file string, change func(string) string) {
 	}
 	changed := change(string(content))
 	if changed == string(content) {
-		t.Fatalf("%s is as it was", file)
+		t.Fatalf("%s was not changed", file)
 	}
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,13 +92,14 @@ func (c checkout) render(t *testing.T, overlay string) objects {
 	return render(t, c.overlay(overlay))
 }
 
-// caches of rendered overlays, each of which takes about a second: unchanged, and with marks for values.
-var once, marked sync.Map
+// unchanged and marked cache the rendered overlays, because rendering takes a second: without changes, and with a distinct value for
+// each key.
+var unchanged, marked sync.Map
 
-// shipped returns the objects of an unchanged overlay. Callers must not change them.
+// shipped returns the objects of an overlay. Callers must not change them.
 func shipped(t *testing.T, overlay string) objects {
 	t.Helper()
-	all, _ := once.LoadOrStore(overlay, sync.OnceValue(func() objects { return render(t, "config/overlays/"+overlay) }))
+	all, _ := unchanged.LoadOrStore(overlay, sync.OnceValue(func() objects { return render(t, "config/overlays/"+overlay) }))
 	return all.(func() objects)()
 }
 
@@ -113,7 +114,7 @@ func render(t *testing.T, dir string) objects {
 
 type param struct{ key, value string }
 
-// params returns the lines of the params.env of an overlay, in their order.
+// params returns the lines of the params.env of an overlay.
 func params(t *testing.T, overlay string) []param {
 	t.Helper()
 	content, err := os.ReadFile("../../config/overlays/" + overlay + "/params.env")
@@ -124,7 +125,7 @@ func params(t *testing.T, overlay string) []param {
 	for line := range strings.Lines(string(content)) {
 		key, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		if !found || key != strings.TrimSpace(key) || slices.ContainsFunc(all, func(p param) bool { return p.key == key }) {
-			t.Fatalf("%s: line %q", overlay, line)
+			t.Fatalf("%s: invalid or duplicate line %q", overlay, line)
 		}
 		all = append(all, param{key, value})
 	}
@@ -133,7 +134,7 @@ func params(t *testing.T, overlay string) []param {
 
 type objects []*unstructured.Unstructured
 
-// title returns the name of an object for messages.
+// title returns kind and name of an object.
 func title(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 }
@@ -147,12 +148,12 @@ func (o objects) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// into decodes the object of that kind and name.
+// into decodes the object with the kind and name.
 func (o objects) into(t *testing.T, kind, name string, target any) {
 	t.Helper()
 	object := o.find(kind, name)
 	if object == nil {
-		t.Fatalf("there is no %s %s", kind, name)
+		t.Fatalf("%s %s does not exist", kind, name)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, target); err != nil {
 		t.Fatal(err)
@@ -170,17 +171,17 @@ func (o objects) manager(t *testing.T) corev1.Container {
 	t.Helper()
 	containers := o.deployment(t).Spec.Template.Spec.Containers
 	if len(containers) != 1 || containers[0].Name != "manager" {
-		t.Fatalf("containers %+v", containers)
+		t.Fatalf("containers %+v, want only manager", containers)
 	}
 	return containers[0]
 }
 
-// variables of the manager that are set in the manifest, with their values.
+// variables returns the variables of the manager that have a value.
 func (o objects) variables(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}
 	for _, variable := range o.manager(t).Env {
-		if _, twice := values[variable.Name]; twice {
+		if _, duplicate := values[variable.Name]; duplicate {
 			t.Errorf("variable %s is set twice", variable.Name)
 		}
 		if variable.ValueFrom == nil {
@@ -190,7 +191,7 @@ func (o objects) variables(t *testing.T) map[string]string {
 	return values
 }
 
-// walk calls visit for every text in a value, with its path.
+// walk calls visit for every string in a value with its path.
 func walk(value any, path string, visit func(path, text string)) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// runtimes returns the runtimes in a folder, by name.
+// runtimes returns the runtimes in a directory by name.
 func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRuntime {
 	t.Helper()
 	objects, err := operator.Kustomize(folder)
@@ -29,7 +29,7 @@ func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRu
 	return all
 }
 
-// Later runtimes do not replace the old ones, and only models that name one get it: served models keep their server.
+// The current runtimes do not replace the older ones, and serve only models that name them, so existing models keep their runtime.
 func TestCurrentRuntimesGetNoModelsByFormat(t *testing.T) {
 	previous, current := runtimes(t, "config/runtimes"), runtimes(t, "config/current-runtimes")
 	images := map[string]bool{}
@@ -46,11 +46,11 @@ func TestCurrentRuntimesGetNoModelsByFormat(t *testing.T) {
 		labels := modelmesh.Labels(name, &r.Spec, true)
 		for _, label := range labels {
 			if strings.HasPrefix(label, "mt:") {
-				t.Errorf("%s takes models by their format: %v", name, labels)
+				t.Errorf("%s serves models by their format: %v", name, labels)
 			}
 		}
 		if !modelmesh.HasLabels(labels, "rt:"+name) || len(r.Spec.SupportedModelFormats) == 0 {
-			t.Errorf("%s serves no model that names it: %v", name, labels)
+			t.Errorf("%s does not serve models that name it: %v", name, labels)
 		}
 	}
 }

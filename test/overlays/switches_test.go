@@ -8,20 +8,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// components are those that an overlay enables by listing them.
+// components are the components that an overlay can enable.
 var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "raycluster"}
 
-// load returns the settings of the overlay's manager, from the arguments and variables of its Deployment.
+// load returns the settings of the manager, from the arguments and variables of its Deployment.
 func load(t *testing.T, all objects) config.Config {
 	t.Helper()
-	cfg, err := loaded(t, all)
+	cfg, err := tryLoad(t, all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cfg
 }
 
-func loaded(t *testing.T, all objects) (config.Config, error) {
+func tryLoad(t *testing.T, all objects) (config.Config, error) {
 	t.Helper()
 	env := all.variables(t)
 	env["POD_NAMESPACE"] = all.deployment(t).Namespace
@@ -32,9 +32,9 @@ func loaded(t *testing.T, all objects) (config.Config, error) {
 	}, noFile)
 }
 
-// Every component is enabled in every overlay, except the hand-over of the platform, which the platform enables itself.
-func TestEveryComponentIsOn(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+// Every overlay enables all components, except the integration with the platform operator, which the platform enables.
+func TestOverlaysEnableAllComponents(t *testing.T) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		cfg := load(t, shipped(t, name))
 		if got := cfg.EnabledComponents(); !slices.Equal(got, components) {
 			t.Errorf("enabled components %v, want %v", got, components)
@@ -43,20 +43,20 @@ func TestEveryComponentIsOn(t *testing.T) {
 			t.Error(err)
 		}
 		if platform := name == "odh" || name == "rhoai"; cfg.MLflow.NamespaceRBAC != platform {
-			t.Errorf("namespace RBAC is %t", cfg.MLflow.NamespaceRBAC)
+			t.Errorf("namespace RBAC is %t, want %t", cfg.MLflow.NamespaceRBAC, platform)
 		}
 		if m := cfg.ModelRegistry.StorageMigration; m.Source != "v1alpha1" || m.Target != "v1beta1" {
-			t.Errorf("stored registries are moved %+v", m)
+			t.Errorf("storage migration %+v, want v1alpha1 to v1beta1", m)
 		}
 		if cfg.Namespace != namespaces[name] || cfg.ModelRegistry.Gateway.RouteNamespace != namespaces[name] {
-			t.Errorf("operands in %s, routes in %s", cfg.Namespace, cfg.ModelRegistry.Gateway.RouteNamespace)
+			t.Errorf("operands in %s, routes in %s, want %s", cfg.Namespace, cfg.ModelRegistry.Gateway.RouteNamespace, namespaces[name])
 		}
 	})
 }
 
-// A component that an overlay omits is disabled, without roles and webhooks, but with its CRDs.
+// Omitting a component disables it and removes its roles and webhooks, but not its CRDs.
 func TestOmittedComponentIsDisabled(t *testing.T) {
-	names := map[string][]string{ // parts of the names of its webhook configurations
+	prefixes := map[string][]string{ // of the names of webhook configurations
 		"appwrapper": {"appwrapper-"}, "mlflow": nil, "modelcatalog": {"catalog-validating"}, "modelmesh": {"modelmesh-"},
 		"modelregistry": {"model-registry-"}, "raycluster": {"codeflare-operator-"},
 	}
@@ -64,7 +64,7 @@ func TestOmittedComponentIsDisabled(t *testing.T) {
 	for _, component := range components {
 		t.Run(component, func(t *testing.T) {
 			t.Parallel()
-			copied := copyOf(t)
+			copied := copyConfig(t)
 			copied.edit(t, "overlays/kubernetes/kustomization.yaml", func(text string) string {
 				return strings.Replace(text, "  - ../../components/"+component+"\n", "", 1)
 			})
@@ -79,20 +79,20 @@ func TestOmittedComponentIsDisabled(t *testing.T) {
 					t.Errorf("%s is missing", title(object))
 				}
 				name := object.GetName()
-				foreign := name == "odh-platform-operator-"+component || slices.ContainsFunc(names[component], func(part string) bool {
-					return strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && strings.HasPrefix(name, part)
+				disabled := name == "odh-platform-operator-"+component || slices.ContainsFunc(prefixes[component], func(prefix string) bool {
+					return strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && strings.HasPrefix(name, prefix)
 				})
-				if foreign && !omitted {
-					t.Errorf("%s is still there", title(object))
+				if disabled && !omitted {
+					t.Errorf("%s exists, want it to be omitted", title(object))
 				}
 			}
 		})
 	}
 }
 
-// The variable that the platform sets enables its hand-over, because no overlay disables it.
-func TestPlatformVariableEnablesHandOver(t *testing.T) {
-	eachOverlay(t, func(t *testing.T, name string) {
+// The variable that the platform sets enables the integration in every overlay.
+func TestPlatformVariableEnablesIntegration(t *testing.T) {
+	forEachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		env := all.variables(t)
 		env["ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"], env["APPLICATIONS_NAMESPACE"] = "true", "apps"
@@ -102,7 +102,7 @@ func TestPlatformVariableEnablesHandOver(t *testing.T) {
 			return value, ok
 		}, noFile)
 		if err != nil || !cfg.Enabled("platform") || cfg.Namespace != "apps" {
-			t.Errorf("%v: platform %t, operands in %s", err, cfg.Enabled("platform"), cfg.Namespace)
+			t.Errorf("%v: platform enabled %t, operands in %s, want apps", err, cfg.Enabled("platform"), cfg.Namespace)
 		}
 	})
 }

@@ -7,29 +7,29 @@ import (
 
 const aggregate = "rbac.authorization.k8s.io/aggregate-to-"
 
-// The roles for people are aggregated to the built-in roles as one of two components sets it, and as in the legacy operators without both.
-func TestRolesOfPeopleAreAggregatedOrNot(t *testing.T) {
+// Two components set the aggregation of user roles to the built-in roles. Without them, it is that of the legacy operators.
+func TestUserRoleAggregation(t *testing.T) {
 	const params = "  - ../../components/params\n"
 	for name, tc := range map[string]struct {
 		line string
 		want map[string]string // role to the built-in roles
 	}{
-		"as shipped": {"", map[string]string{
+		"default": {"", map[string]string{
 			"mlflow-operator-mlflow-view": "view edit admin", "modelregistry-viewer-role": "", "modelcatalog-editor-role": "", "modelmesh-predictor-admin-role": "",
 			"codeflare-operator-viewer-role": "view", "model-serving-edit": "edit", "aihub-editor-role": "",
 		}},
-		"all": {"user-roles-aggregated", map[string]string{
+		"aggregated": {"user-roles-aggregated", map[string]string{
 			"mlflow-operator-mlflow-view": "view edit admin", "modelregistry-viewer-role": "view", "modelcatalog-editor-role": "edit",
 			"modelmesh-predictor-admin-role": "admin", "codeflare-operator-viewer-role": "view", "model-serving-edit": "edit", "aihub-editor-role": "",
 		}},
-		"no changes": {"user-roles-separate", map[string]string{
+		"separate": {"user-roles-separate", map[string]string{
 			"mlflow-operator-mlflow-view": "", "mlflow-operator-mlflow-edit": "", "modelregistry-viewer-role": "", "codeflare-operator-viewer-role": "",
 			"codeflare-operator-appwrapper-editor-role": "", "model-serving-view": "", "model-serving-edit": "", "model-serving-admin": "",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			copied := copyOf(t)
+			copied := copyConfig(t)
 			if tc.line != "" {
 				copied.edit(t, "overlays/rhoai/kustomization.yaml", func(text string) string {
 					return strings.Replace(text, params, params+"  - ../../components/"+tc.line+"\n", 1)
@@ -39,17 +39,17 @@ func TestRolesOfPeopleAreAggregatedOrNot(t *testing.T) {
 			for role, want := range tc.want {
 				found := all.find("ClusterRole", role)
 				if found == nil {
-					t.Errorf("there is no ClusterRole %s", role)
+					t.Errorf("ClusterRole %s does not exist", role)
 					continue
 				}
-				var into []string
+				var builtIns []string
 				for _, builtIn := range []string{"view", "edit", "admin"} {
 					if found.GetLabels()[aggregate+builtIn] == "true" {
-						into = append(into, builtIn)
+						builtIns = append(builtIns, builtIn)
 					}
 				}
-				if got := strings.Join(into, " "); got != want {
-					t.Errorf("%s is part of %q, want %q", role, got, want)
+				if got := strings.Join(builtIns, " "); got != want {
+					t.Errorf("%s is aggregated to %q, want %q", role, got, want)
 				}
 			}
 		})

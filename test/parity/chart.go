@@ -1,4 +1,4 @@
-// Package parity checks that charts/mlflow and the builders of the operator make the same objects.
+// Package parity checks that charts/mlflow and the builders of the operator create the same objects.
 package parity
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// Dir returns the folder of the chart.
+// Dir returns the directory of the chart.
 func Dir() (string, error) {
 	root, err := cluster.RepositoryRoot()
 	return filepath.Join(root, "charts", "mlflow"), err
 }
 
-// Load reads the chart as Helm does.
+// Load loads the chart.
 func Load() (*chart.Chart, error) {
 	dir, err := Dir()
 	if err != nil {
@@ -40,19 +40,19 @@ func Load() (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// Release has the parameters of an installation other than the values.
+// Release has the parameters of an installation in addition to the values.
 type Release struct {
 	// Namespace of the release.
 	Namespace string
 	// APIVersions that the cluster serves in addition to those of Kubernetes, such as monitoring.coreos.com/v1.
 	APIVersions []string
-	// Cluster is the cluster for lookups of the chart; nil for none.
+	// Cluster is the cluster for the lookup function; nil disables it.
 	Cluster *rest.Config
-	// SkipSchema renders values that the schema refuses.
+	// SkipSchema disables the validation of values against the schema.
 	SkipSchema bool
 }
 
-// Texts renders the chart into the text of each template, by file name.
+// Texts renders the templates of the chart, by file name.
 func Texts(ctx context.Context, c *chart.Chart, release Release, values map[string]any) (map[string]string, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), release.APIVersions...)
@@ -76,7 +76,7 @@ func Texts(ctx context.Context, c *chart.Chart, release Release, values map[stri
 	return byFile, nil
 }
 
-// Render renders the chart into objects, in a stable order.
+// Render renders the objects of the chart, sorted by [Key].
 func Render(ctx context.Context, c *chart.Chart, release Release, values map[string]any) ([]*unstructured.Unstructured, error) {
 	texts, err := Texts(ctx, c, release, values)
 	if err != nil {
@@ -88,7 +88,7 @@ func Render(ctx context.Context, c *chart.Chart, release Release, values map[str
 		for _, manifest := range releaseutil.SplitManifests(text) {
 			object := &unstructured.Unstructured{}
 			if err := yaml.UnmarshalStrict([]byte(manifest), &object.Object); err != nil {
-				return nil, fmt.Errorf("reading what %s renders: %w\n%s", file, err, manifest)
+				return nil, fmt.Errorf("decoding the output of %s: %w\n%s", file, err, manifest)
 			}
 			objects = append(objects, object)
 		}
@@ -97,7 +97,7 @@ func Render(ctx context.Context, c *chart.Chart, release Release, values map[str
 	return objects, nil
 }
 
-// Key identifies an object by kind, namespace and name.
+// Key returns kind, namespace and name of an object.
 func Key(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }

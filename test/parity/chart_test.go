@@ -26,7 +26,7 @@ func load(t testing.TB) *chart.Chart {
 	return loaded
 }
 
-// render renders values in YAML, released into the namespace tracking.
+// render renders the chart with YAML values and the release namespace tracking.
 func render(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
 	t.Helper()
 	var parsed map[string]any
@@ -49,7 +49,7 @@ func renderChart(t *testing.T, values string) map[string]*unstructured.Unstructu
 	return all
 }
 
-// container returns the server container of the chart rendered with values.
+// container returns the server container of the chart with YAML values.
 func container(t *testing.T, values string) map[string]any {
 	t.Helper()
 	return firstElement(t, renderChart(t, values)["Deployment mlflow"], "spec", "template", "spec", "containers")
@@ -76,7 +76,7 @@ func TestDefaultsInstallServerWithDatabase(t *testing.T) {
 	}
 	for key, o := range all {
 		if !strings.HasPrefix(key, "ClusterRole") && o.GetNamespace() != "tracking" {
-			t.Errorf("%s is in namespace %q, want that of the release", key, o.GetNamespace())
+			t.Errorf("%s is in namespace %q, want tracking", key, o.GetNamespace())
 		}
 	}
 	env, err := json.Marshal(container(t, "")["env"])
@@ -84,28 +84,28 @@ func TestDefaultsInstallServerWithDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(env), `{"name":"MLFLOW_BACKEND_STORE_URI","value":"sqlite:////mlflow/mlflow.db"}`) {
-		t.Errorf("the environment does not put the database on the volume: %s", env)
+		t.Errorf("environment %s, want the SQLite database on the volume", env)
 	}
 	if o := renderChart(t, "namespace: other")["Deployment mlflow"]; o.GetNamespace() != "other" {
-		t.Errorf("with namespace: other, the Deployment is in namespace %s", o.GetNamespace())
+		t.Errorf("the Deployment is in namespace %s, want other", o.GetNamespace())
 	}
 }
 
-// [D42] The chart runs the MLflow version that the operator supports.
+// [D42] The chart installs the MLflow version that the operator supports.
 func TestChartRunsSupportedVersion(t *testing.T) {
 	supported := firstMatch(t, "../../cmd/manager/version.go", `mlflowVersion = "([^"]+)"`)
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if linked := regexp.MustCompile(`(?m)^(?:SUPPORTED_)?MLFLOW_VERSION \??= *(\S+)`).FindSubmatch(makefile); linked != nil && string(linked[1]) != supported {
-		t.Errorf("the Makefile sets MLflow version %s, cmd/manager/version.go has %s", linked[1], supported)
+	if match := regexp.MustCompile(`(?m)^(?:SUPPORTED_)?MLFLOW_VERSION \??= *(\S+)`).FindSubmatch(makefile); match != nil && string(match[1]) != supported {
+		t.Errorf("the Makefile sets MLflow version %s, want that of cmd/manager/version.go: %s", match[1], supported)
 	}
 	loaded := load(t)
 	if loaded.Metadata.AppVersion != supported {
-		t.Errorf("appVersion is %s, the operator supports %s", loaded.Metadata.AppVersion, supported)
+		t.Errorf("appVersion is %s, want the supported version %s", loaded.Metadata.AppVersion, supported)
 	}
-	// The image of the overlay exists; not every MLflow version has one.
+	// Not every MLflow version has an image, so the chart has that of the overlay.
 	want := firstMatch(t, "../../config/overlays/kubernetes/params.env", `(?m)^MLFLOW_IMAGE=(\S+)`)
 	if image := container(t, "")["image"]; image != want {
 		t.Errorf("image %s, want that of the operator: %s", image, want)
@@ -136,12 +136,12 @@ func TestImageHasTagOrDigest(t *testing.T) {
 		"image: {name: mlflow, tag: ''}":                              "mlflow",
 	} {
 		if got := container(t, values)["image"]; got != want {
-			t.Errorf("%s gives %v, want %s", values, got, want)
+			t.Errorf("%s: image %v, want %s", values, got, want)
 		}
 	}
 }
 
-// [D5] A security context in the values replaces the default as a whole. Resources keep those defaults that do not contradict the values.
+// [D5] A security context in the values replaces the default. Resources are merged with the defaults that do not contradict them.
 func TestBlocksReplace(t *testing.T) {
 	got := container(t, "{resources: {requests: {memory: 8Gi}}, securityContext: {}}")
 	for field, want := range map[string]string{"resources": `{"limits":{"cpu":"4"},"requests":{"cpu":"1","memory":"8Gi"}}`, "securityContext": `{}`} {
@@ -152,7 +152,7 @@ func TestBlocksReplace(t *testing.T) {
 	}
 }
 
-// An error of the schema or of the templates names the value, and the fix where the value does not show it.
+// Errors of the schema and of the templates contain the value, and the fix if it is not obvious.
 func TestInvalidValues(t *testing.T) {
 	data, err := os.ReadFile("testdata/refusals.yaml")
 	if err != nil {
@@ -166,18 +166,18 @@ func TestInvalidValues(t *testing.T) {
 		t.Run(c.Values, func(t *testing.T) {
 			_, err := render(t, c.Values)
 			if err == nil {
-				t.Fatal("the values were accepted")
+				t.Fatal("got no error")
 			}
 			if !strings.Contains(err.Error(), c.Message) {
-				t.Errorf("the message lacks %q: %v", c.Message, err)
+				t.Errorf("error %v, want it to contain %q", err, c.Message)
 			}
 		})
 	}
 }
 
-// The chart renders a ServiceMonitor only if the cluster serves the API, unless the values require it.
+// By default the chart renders a ServiceMonitor if the cluster serves the API.
 func TestServiceMonitor(t *testing.T) {
-	for values, want := range map[string][2]bool{ // whether it is rendered without the API, and with it
+	for values, want := range map[string][2]bool{ // rendered without the API, and with the API
 		"":                                  {false, true},
 		"metrics: {enabled: false}":         {false, false},
 		"metrics: {serviceMonitor: never}":  {false, false},
@@ -202,22 +202,22 @@ func TestServiceMonitor(t *testing.T) {
 }
 
 func TestExistingServiceAccountsAreUsed(t *testing.T) {
-	all := renderChart(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
+	all := renderChart(t, "{serviceAccount: {create: false, name: existing}, garbageCollection: {enabled: true}}")
 	for key := range all {
 		if strings.HasPrefix(key, "ServiceAccount") {
 			t.Errorf("%s was rendered", key)
 		}
 	}
-	if name, _, _ := unstructured.NestedString(all["Deployment mlflow"].Object, "spec", "template", "spec", "serviceAccountName"); name != "theirs" {
-		t.Errorf("the server runs with ServiceAccount %q, want theirs", name)
+	if name, _, _ := unstructured.NestedString(all["Deployment mlflow"].Object, "spec", "template", "spec", "serviceAccountName"); name != "existing" {
+		t.Errorf("the server uses ServiceAccount %q, want existing", name)
 	}
 }
 
-// Helm renders a missing file as empty, so the scripts that install CA bundles must be in the chart.
+// Helm renders a missing file as an empty string, so the test checks that the chart contains the scripts for CA bundles.
 func TestChartContainsScripts(t *testing.T) {
 	for _, name := range []string{"files/ca-bundle.sh", "files/ca-bundle-watch.sh"} {
 		if !slices.ContainsFunc(load(t).Files, func(f *common.File) bool { return f.Name == name && len(f.Data) > 0 }) {
-			t.Errorf("the chart lacks %s", name)
+			t.Errorf("the chart does not contain %s", name)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestChartContainsScripts(t *testing.T) {
 // encoders are the template helpers that quote or escape their output.
 var encoders = []string{"mlflow.json", "mlflow.items", "mlflow.metadata"}
 
-// [D6] Templates print values only through an encoder, or through a helper that follows the same rule.
+// [D6] Templates print values only through an encoder, or through a helper that does so.
 func TestManifestsPrintThroughEncoders(t *testing.T) {
 	trees := map[string]*parse.Tree{}
 	for _, f := range load(t).Templates {
@@ -247,11 +247,12 @@ func TestManifestsPrintThroughEncoders(t *testing.T) {
 		}
 	}
 	if checked < 100 {
-		t.Errorf("only %d printing actions were checked: are the templates parsed?", checked)
+		t.Errorf("%d printing actions were checked, want at least 100", checked)
 	}
 }
 
-var included = regexp.MustCompile(`^\{\{include "([^"]+)"`)
+// includePattern matches an action that includes a helper.
+var includePattern = regexp.MustCompile(`^\{\{include "([^"]+)"`)
 
 // checkPrints checks the printing actions of a template and of the helpers that it includes, and returns their number.
 func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen map[string]bool) int {
@@ -262,7 +263,7 @@ func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen m
 	count := 0
 	for _, action := range prints(trees[name].Root) {
 		count++
-		match := included.FindStringSubmatch(action)
+		match := includePattern.FindStringSubmatch(action)
 		switch {
 		case match == nil && action != "{{. | nindent 10}}" && action != "{{. | nindent 6}}" && action != "{{. | nindent 8}}":
 			t.Errorf("%s prints %s without an encoder", name, action)
@@ -276,7 +277,7 @@ func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen m
 	return count
 }
 
-// prints lists the actions below a node that produce output.
+// prints returns the actions below a node that produce output.
 func prints(node parse.Node) []string {
 	var found []string
 	switch n := node.(type) {

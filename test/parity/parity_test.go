@@ -22,17 +22,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// omittedObjects are the objects of the operator that the chart does not contain, with the reason.
+// omittedObjects has the reasons why the chart does not contain objects of the operator.
 var omittedObjects = map[string]string{
-	"HTTPRoute mlflow-artifacts":     "the parent is a Gateway of the platform, which only the configuration of the operator names",
-	"HTTPRoute mlflow":               "the parent is a Gateway of the platform, which only the configuration of the operator names",
-	"ConsoleLink mlflow":             "the menu belongs to the console of the platform, and links to the HTTPRoute",
+	"HTTPRoute mlflow-artifacts":     "the parent Gateway is in the settings of the operator only",
+	"HTTPRoute mlflow":               "the parent Gateway is in the settings of the operator only",
+	"ConsoleLink mlflow":             "it adds a link to the HTTPRoute to the console of the platform",
 	"NetworkPolicy mlflow-migration": "it selects the pods of the migration Job, which only the operator runs",
 }
 
-// platforms are the settings and clusters that every spec is built for.
+// platforms are the settings of the operator for which every spec is built.
 var platforms = map[string]resources.Inputs{
-	"bare":                  withNamespace(resources.Inputs{}),
+	"no optional APIs":      withNamespace(resources.Inputs{}),
 	"plain":                 withNamespace(resources.Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
 	"openshift":             withNamespace(resources.Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
 	"openshift with CA":     withNamespace(resources.Inputs{Served: capability.NewSet(capability.ServiceMonitor), OpenShift: true, PlatformCABundle: true}),
@@ -47,7 +47,7 @@ func withNamespace(in resources.Inputs) resources.Inputs {
 	return in
 }
 
-// specs returns the specs of the tests of the builders, and those of this package.
+// specs returns the specs in the test data of the builders and of this package.
 func specs(t testing.TB) map[string]*mlflowv1.MLflow {
 	t.Helper()
 	all := map[string]*mlflowv1.MLflow{}
@@ -73,8 +73,7 @@ func specs(t testing.TB) map[string]*mlflowv1.MLflow {
 	return all
 }
 
-// TestChartEqualsBuilders renders the chart for every spec on every platform and compares every object with that of the
-// operator. [D41] [D42]
+// TestChartEqualsBuilders compares every object of the chart with that of the operator, for every spec and platform. [D41] [D42]
 func TestChartEqualsBuilders(t *testing.T) {
 	chart, err := Load()
 	if err != nil {
@@ -84,7 +83,7 @@ func TestChartEqualsBuilders(t *testing.T) {
 	for title, m := range specs(t) {
 		for platform, in := range platforms {
 			if resources.Check(m, in) != nil && resources.Check(m, platforms["plain"]) == nil {
-				continue // a server for artifacts needs a public URL
+				continue // an artifacts server requires an external URL
 			}
 			inputs++
 			t.Run(title+" on "+platform, func(t *testing.T) {
@@ -92,8 +91,8 @@ func TestChartEqualsBuilders(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The namespace of the release differs intentionally.
-				rendered, err := Render(t.Context(), chart, Release{Namespace: "elsewhere"}, values)
+				// The values set the namespace, so that of the release has no effect.
+				rendered, err := Render(t.Context(), chart, Release{Namespace: "other"}, values)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,14 +109,14 @@ func TestChartEqualsBuilders(t *testing.T) {
 	}
 	for description := range omittedObjects {
 		if !absent[description] {
-			t.Errorf("%s is listed in omittedObjects, but the operator never builds it", description)
+			t.Errorf("omittedObjects contains %s, but the operator does not build it", description)
 		}
 	}
 }
 
-// expected returns the objects of the operator, changed as the chart is meant to differ: without its owner references and its two
-// labels, and without the objects that the chart omits, whose names are returned. A claim without an owner outlives its MLflow, and
-// one with the annotation outlives its release.
+// expected returns the objects of the operator with the intended differences of the chart: without owner references, two labels and
+// omittedObjects, which it returns as missing. A claim without an owner is kept after the deletion of the MLflow, so the chart
+// sets the annotation that keeps it after an uninstallation.
 func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[string]any, missing map[string]bool) {
 	t.Helper()
 	desired, err := resources.Build(m, in)
@@ -149,13 +148,13 @@ func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[s
 	return byKey(t, built), missing
 }
 
-// byKey returns objects decoded from JSON, by kind, namespace and name.
+// byKey returns the objects, decoded from JSON, by [Key].
 func byKey(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	all := map[string]any{}
 	for _, o := range objects {
 		if all[Key(o)] != nil {
-			t.Fatalf("%s is built twice", Key(o))
+			t.Fatalf("duplicate object %s", Key(o))
 		}
 		data, err := json.Marshal(o.Object)
 		if err != nil {
@@ -170,7 +169,7 @@ func byKey(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	return all
 }
 
-// differences returns the differences of single objects, by their keys.
+// differences returns the differences by the keys of objects.
 func differences(want, got map[string]any) map[string]string {
 	found := map[string]string{}
 	for _, objects := range []map[string]any{want, got} {
@@ -183,14 +182,14 @@ func differences(want, got map[string]any) map[string]string {
 	return found
 }
 
-// operatorOnly are the fields of the spec that change no object of the chart, and why.
+// operatorOnly has the reasons why fields of the spec do not change the chart.
 var operatorOnly = map[string]string{
 	"migration": "the chart does not migrate the database",
-	"tls":       "the certificate is issued by a phase of the operator; of the chart, by tls.generate",
-	"replicas":  "", // set in several specs, and one there means the default
+	"tls":       "a phase of the operator issues the certificate, and tls.generate that of the chart",
+	"replicas":  "", // set in several specs; one is the default
 }
 
-// TestEveryFieldIsCompared checks that every field of the spec, including a new one, is part of the comparison.
+// Every field of the spec must be part of the comparison.
 func TestEveryFieldIsCompared(t *testing.T) {
 	set := map[string]bool{}
 	for _, m := range specs(t) {
@@ -208,7 +207,7 @@ func TestEveryFieldIsCompared(t *testing.T) {
 	}
 }
 
-// walkTypes visits the names of the fields of our own types, nested ones with a dot.
+// walkTypes calls visit with the path of every field of the types of the API.
 func walkTypes(of reflect.Type, prefix string, visit func(string)) {
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
@@ -219,7 +218,7 @@ func walkTypes(of reflect.Type, prefix string, visit func(string)) {
 	}
 }
 
-// fieldsOf returns the names of the fields that are set.
+// fieldsOf returns the paths of the fields that are set.
 func fieldsOf(value reflect.Value, prefix string) []string {
 	var set []string
 	for i := range value.NumField() {
@@ -236,7 +235,6 @@ func fieldsOf(value reflect.Value, prefix string) []string {
 	return set
 }
 
-// TestDifferencesReportsChangedValues checks that the comparison reports differences.
 func TestDifferencesReportsChangedValues(t *testing.T) {
 	chart, err := Load()
 	if err != nil {
@@ -259,12 +257,12 @@ func TestDifferencesReportsChangedValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := maps.Clone(values)
 			maps.Copy(changed, change)
-			rendered, err := Render(t.Context(), chart, Release{Namespace: "elsewhere"}, changed)
+			rendered, err := Render(t.Context(), chart, Release{Namespace: "other"}, changed)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(differences(want, byKey(t, rendered))) == 0 {
-				t.Errorf("values %v change no object of the chart", change)
+				t.Errorf("values %v: got no differences", change)
 			}
 		})
 	}

@@ -17,15 +17,15 @@ import (
 
 type object = map[string]any
 
-// refusedEnv are the variables that neither the schema of MLflow nor the chart accepts. The operator ignores them in
-// objects that were stored before its schema refused them.
-var refusedEnv = []string{
+// rejectedEnv are the variables that the schema of MLflow and the chart reject. The operator ignores them in objects that were
+// stored with an older schema.
+var rejectedEnv = []string{
 	"MLFLOW_BACKEND_STORE_URI", "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE",
 	"MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE",
 	"MLFLOW_ENABLE_WORKSPACES", "MLFLOW_WORKSPACE_STORE_URI", "MLFLOW_SERVER_ALLOWED_HOSTS", "MLFLOW_TRACKING_INSECURE_TLS",
 }
 
-// Values returns the values with which the chart renders the same objects as the operator builds for an MLflow.
+// Values returns the values with which the chart renders the objects that the operator builds for an MLflow.
 func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	spec := &m.Spec
 	image := object{"name": in.Image, "tag": ""}
@@ -97,7 +97,7 @@ func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 		"staticPrefix":         "/mlflow",
 		"extraAllowedOrigins":  append(origin(in.ExternalURL), spec.ExtraAllowedOrigins...),
 		"allowedHosts":         allowedHosts(spec, in),
-		// The Secret takes precedence if an object stored by an earlier version has both forms.
+		// An object that was stored by an earlier version can have both; the Secret has precedence.
 		"backendStoreUri":                orText(spec.BackendStoreURI, "sqlite:////mlflow/mlflow.db"),
 		"backendStoreUriFrom":            fromSecret(spec.BackendStoreURIFrom),
 		"readReplicaBackendStoreUri":     spec.ReadReplicaBackendStoreURI,
@@ -117,14 +117,14 @@ func artifactsValues(spec *mlflowv1.MLflowSpec, in resources.Inputs) object {
 		"enabled": resources.HasArtifactsServer(&mlflowv1.MLflow{Spec: *spec}), "url": in.ExternalURL,
 		"service": object{"annotations": object{"service.beta.openshift.io/serving-cert-secret-name": "mlflow-artifacts-tls"}},
 	}
-	if given := spec.ArtifactsServer; given != nil {
-		values["replicas"], values["workers"] = ptr.Deref(given.Replicas, 1), ptr.Deref(given.Workers, 1)
-		values["resources"], values["resourceClaims"] = given.Resources, given.ResourceClaims
+	if server := spec.ArtifactsServer; server != nil {
+		values["replicas"], values["workers"] = ptr.Deref(server.Replicas, 1), ptr.Deref(server.Workers, 1)
+		values["resources"], values["resourceClaims"] = server.Resources, server.ResourceClaims
 	}
 	return values
 }
 
-// allowedHosts returns any host, or the host of the external URL and those of the spec.
+// allowedHosts returns the host of the external URL and those of the spec, or `*` if the spec has none.
 func allowedHosts(spec *mlflowv1.MLflowSpec, in resources.Inputs) []string {
 	if len(spec.AllowedHosts) == 0 {
 		return []string{"*"}
@@ -162,7 +162,7 @@ func jobValues(values object, spec *mlflowv1.MLflowSpec) {
 	}
 }
 
-// tlsValues returns the TLS values: on OpenShift pods share a group with their volumes, and the platform sets ciphers and a CA.
+// tlsValues returns the value tls.
 func tlsValues(in resources.Inputs) object {
 	if in.OpenShift {
 		return object{"defaultMode": 0o640, "ciphers": "PROFILE=SYSTEM", "caConfigMap": "openshift-service-ca.crt"}
@@ -196,7 +196,7 @@ func caValues(m *mlflowv1.MLflow, in resources.Inputs) object {
 	return object{"filePaths": []string{"/etc/pki/tls/certs/ca-bundle.crt"}, "configMaps": configMaps, "verifyPostgres": ref != nil}
 }
 
-// storageValues returns the value storage; fields without a value of their own are under storage.spec.
+// storageValues returns the value storage. Fields of the claim without a value of the chart are in storage.spec.
 func storageValues(spec *mlflowv1.MLflowSpec) (object, error) {
 	storage := object{"enabled": true, "retentionPolicy": orText(string(spec.StorageRetentionPolicy), "Retain")}
 	rest, err := decodeValues(spec.Storage)
@@ -221,7 +221,7 @@ func storageValues(spec *mlflowv1.MLflowSpec) (object, error) {
 func userEnv(spec *mlflowv1.MLflowSpec) []corev1.EnvVar {
 	entries := []corev1.EnvVar{}
 	for _, entry := range spec.Env {
-		if !slices.Contains(refusedEnv, entry.Name) {
+		if !slices.Contains(rejectedEnv, entry.Name) {
 			entries = append(entries, entry)
 		}
 	}
@@ -251,9 +251,9 @@ func suffix(m *mlflowv1.MLflow) string {
 	return "-" + m.Name
 }
 
-func orText(text, otherwise string) string {
+func orText(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }
@@ -264,7 +264,7 @@ func setUnlessEmpty(into object, key, text string) {
 	}
 }
 
-// decodeValues returns a value as decoded from a values file.
+// decodeValues returns a value in the types of a decoded values file.
 func decodeValues(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

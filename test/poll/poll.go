@@ -1,4 +1,4 @@
-// Package poll waits in unit tests for conditions that no event reports.
+// Package poll waits for conditions in unit tests.
 package poll
 
 import (

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shownQueries returns the queries of a dashboard, by the title of their panel.
+// shownQueries returns the queries of a dashboard by the title of their panel.
 func shownQueries(t *testing.T, content string) map[string][]string {
 	t.Helper()
 	var page any
@@ -26,8 +26,8 @@ func shownQueries(t *testing.T, content string) map[string][]string {
 	walk = func(node any, title string) {
 		switch n := node.(type) {
 		case []any:
-			for _, each := range n {
-				walk(each, title)
+			for _, child := range n {
+				walk(child, title)
 			}
 		case map[string]any:
 			if text, ok := n["title"].(string); ok {
@@ -40,8 +40,8 @@ func shownQueries(t *testing.T, content string) map[string][]string {
 				metric, _, _ := strings.Cut(strings.TrimPrefix(definition, "label_values("), ",")
 				out["variables"] = append(out["variables"], metric)
 			}
-			for _, each := range n {
-				walk(each, title)
+			for _, child := range n {
+				walk(child, title)
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func shownQueries(t *testing.T, content string) map[string][]string {
 	return out
 }
 
-// configMap has dashboards by their file names.
+// configMap is a ConfigMap with a dashboard.
 type configMap struct {
 	Metadata struct {
 		Name, Namespace string
@@ -78,8 +78,8 @@ func dashboards(t *testing.T, file string) []configMap {
 	}
 }
 
-// Every query of the dashboards is valid and uses existing metrics; both formats show the same.
-func TestDashboardsUseMetricsThatExist(t *testing.T) {
+// Every query of the dashboards is valid and uses existing metrics. Both formats have the same panels.
+func TestDashboardsUseExistingMetrics(t *testing.T) {
 	metrics := knownMetrics(t)
 	shown := map[string]map[string][]string{}
 	for _, file := range []string{"grafana.yaml", "console/console.yaml"} {
@@ -100,8 +100,8 @@ func TestDashboardsUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-// The ConfigMaps have the namespace and the label by which Grafana's sidecar and the console find them. Existing links use the uid of the
-// dashboard of ModelMesh.
+// The ConfigMaps have the namespace and the label that the sidecar of Grafana and the console select. The dashboard of ModelMesh keeps
+// the uid of the legacy operator, because links contain it.
 func TestDashboardConfigMapsHaveDiscoveryLabels(t *testing.T) {
 	for file, want := range map[string]struct{ namespace, label, value string }{
 		"grafana.yaml":         {"system", "grafana_dashboard", "1"},
@@ -110,7 +110,7 @@ func TestDashboardConfigMapsHaveDiscoveryLabels(t *testing.T) {
 		uids := map[string]string{}
 		for _, c := range dashboards(t, file) {
 			if c.Metadata.Namespace != want.namespace || c.Metadata.Labels[want.label] != want.value || len(c.Data) != 1 {
-				t.Errorf("%s: %s is in %s with labels %v", file, c.Metadata.Name, c.Metadata.Namespace, c.Metadata.Labels)
+				t.Errorf("%s: %s is in namespace %s with labels %v, want namespace %s and label %s=%s", file, c.Metadata.Name, c.Metadata.Namespace, c.Metadata.Labels, want.namespace, want.label, want.value)
 			}
 			for _, content := range c.Data {
 				var page struct{ UID, Title string }
@@ -121,12 +121,12 @@ func TestDashboardConfigMapsHaveDiscoveryLabels(t *testing.T) {
 			}
 		}
 		if !maps.Equal(uids, map[string]string{"odh-platform-operator": "ODH Platform Operator", "vMm_rt-7z-new": "ModelMesh Dashboard"}) {
-			t.Errorf("%s: unexpected uids: %v", file, uids)
+			t.Errorf("%s: unexpected uids %v", file, uids)
 		}
 	}
 }
 
-// Panels of Grafana have unique ids, do not overlap, and fit the width of the page.
+// Panels of Grafana have unique ids, do not overlap, and fit into the width of the page.
 func TestPanelsDoNotOverlap(t *testing.T) {
 	for _, c := range dashboards(t, "grafana.yaml") {
 		for key, content := range c.Data {
@@ -143,7 +143,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 			ids, panelAt := map[int]bool{}, map[[2]int]string{}
 			for _, p := range page.Panels {
 				if ids[p.ID] || p.GridPos.W < 1 || p.GridPos.H < 1 || p.GridPos.X+p.GridPos.W > 24 {
-					t.Errorf("%s: panel %q has id %d and place %+v", key, p.Title, p.ID, p.GridPos)
+					t.Errorf("%s: panel %q has a duplicate id %d or an invalid position %+v", key, p.Title, p.ID, p.GridPos)
 				}
 				ids[p.ID] = true
 				for x := range p.GridPos.W {
@@ -160,24 +160,22 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The check refuses unknown metrics.
-func TestUnknownMetricsAreFound(t *testing.T) {
+// checkQuery reports invalid queries, unknown metrics and unknown labels.
+func TestCheckQueryReportsUnknownMetrics(t *testing.T) {
 	metrics := knownMetrics(t)
 	for _, name := range []string{"odh_platform_conditions", "up", "controller_runtime_webhook_latency_seconds", "modelmesh_loadmodel_failure"} {
 		if _, found := metrics[name]; !found {
-			t.Errorf("%s is not known", name)
+			t.Errorf("metric %s is unknown", name)
 		}
 	}
 	if got := metrics["odh_platform_conditions"].labels; len(got) != 4 {
-		t.Errorf("labels %v", got)
+		t.Errorf("labels %v of odh_platform_conditions, want four", got)
 	}
 	for _, expr := range []string{"sum(", "no_such_metric", `odh_platform_conditions{kid="MLflow"}`, "odh_platform_conditions_bucket"} {
 		inner := &testing.T{}
-		func() {
-			checkQuery(inner, "test", expr, metrics)
-		}()
+		checkQuery(inner, "test", expr, metrics)
 		if !inner.Failed() {
-			t.Errorf("%s is accepted", expr)
+			t.Errorf("%s was accepted", expr)
 		}
 	}
 }

@@ -21,11 +21,10 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// evaluation is the evaluation interval of groups of rules.
-const evaluation = 30 * time.Second
+const evaluationInterval = 30 * time.Second
 
-// line is a series in memory.
-type line struct {
+// series is a series in memory.
+type series struct {
 	labels labels.Labels
 	points []chunks.Sample
 }
@@ -47,14 +46,14 @@ func (p point) Copy() chunks.Sample           { return p }
 // environment is a Prometheus with the series of one test and the results of its recording rules.
 type environment struct {
 	engine *promql.Engine
-	lines  []*line
+	series []*series
 }
 
 func newEnvironment(t *testing.T, test ruleTest) *environment {
 	t.Helper()
-	w := &environment{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})}
+	env := &environment{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})}
 	t.Cleanup(func() {
-		if err := w.engine.Close(); err != nil {
+		if err := env.engine.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -63,47 +62,47 @@ func newEnvironment(t *testing.T, test ruleTest) *environment {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &line{labels: name}
+		l := &series{labels: name}
 		for i, v := range values {
 			if !v.Omitted {
 				l.add(int64(i)*time.Duration(test.Interval).Milliseconds(), v.Value)
 			}
 		}
-		w.lines = append(w.lines, l)
+		env.series = append(env.series, l)
 	}
-	return w
+	return env
 }
 
-func (l *line) add(at int64, v float64) {
+func (l *series) add(at int64, v float64) {
 	l.points = append(l.points, point{at, v})
 }
 
 // Querier implements storage.Queryable.
 func (env *environment) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-		set := &lines{at: -1}
-		for _, l := range env.lines {
-			misses := func(m *labels.Matcher) bool { return !m.Matches(l.labels.Get(m.Name)) }
-			if !slices.ContainsFunc(matchers, misses) {
+		set := &seriesSet{at: -1}
+		for _, l := range env.series {
+			mismatches := func(m *labels.Matcher) bool { return !m.Matches(l.labels.Get(m.Name)) }
+			if !slices.ContainsFunc(matchers, mismatches) {
 				set.found = append(set.found, l)
 			}
 		}
-		slices.SortFunc(set.found, func(a, b *line) int { return labels.Compare(a.labels, b.labels) })
+		slices.SortFunc(set.found, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
 		return set
 	}}, nil
 }
 
-// lines is a storage.SeriesSet.
-type lines struct {
-	found []*line
+// seriesSet is a storage.SeriesSet.
+type seriesSet struct {
+	found []*series
 	at    int
 }
 
-func (s *lines) Next() bool                        { s.at++; return s.at < len(s.found) }
-func (s *lines) Err() error                        { return nil }
-func (s *lines) Warnings() annotations.Annotations { return nil }
+func (s *seriesSet) Next() bool                        { s.at++; return s.at < len(s.found) }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-func (s *lines) At() storage.Series {
+func (s *seriesSet) At() storage.Series {
 	return storage.NewListSeries(s.found[s.at].labels, s.found[s.at].points)
 }
 
@@ -122,27 +121,27 @@ func (env *environment) query(t *testing.T, expr string, at time.Time) promql.Ve
 	return slices.Clone(vector)
 }
 
-// record evaluates a recording rule. Series that it no longer returns become stale, as in Prometheus.
+// record evaluates a recording rule. Series that the rule no longer returns become stale.
 func (env *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 	t.Helper()
-	missing := map[*line]bool{}
-	for _, l := range env.lines {
+	missing := map[*series]bool{}
+	for _, l := range env.series {
 		if l.labels.Get(model.MetricNameLabel) == r.Record {
 			missing[l] = !value.IsStaleNaN(l.points[len(l.points)-1].F())
 		}
 	}
 	for _, sample := range env.query(t, r.Expr, at) {
 		name := labels.NewBuilder(sample.Metric).Set(model.MetricNameLabel, r.Record).Labels()
-		i := slices.IndexFunc(env.lines, func(l *line) bool { return labels.Equal(l.labels, name) })
+		i := slices.IndexFunc(env.series, func(l *series) bool { return labels.Equal(l.labels, name) })
 		if i < 0 {
-			env.lines = append(env.lines, &line{labels: name})
-			i = len(env.lines) - 1
+			env.series = append(env.series, &series{labels: name})
+			i = len(env.series) - 1
 		}
-		env.lines[i].add(at.UnixMilli(), sample.F)
-		missing[env.lines[i]] = false
+		env.series[i].add(at.UnixMilli(), sample.F)
+		missing[env.series[i]] = false
 	}
-	for l, gone := range missing {
-		if gone {
+	for l, stale := range missing {
+		if stale {
 			l.add(at.UnixMilli(), math.Float64frombits(value.StaleNaN))
 		}
 	}
@@ -151,15 +150,15 @@ func (env *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 // alert is a firing alert.
 type alert struct{ labels, annotations map[string]string }
 
-// firing evaluates the recording rules and one alert from the start until a time, and returns the alerts that fire then.
+// firing evaluates the recording rules and an alert from the start until a time, and returns the alerts that fire at that time.
 func (env *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, until model.Duration) []alert {
 	t.Helper()
 	i := slices.IndexFunc(rules, func(r rulefmt.Rule) bool { return r.Alert == name })
 	if i < 0 {
-		t.Fatalf("there is no alert %s", name)
+		t.Fatalf("alert %s does not exist", name)
 	}
 	rule, since := rules[i], map[string]time.Time{}
-	for passed := time.Duration(0); ; passed += evaluation {
+	for passed := time.Duration(0); ; passed += evaluationInterval {
 		now := time.UnixMilli(0).Add(passed)
 		for _, r := range rules {
 			if r.Record != "" {

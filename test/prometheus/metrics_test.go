@@ -10,23 +10,24 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-var documented = regexp.MustCompile("(?m)^\\| `([A-Za-z_:0-9]+)` \\| (?:(gauge|counter|histogram) \\| )?(?:((?:`[a-z]+`(?:, )?)*) \\| )?")
+// metricRow matches a row of docs/metrics.md: name, type and labels.
+var metricRow = regexp.MustCompile("(?m)^\\| `([A-Za-z_:0-9]+)` \\| (?:(gauge|counter|histogram) \\| )?(?:((?:`[a-z]+`(?:, )?)*) \\| )?")
 
-// known is a metric in docs/metrics.md with its type and labels; without a column for labels, labels is nil.
-type known struct {
+// metric is a metric in docs/metrics.md. labels is nil if the table has no column for labels.
+type metric struct {
 	kind   string
 	labels []string
 }
 
-func knownMetrics(t *testing.T) map[string]known {
+func knownMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	page, err := os.ReadFile(root + "/docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]known{"up": {kind: "gauge"}}
-	for _, row := range documented.FindAllStringSubmatch(string(page), -1) {
-		k := known{kind: row[2]}
+	out := map[string]metric{"up": {kind: "gauge"}}
+	for _, row := range metricRow.FindAllStringSubmatch(string(page), -1) {
+		k := metric{kind: row[2]}
 		if row[3] != "" {
 			k.labels = strings.Split(strings.ReplaceAll(row[3], "`", ""), ", ")
 		}
@@ -44,8 +45,8 @@ var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
 // targetLabels are the labels that Prometheus adds.
 var targetLabels = map[string]bool{"job": true, "namespace": true, "exported_namespace": true, "pod": true, "instance": true, "service": true, "le": true}
 
-// checkQuery fails the test unless an expression is valid and uses documented metrics with their labels.
-func checkQuery(t *testing.T, where, expr string, metrics map[string]known) {
+// checkQuery reports an expression that is invalid, or uses metrics or labels that are not documented.
+func checkQuery(t *testing.T, where, expr string, metrics map[string]metric) {
 	t.Helper()
 	tree, err := language.ParseExpr(expr)
 	if err != nil {
@@ -57,45 +58,45 @@ func checkQuery(t *testing.T, where, expr string, metrics map[string]known) {
 		if !ok {
 			return nil
 		}
-		metric, found := metrics[selector.Name]
+		definition, found := metrics[selector.Name]
 		if base := histogramPart.ReplaceAllString(selector.Name, ""); !found && metrics[base].kind == "histogram" {
-			metric, found = metrics[base], true
+			definition, found = metrics[base], true
 		}
 		if !found {
-			t.Errorf("%s: docs/metrics.md does not know %s", where, selector.Name)
+			t.Errorf("%s: docs/metrics.md does not list %s", where, selector.Name)
 		}
 		for _, m := range selector.LabelMatchers {
-			checkMatcher(t, where, selector.Name, m, metric)
+			checkMatcher(t, where, selector.Name, m, definition)
 		}
 		return nil
 	})
 }
 
-func checkMatcher(t *testing.T, where, name string, m *labels.Matcher, metric known) {
+func checkMatcher(t *testing.T, where, name string, m *labels.Matcher, definition metric) {
 	t.Helper()
-	if m.Name == labels.MetricName || targetLabels[m.Name] || metric.labels == nil {
+	if m.Name == labels.MetricName || targetLabels[m.Name] || definition.labels == nil {
 		return
 	}
-	for _, label := range metric.labels {
+	for _, label := range definition.labels {
 		if label == m.Name {
 			return
 		}
 	}
-	t.Errorf("%s: %s has no label %s, but %v", where, name, m.Name, metric.labels)
+	t.Errorf("%s: %s has no label %s, only %v", where, name, m.Name, definition.labels)
 }
 
-func TestRulesUseMetricsThatExist(t *testing.T) {
+func TestRulesUseExistingMetrics(t *testing.T) {
 	metrics := knownMetrics(t)
 	for _, r := range shippedRules(t) {
 		where := r.Alert + r.Record
 		checkQuery(t, where, r.Expr, metrics)
 		if _, found := metrics[r.Record]; r.Record != "" && !found {
-			t.Errorf("docs/metrics.md does not know what %s records", r.Record)
+			t.Errorf("docs/metrics.md does not list the recorded metric %s", r.Record)
 		}
 	}
 }
 
-// An alert has the problem, its effect, its severity and the link to its runbook.
+// An alert has a summary, a description, a severity and the link to its runbook.
 func TestAlertsHaveSummaryAndRunbook(t *testing.T) {
 	for _, r := range shippedRules(t) {
 		if r.Alert == "" {
@@ -103,14 +104,14 @@ func TestAlertsHaveSummaryAndRunbook(t *testing.T) {
 		}
 		severity := r.Labels["severity"]
 		if severity != "critical" && severity != "warning" && severity != "info" {
-			t.Errorf("%s: severity %q", r.Alert, severity)
+			t.Errorf("%s: unknown severity %q", r.Alert, severity)
 		}
 		if !strings.HasPrefix(r.Alert, "ODHPlatform") || !strings.HasSuffix(r.Annotations["runbook_url"], "/docs/runbooks/"+r.Alert+".md") {
-			t.Errorf("%s: runbook %q", r.Alert, r.Annotations["runbook_url"])
+			t.Errorf("%s: invalid name or runbook %q", r.Alert, r.Annotations["runbook_url"])
 		}
 		for _, name := range []string{"summary", "description"} {
 			if text := r.Annotations[name]; len(text) < 20 || !strings.HasSuffix(text, ".") {
-				t.Errorf("%s: %s is no sentence: %q", r.Alert, name, text)
+				t.Errorf("%s: %s is not a sentence: %q", r.Alert, name, text)
 			}
 		}
 	}

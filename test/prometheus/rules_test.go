@@ -17,10 +17,10 @@ const (
 	rulesFile = root + "/config/prometheus/rules.yaml"
 )
 
-// language is the language of Prometheus 3.0 and later.
+// language is PromQL of Prometheus 3.
 var language = parser.NewParser(parser.Options{})
 
-// shippedRules returns the rules of the PrometheusRule. It checks them as Prometheus does when it loads rules: expressions, names of labels,
+// shippedRules returns the rules of the PrometheusRule, after the validation of Prometheus: expressions, names of labels and
 // templates.
 func shippedRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
@@ -71,7 +71,7 @@ type expectedAlert struct {
 	Annotations map[string]string `yaml:"exp_annotations"`
 }
 
-func vectors(t *testing.T) []ruleTest {
+func loadTests(t *testing.T) []ruleTest {
 	t.Helper()
 	content, err := os.ReadFile("testdata/alerts.yaml")
 	if err != nil {
@@ -84,32 +84,32 @@ func vectors(t *testing.T) []ruleTest {
 	return file.Tests
 }
 
-// TestEveryAlertFires runs the vectors. Every alert must fire in one of them, and be checked without firing at another time.
+// TestEveryAlertFires runs the tests of alerts.yaml. They must check that every alert fires, and that it does not fire at another time.
 func TestEveryAlertFires(t *testing.T) {
 	rules := shippedRules(t)
-	fired, silent := map[string]bool{}, map[string]bool{}
-	for _, test := range vectors(t) {
+	firing, inactive := map[string]bool{}, map[string]bool{}
+	for _, test := range loadTests(t) {
 		t.Run(test.Name, func(t *testing.T) {
 			for _, a := range test.Alerts {
-				w := newEnvironment(t, test)
-				got := w.firing(t, rules, a.Name, a.At)
+				env := newEnvironment(t, test)
+				got := env.firing(t, rules, a.Name, a.At)
 				compare(t, fmt.Sprintf("%s at %s", a.Name, a.At), got, a.Expected)
 				if len(a.Expected) > 0 {
-					fired[a.Name] = true
+					firing[a.Name] = true
 				} else {
-					silent[a.Name] = true
+					inactive[a.Name] = true
 				}
 			}
 		})
 	}
 	for _, r := range rules {
-		if r.Alert != "" && (!fired[r.Alert] || !silent[r.Alert]) {
-			t.Errorf("%s: shown firing %v, shown silent %v", r.Alert, fired[r.Alert], silent[r.Alert])
+		if r.Alert != "" && (!firing[r.Alert] || !inactive[r.Alert]) {
+			t.Errorf("%s: tested while firing %t, tested while inactive %t, want both", r.Alert, firing[r.Alert], inactive[r.Alert])
 		}
 	}
 }
 
-// compare compares alerts with the expected ones. Annotations are compared if a vector names them.
+// compare compares alerts with the labels and annotations of the expected alerts.
 func compare(t *testing.T, description string, got []alert, want []expectedAlert) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -1,13 +1,13 @@
-// Package rbac checks the shipped roles against the requests of managers.
+// Package rbac compares the shipped roles with the requests of managers.
 //
-// Every suite that runs a manager leaves a record of the rights that it used, see package rights. After all suites, every right in the
-// roles of the manager must have been used by a manager that ran the component of the role; or be granted by the manager to
-// others, which requires it; or be listed in [rare] or [untested] with a reason. And no request may have been refused.
+// Every suite that runs a manager writes a record of the permissions that the manager used, see package rights. A permission in the roles
+// of the manager must have been used by a manager with the component of the role, or have been required because the manager grants
+// it to others, or be listed in [rare] or [untested] with a reason. No request may have been forbidden.
 //
-// `make test-integration` runs the suites and then this package. To see what is unused after single suites:
+// `make test-integration` runs the suites and then this package. To list unused permissions after single suites:
 //
 //	go test ./test/integration/mlflow && go test -v ./test/rbac
 //
-// A record of chosen specs adds to the one of the whole suite. Outside CI the package skips the checks that need missing records, and
-// lists these.
+// A record of selected specs is merged into that of the complete suite. Outside CI the package skips checks whose records are missing, and
+// lists the suites.
 package rbac

@@ -19,14 +19,14 @@ import (
 
 const root = "../.."
 
-// rendered has the shipped roles; they are rendered once.
+// rendered caches the shipped roles.
 var rendered struct {
 	sync.Once
 	roles []role
 	err   error
 }
 
-// shipped returns the roles of the default, of the overlays, and of folders of roles that neither contains, each once.
+// shipped returns the roles of config/default, of the overlays, and of the directories in config/rbac that these do not contain.
 func shipped(t *testing.T) []role {
 	t.Helper()
 	rendered.Do(func() { rendered.roles, rendered.err = render(t.Context()) })
@@ -60,7 +60,7 @@ func render(ctx context.Context) ([]role, error) {
 	return all, err
 }
 
-// add adds the roles of a kustomization; roles of the same name must be equal.
+// add adds the roles of a kustomization. Roles with the same name must be equal.
 func add(ctx context.Context, all []role, file string) ([]role, error) {
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
@@ -75,18 +75,18 @@ func add(ctx context.Context, all []role, file string) ([]role, error) {
 		return nil, err
 	}
 	for _, r := range found {
-		same := slices.IndexFunc(all, func(other role) bool { return other.name == r.name && other.kind == r.kind })
+		existing := slices.IndexFunc(all, func(other role) bool { return other.name == r.name && other.kind == r.kind })
 		switch {
-		case same < 0:
+		case existing < 0:
 			all = append(all, r)
-		case !reflect.DeepEqual(all[same], r):
-			return nil, fmt.Errorf("%s %s of %s differs from the one of another kustomization", r.kind, r.name, file)
+		case !reflect.DeepEqual(all[existing], r):
+			return nil, fmt.Errorf("%s %s of %s differs from that of another kustomization", r.kind, r.name, file)
 		}
 	}
 	return all, nil
 }
 
-// suites are the folders of the suites that run a manager.
+// suites returns the directories of the suites that run a manager.
 func suites(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(root + "/test/integration/*/*_test.go")
@@ -107,31 +107,31 @@ func suites(t *testing.T) []string {
 	return slices.Compact(found)
 }
 
-func TestNoRoleHasMoreThanItMay(t *testing.T) {
+func TestRolesHaveNoPrivilegedRules(t *testing.T) {
 	for _, r := range shipped(t) {
 		for _, rule := range r.rules {
-			for _, fault := range faults(rule) {
-				t.Errorf("%s %s: %s in %+v", r.kind, r.name, fault, rule)
+			for _, permission := range privileged(rule) {
+				t.Errorf("%s %s: %s in %+v", r.kind, r.name, permission, rule)
 			}
 		}
 	}
 }
 
-// faults returns the rights in a rule that no role may grant, neither to the manager nor to people.
-func faults(rule rbacv1.PolicyRule) []string {
+// privileged returns the permissions in a rule that no role may grant, neither to the manager nor to users.
+func privileged(rule rbacv1.PolicyRule) []string {
 	var found []string
 	for _, list := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs} {
 		if slices.ContainsFunc(list, func(item string) bool { return strings.Contains(item, "*") }) {
-			found = append(found, "a wildcard")
+			found = append(found, "wildcard")
 		}
 	}
 	for _, verb := range []string{"escalate", "impersonate"} {
 		if slices.Contains(rule.Verbs, verb) {
-			found = append(found, "the verb "+verb)
+			found = append(found, "verb "+verb)
 		}
 	}
 	if slices.Contains(rule.Verbs, "bind") && len(rule.ResourceNames) == 0 {
-		found = append(found, "the verb bind for any role")
+		found = append(found, "verb bind for all roles")
 	}
 	for _, resource := range rule.Resources {
 		if slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "nodes/proxy", "serviceaccounts/token", "secrets/*"}, resource) {
@@ -141,43 +141,43 @@ func faults(rule rbacv1.PolicyRule) []string {
 	return found
 }
 
-func TestFaults(t *testing.T) {
+func TestPrivileged(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule rbacv1.PolicyRule
 		want int
 	}{
-		"no fault":       {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
+		"get pods":       {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
 		"all verbs":      {rbacv1.PolicyRule{Verbs: []string{"*"}, Resources: []string{"pods"}}, 1},
 		"all resources":  {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"*/status"}}, 1},
 		"all paths":      {rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x/*"}}, 1},
 		"escalate":       {rbacv1.PolicyRule{Verbs: []string{"escalate", "impersonate"}}, 2},
 		"bind any":       {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}}, 1},
 		"bind one":       {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}, ResourceNames: []string{"view"}}, 0},
-		"shells in pods": {rbacv1.PolicyRule{Verbs: []string{"create"}, Resources: []string{"pods/exec"}}, 1},
+		"exec into pods": {rbacv1.PolicyRule{Verbs: []string{"create"}, Resources: []string{"pods/exec"}}, 1},
 	} {
-		if got := faults(c.rule); len(got) != c.want {
-			t.Errorf("%s: got faults %v", name, got)
+		if got := privileged(c.rule); len(got) != c.want {
+			t.Errorf("%s: got %v, want %d permissions", name, got, c.want)
 		}
 	}
 }
 
-func TestEachComponentHasItsRole(t *testing.T) {
+func TestComponentsHaveBoundRoles(t *testing.T) {
 	all := shipped(t)
-	for _, part := range parts {
-		if !slices.ContainsFunc(all, func(r role) bool { return r.manager && r.name == prefix+part }) {
-			t.Errorf("no role %s%s", prefix, part)
+	for _, component := range components {
+		if !slices.ContainsFunc(all, func(r role) bool { return r.manager && r.name == prefix+component }) {
+			t.Errorf("role %s%s does not exist or is not bound to the manager", prefix, component)
 		}
 	}
 	for _, r := range all {
 		if strings.HasPrefix(r.name, prefix) && !r.manager && r.component() != "" {
-			t.Errorf("nothing binds %s to the manager", r.name)
+			t.Errorf("no binding grants %s to the manager", r.name)
 		}
 	}
 }
 
 func TestPermissionsAreGrantedOnce(t *testing.T) {
 	for _, g := range redundant(grantsOf(shipped(t))) {
-		t.Errorf("%s: another rule grants it too", g)
+		t.Errorf("%s: another rule of the role grants it too", g)
 	}
 }
 
@@ -204,28 +204,28 @@ func TestGrantedPermissionsAreUsed(t *testing.T) {
 	grants, used := grantsOf(shipped(t)), records(t)
 	for key, reason := range rare {
 		if !slices.ContainsFunc(grants, func(g grant) bool { return g.String() == key }) {
-			t.Errorf("no role has %q any more, for which there is a reason: %s", key, reason)
+			t.Errorf("no role has the permission %q, remove it from the list: %s", key, reason)
 		}
 	}
 	for reason, group := range untested {
 		for _, key := range group {
 			if !slices.ContainsFunc(grants, func(g grant) bool { return g.String() == prefix+key }) {
-				t.Errorf("no role has %q any more, for which there is a reason: %s", prefix+key, reason)
+				t.Errorf("no role has the permission %q, remove it from the list: %s", prefix+key, reason)
 			}
 		}
 	}
-	left := slices.DeleteFunc(unused(grants, used), func(g grant) bool { return rare[g.String()] != "" || isUntested(g) })
+	remaining := slices.DeleteFunc(unused(grants, used), func(g grant) bool { return rare[g.String()] != "" || isUntested(g) })
 	if without := missing(suites(t), used); len(without) > 0 {
-		for _, g := range left {
-			t.Logf("not used by the suites that have run: %s", g)
+		for _, g := range remaining {
+			t.Logf("not used in the existing records: %s", g)
 		}
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("no record of a whole run of %s", strings.Join(without, ", "))
+			t.Fatalf("no complete record of the suites %s", strings.Join(without, ", "))
 		}
 		t.Skipf("run `make test-integration`, or these suites: %s", strings.Join(without, ", "))
 	}
-	for _, g := range left {
-		t.Errorf("granted and never used: %s", g)
+	for _, g := range remaining {
+		t.Errorf("granted but not used: %s", g)
 	}
-	t.Logf("%d rights, %d suites", len(grants), len(used))
+	t.Logf("%d permissions, %d suites", len(grants), len(used))
 }

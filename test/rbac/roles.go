@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// managerAccount is the ServiceAccount of the manager, and prefix that of the names of its roles.
+	// managerAccount is the ServiceAccount of the manager, prefix that of the names of its roles.
 	managerAccount = "odh-platform-operator-controller-manager"
 	prefix         = "odh-platform-operator-"
 )
 
-// parts are the components. A role belongs to the component that follows the prefix in its name, otherwise to the manager.
-var parts = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
+// components are the components of the operator. A role belongs to the component that follows the prefix in its name, otherwise to the manager.
+var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
 
-// role of a rendered kustomization.
+// role is a Role or ClusterRole of a rendered kustomization.
 type role struct {
 	kind, name string
 	// manager reports whether a binding grants the role to the manager.
 	manager bool
-	// aggregated names the roles of Kubernetes that contain the role: view, edit, admin.
+	// aggregated are the built-in roles to which the role is aggregated: admin, edit, view.
 	aggregated []string
 	rules      []rbacv1.PolicyRule
 }
 
-// component of the role; empty for rights that the manager needs with any components.
+// component returns the component of the role, or "" if the manager requires the role with every component.
 func (r role) component() string {
 	name := strings.TrimPrefix(r.name, prefix)
-	for _, part := range parts {
-		if name == part || strings.HasPrefix(name, part+"-") || part == "mlflow" && name == "mlflowaccess" {
-			return part
+	for _, component := range components {
+		if name == component || strings.HasPrefix(name, component+"-") || component == "mlflow" && name == "mlflowaccess" {
+			return component
 		}
 	}
 	return ""
 }
 
-// rolesOf returns the roles in manifests, with their bindings.
+// rolesOf returns the roles in manifests.
 func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 	bound := map[string]bool{}
 	var found []role
@@ -71,22 +71,22 @@ func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 	return found, nil
 }
 
-// aggregation returns the roles of Kubernetes to which labels aggregate a role.
+// aggregation returns the built-in roles to which labels aggregate a role.
 func aggregation(labels map[string]string) []string {
-	var into []string
+	var builtIns []string
 	for _, name := range []string{"admin", "edit", "view"} {
 		if labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
-			into = append(into, name)
+			builtIns = append(builtIns, name)
 		}
 	}
-	return into
+	return builtIns
 }
 
-// grant is a single right of a role of the manager. Its namespace is [rights.Own] for a Role, and empty for a ClusterRole, which applies
-// in the scope of its bindings.
+// grant is a single permission in a role of the manager. Its namespace is [rights.Own] for a Role, and empty for a ClusterRole, which
+// is granted in the scope of its bindings.
 type grant struct {
 	role string
-	// component of the role, see [role].
+	// component is that of the role.
 	component string
 	rights.Use
 }
@@ -94,7 +94,7 @@ type grant struct {
 // String returns the grant in one line.
 func (g grant) String() string { return g.role + ": " + g.Use.String() }
 
-// grantsOf lists the single rights of the manager, each once.
+// grantsOf returns the single permissions of the manager, without duplicates.
 func grantsOf(roles []role) []grant {
 	seen := map[grant]bool{}
 	for _, r := range roles {

@@ -2,8 +2,8 @@ package rbac
 
 import "slices"
 
-// untested lists the permissions that no suite uses, by reason. A line is a grant without the prefix of the roles. If a spec uses one of
-// them, its line must be removed.
+// untested has the permissions that no suite uses by reason, as grants without the prefix of the roles. The line of a permission is
+// removed when a spec uses it.
 var untested = map[string][]string{
 	"no cert-manager runs in the suites; unit tests of RayClusters use a fake client": {
 		"raycluster: create certificates.cert-manager.io", "raycluster: delete certificates.cert-manager.io",
@@ -24,15 +24,15 @@ var untested = map[string][]string{
 		"appwrapper: patch podgroups.scheduling.k8s.io", "appwrapper: patch podgroups.scheduling.sigs.k8s.io",
 		"appwrapper: patch podgroups.scheduling.x-k8s.io",
 	},
-	"the adoption of a Route with another host requires it, which not all suites do": {
+	"required to adopt a Route with another host, which not all suites do": {
 		"raycluster: update routes.route.openshift.io/custom-host",
 		"modelcatalog-namespaced: update routes.route.openshift.io/custom-host model-catalog-https",
 	},
-	"the platform's DSCInitialization is served in no suite of RayClusters": {
+	"no suite of RayClusters serves the DSCInitialization of the platform": {
 		"raycluster: list dscinitializations.dscinitialization.opendatahub.io default-dsci",
 		"raycluster: watch dscinitializations.dscinitialization.opendatahub.io default-dsci",
 	},
-	"OpenShift requires delete for a change of owner references; other children are deleted when a feature is disabled": {
+	"OpenShift requires it for a change of owner references; specs delete other children when a feature is disabled": {
 		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
 		"olm: delete prometheusrules.monitoring.coreos.com odh-platform-operator in its own namespace",
 		"olm: delete servicemonitors.monitoring.coreos.com odh-platform-operator-metrics in its own namespace",
@@ -79,7 +79,7 @@ var untested = map[string][]string{
 	},
 }
 
-// isUntested reports whether a grant is listed in unproven.
+// isUntested reports whether a grant is listed in untested.
 func isUntested(g grant) bool {
 	for _, group := range untested {
 		if slices.Contains(group, g.String()[len(prefix):]) {

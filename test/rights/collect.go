@@ -23,23 +23,23 @@ const (
 
 // Collector reads the requests of one manager from an audit log.
 type Collector struct {
-	// User is the name of the manager in the audit log.
+	// User is the user name of the manager.
 	User string
-	// Namespace of the manager.
+	// Namespace is that of the manager.
 	Namespace string
-	// Expected reports whether a spec expected a refusal; offset is the start of its line in the log. Nil means none.
+	// Expected reports whether a spec expected a forbidden request; offset is the start of its line in the log. Nil means none.
 	Expected func(use Use, offset int64) bool
 
 	owners  map[string][]metav1.OwnerReference // by uid, of objects with owners
-	names   map[string]bool                    // resource names in the rules of the roles of the cluster
+	names   map[string]bool                    // resource names in the rules of roles
 	rules   map[string][]rbacv1.PolicyRule     // of ClusterRoles by name
 	used    map[Use]bool
 	granted map[Use]bool
-	bound   map[Use]bool     // of ClusterRoles: name and namespace
-	refused map[Refusal]bool // whether admission refused
+	bound   map[Use]bool     // name and namespace of ClusterRoles
+	refused map[Refusal]bool // true if admission rejected the request
 }
 
-// event has the fields of audit.k8s.io/v1 Event that are needed.
+// event has the required fields of an audit.k8s.io/v1 Event.
 type event struct {
 	Stage      string
 	Verb       string
@@ -55,18 +55,18 @@ type event struct {
 	Annotations    map[string]string
 }
 
-// object has the fields of the answer to a write that are checked.
+// object has the required fields of a written object.
 type object struct {
 	Metadata struct {
 		Name, UID       string
 		OwnerReferences []metav1.OwnerReference
 	}
-	// Rules and Spec are decoded for some kinds only, RoleRef for bindings.
+	// Rules and Spec are decoded for some kinds only. RoleRef is that of bindings.
 	Rules, Spec json.RawMessage
 	RoleRef     struct{ Kind, Name string }
 }
 
-// rules returns the rules of a role, nil for other kinds.
+// rules returns the rules of a role; nil for other kinds.
 func (e event) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	isRole := e.ObjectRef.APIGroup == rbacv1.GroupName && (e.ObjectRef.Resource == roles || e.ObjectRef.Resource == clusterRoles)
@@ -76,16 +76,16 @@ func (e event) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// Collect reads a log up to its last complete line. The roles of the cluster are read from it, whichever client writes them, because
-// the resource names to record and the rights granted by a binding depend on them.
+// Collect reads an audit log up to its last complete line. It reads the roles that any client writes, because the recorded resource
+// names and the permissions of bindings depend on them.
 func (c *Collector) Collect(log io.Reader) (Run, error) {
 	c.owners = map[string][]metav1.OwnerReference{}
 	c.names, c.rules = map[string]bool{}, map[string][]rbacv1.PolicyRule{}
 	c.used, c.granted, c.bound, c.refused = map[Use]bool{}, map[Use]bool{}, map[Use]bool{}, map[Refusal]bool{}
-	wanted := [][]byte{
+	relevant := [][]byte{
 		[]byte(`"username":"` + c.User + `"`), []byte(`"resource":"` + clusterRoles + `"`), []byte(`"resource":"` + roles + `"`), []byte(`"ownerReferences"`),
 	}
-	controllers := []byte(`"username":"system:serviceaccount:kube-system:`) // what they make is theirs
+	controllers := []byte(`"username":"system:serviceaccount:kube-system:`) // their objects are not recorded
 	var offset int64
 	for reader := bufio.NewReaderSize(log, 1<<20); ; {
 		line, err := reader.ReadBytes('\n')
@@ -95,7 +95,7 @@ func (c *Collector) Collect(log io.Reader) (Run, error) {
 		if err != nil {
 			return Run{}, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if !bytes.Contains(line, controllers) && slices.ContainsFunc(wanted, func(text []byte) bool { return bytes.Contains(line, text) }) {
+		if !bytes.Contains(line, controllers) && slices.ContainsFunc(relevant, func(text []byte) bool { return bytes.Contains(line, text) }) {
 			var e event
 			if err := json.Unmarshal(line, &e); err != nil {
 				return Run{}, fmt.Errorf("decoding an audit entry: %w", err)
@@ -106,20 +106,20 @@ func (c *Collector) Collect(log io.Reader) (Run, error) {
 	}
 }
 
-// add records a request that was answered. A successful watch is recorded at its start, because it is logged again when it ends.
+// add records a completed request. A successful watch is recorded at its start; its event at the end is ignored.
 func (c *Collector) add(e event, offset int64) {
 	ok := e.ResponseStatus.Code < http.StatusBadRequest
 	if e.Verb == "watch" && ok != (e.Stage == "ResponseStarted") || e.Verb != "watch" && e.Stage != "ResponseComplete" {
 		return
 	}
 	if ok {
-		c.remember(e)
+		c.storeRules(e)
 	}
-	defer c.owned(e)
+	defer c.storeOwners(e)
 	if e.User.Username != c.User {
 		return
 	}
-	use := c.usedPermission(e)
+	use := c.requiredPermission(e)
 	if forbidden, byAdmission := isRejected(e); forbidden {
 		refusal := Refusal{Use: use, Message: e.ResponseStatus.Message}
 		refusal.Expected = c.Expected != nil && c.Expected(use, offset)
@@ -128,19 +128,19 @@ func (c *Collector) add(e event, offset int64) {
 	}
 	c.used[use] = true
 	if ok {
-		c.derive(e, use)
+		c.addImplied(e, use)
 	}
 }
 
-// owned stores the owner references of a written object.
-func (c *Collector) owned(e event) {
+// storeOwners stores the owner references of a written object.
+func (c *Collector) storeOwners(e event) {
 	if response := e.ResponseObject.Metadata; response.UID != "" && e.ObjectRef.Subresource == "" {
 		c.owners[response.UID] = response.OwnerReferences
 	}
 }
 
-// remember stores the rules of a role of the cluster.
-func (c *Collector) remember(e event) {
+// storeRules stores the rules of a written role.
+func (c *Collector) storeRules(e event) {
 	rules := e.rules()
 	if len(rules) == 0 {
 		return
@@ -149,7 +149,7 @@ func (c *Collector) remember(e event) {
 		c.rules[e.ResponseObject.Metadata.Name] = rules
 	}
 	if e.User.Username == c.User {
-		return // a role that the manager makes gives it nothing
+		return // the manager has no permissions from its own roles
 	}
 	for _, rule := range rules {
 		for _, name := range rule.ResourceNames {
@@ -158,8 +158,8 @@ func (c *Collector) remember(e event) {
 	}
 }
 
-// usedPermission returns the right that a request needed.
-func (c *Collector) usedPermission(e event) Use {
+// requiredPermission returns the permission that a request requires.
+func (c *Collector) requiredPermission(e event) Use {
 	ref := e.ObjectRef
 	if ref.Resource == "" {
 		path, _, _ := strings.Cut(e.RequestURI, "?")
@@ -183,8 +183,8 @@ func (c *Collector) scope(namespace string) string {
 	}
 }
 
-// isRejected reports whether a request failed for lack of a right, and whether admission refused it, which checks more rights than
-// authorization.
+// isRejected reports whether a request failed because of a missing permission, and whether admission rejected it. Admission checks
+// permissions in addition to those of authorization.
 func isRejected(e event) (forbidden, byAdmission bool) {
 	if e.ResponseStatus.Code != http.StatusForbidden || IsUntimely(e.ResponseStatus.Message) {
 		return false, false
@@ -197,29 +197,29 @@ func isRejected(e event) (forbidden, byAdmission bool) {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid", false
 }
 
-// IsUntimely reports whether the message of a 403 is caused by the time of the request, not by the rights of its sender.
-// Admission refreshes its mapping of the kinds of owners only every half minute (OwnerReferencesPermissionEnforcement of k8s.io/apiserver)
-// and refuses earlier writes for a new CRD. And nothing can be created in a terminating namespace.
+// IsUntimely reports whether a 403 is caused by the time of the request, not by missing permissions. Admission refreshes its REST
+// mapping for owners every half minute (OwnerReferencesPermissionEnforcement of k8s.io/apiserver), and rejects earlier writes for a
+// new CRD. In a terminating namespace no object can be created.
 func IsUntimely(message string) bool {
 	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") ||
 		strings.HasSuffix(message, "because it is being terminated")
 }
 
-// run returns the collected rights, without the names of objects that no role names. A refused use that was allowed at another time is
-// omitted, because an API server that has just started does not know the roles yet.
+// run returns the collected permissions, without names of objects that no role contains. A forbidden use that was allowed at another time
+// is omitted, because an API server forbids requests until it has read the roles.
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {
-		if use.Path == "" { // any user may discover what is served
-			run.Used = append(run.Used, c.unnamed(use))
+		if use.Path == "" { // every user may use discovery
+			run.Used = append(run.Used, c.withoutUnknownName(use))
 		}
 	}
 	for use := range c.granted {
-		run.Granted = append(run.Granted, c.unnamed(use))
+		run.Granted = append(run.Granted, c.withoutUnknownName(use))
 	}
 	for bound := range c.bound {
 		rules := map[Use]bool{}
-		grants(c.rules[bound.Name], bound.Namespace, rules)
+		addRules(c.rules[bound.Name], bound.Namespace, rules)
 		run.Bound = append(run.Bound, Bound{Name: bound.Name, Namespace: bound.Namespace, Rules: sorted(slices.Collect(maps.Keys(rules)))})
 	}
 	for refusal, byAdmission := range c.refused {
@@ -231,14 +231,15 @@ func (c *Collector) run() Run {
 	return run
 }
 
-// allowed reports whether a use was allowed at some time. Informers list by a watch, and send a list only after such a watch has failed.
+// allowed reports whether a use was allowed at another time. Informers send a list only if their watch has failed, so an allowed watch is
+// sufficient.
 func (c *Collector) allowed(use Use) bool {
 	watch := use
 	watch.Verb = "watch"
 	return c.used[use] || use.Verb == "list" && c.used[watch]
 }
 
-func (c *Collector) unnamed(use Use) Use {
+func (c *Collector) withoutUnknownName(use Use) Use {
 	if !c.names[use.Name] {
 		use.Name = ""
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// DirVariable names the folder of the records; the default is bin/rights of the checkout.
+// DirVariable is the environment variable with the directory of the records; the default is bin/rights of the checkout.
 const DirVariable = "RIGHTS_DIR"
 
-// Namespaces of a [Use] in place of names, which vary.
+// Namespaces of a [Use] in place of names.
 const (
 	// Own is the namespace of the manager.
 	Own = "own"
@@ -25,15 +25,15 @@ const (
 	Other = "other"
 )
 
-// Use is the use of a right.
+// Use is the use of a permission.
 type Use struct {
 	Verb  string `json:"verb"`
 	Group string `json:"group,omitempty"`
-	// Resource in plural, with its subresource after a slash.
+	// Resource is the plural, with the subresource after a slash.
 	Resource string `json:"resource,omitempty"`
-	// Name of the object, only if a role names it.
+	// Name of the object, only if a role contains it.
 	Name string `json:"name,omitempty"`
-	// Namespace is [Own], [Other], or empty for cluster-scoped objects and for requests across all namespaces.
+	// Namespace is [Own], [Other], or empty for cluster-scoped objects and for requests in all namespaces.
 	Namespace string `json:"namespace,omitempty"`
 	// Path of a non-resource request, such as /metrics.
 	Path string `json:"path,omitempty"`
@@ -69,52 +69,52 @@ type Bound struct {
 	Name string `json:"name"`
 	// Namespace of the binding as in [Use].
 	Namespace string `json:"namespace,omitempty"`
-	// Rules of the role when the suite ended.
+	// Rules are those of the role at the end of the suite.
 	Rules []Use `json:"rules,omitempty"`
 }
 
-// Refusal is a request that was refused for lack of a right.
+// Refusal is a request that was forbidden because of a missing permission.
 type Refusal struct {
 	Use
 	// Message of the API server.
 	Message string `json:"message"`
-	// Expected is true if a spec had removed the right, or had never granted it.
+	// Expected is true if a spec expected the missing permission.
 	Expected bool `json:"expected,omitempty"`
 }
 
-// Run has the rights that managers with the same components used.
+// Run has the permissions that managers with the same components used.
 type Run struct {
 	// Components that were enabled, in alphabetical order; empty for all.
 	Components []string `json:"components,omitempty"`
-	// Used are the rights which were used.
+	// Used are the used permissions.
 	Used []Use `json:"used"`
-	// Granted are the rights that created and changed roles grant to others.
+	// Granted are the permissions in created and changed roles.
 	Granted []Use `json:"granted,omitempty"`
-	// Bound are the roles that bindings grant to others.
+	// Bound are the roles of created and changed bindings.
 	Bound []Bound `json:"bound,omitempty"`
-	// Refused are the refused requests.
+	// Refused are the forbidden requests.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
-// Record of a suite.
+// Record is the record of a suite.
 type Record struct {
-	// Suite is the folder of the suite.
+	// Suite is the directory of the suite.
 	Suite string `json:"suite"`
 	// Complete reports whether all specs ran.
 	Complete bool `json:"complete"`
-	// Runs by their components.
+	// Runs has a run for each set of components.
 	Runs []Run `json:"runs"`
 }
 
-// Add adds the runs of another control plane of the suite, or of another start of it.
+// Add merges the runs of another control plane, or of another start of the suite.
 func (r *Record) Add(runs ...Run) {
 	for _, run := range runs {
-		at := slices.IndexFunc(r.Runs, func(known Run) bool { return slices.Equal(known.Components, run.Components) })
-		if at < 0 {
+		index := slices.IndexFunc(r.Runs, func(known Run) bool { return slices.Equal(known.Components, run.Components) })
+		if index < 0 {
 			r.Runs = append(r.Runs, Run{Components: run.Components})
-			at = len(r.Runs) - 1
+			index = len(r.Runs) - 1
 		}
-		known := &r.Runs[at]
+		known := &r.Runs[index]
 		known.Used = sorted(append(known.Used, run.Used...))
 		known.Granted = sorted(append(known.Granted, run.Granted...))
 		known.Bound = sorted(append(known.Bound, run.Bound...))
@@ -130,7 +130,7 @@ func sorted[T any](list []T) []T {
 	return slices.CompactFunc(list, func(a, b T) bool { return key(a) == key(b) })
 }
 
-// Dir returns the folder of the records.
+// Dir returns the directory of the records.
 func Dir() (string, error) {
 	if dir := os.Getenv(DirVariable); dir != "" {
 		return dir, nil
@@ -142,11 +142,11 @@ func Dir() (string, error) {
 	return filepath.Join(root, "bin", "rights"), nil
 }
 
-// Write stores a record in a folder atomically. A complete record replaces an older one; a record of chosen specs is merged into it,
-// except for the older refusals, which may have been fixed.
+// Write writes a record to a directory atomically. A complete record replaces an older one. A record of selected specs is merged into the
+// older one without the older refusals, which may be fixed.
 func (r *Record) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("creating the folder of the used rights: %w", err)
+		return fmt.Errorf("creating the directory of the permission records: %w", err)
 	}
 	path := filepath.Join(dir, r.Suite+".json")
 	if !r.Complete {
@@ -164,23 +164,23 @@ func (r *Record) Write(dir string) error {
 	}
 	content, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
-		return fmt.Errorf("encoding the used rights of %s: %w", r.Suite, err)
+		return fmt.Errorf("encoding the permission record of %s: %w", r.Suite, err)
 	}
 	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if err := os.WriteFile(temporary, append(content, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the used rights of %s: %w", r.Suite, err)
+		return fmt.Errorf("writing the permission record of %s: %w", r.Suite, err)
 	}
 	if err := os.Rename(temporary, path); err != nil {
-		return fmt.Errorf("writing the used rights of %s: %w", r.Suite, err)
+		return fmt.Errorf("writing the permission record of %s: %w", r.Suite, err)
 	}
 	return nil
 }
 
-// ReadAll returns the records in a folder, or none if the folder does not exist.
+// ReadAll returns the records in a directory, or none if the directory does not exist.
 func ReadAll(dir string) ([]*Record, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
-		return nil, fmt.Errorf("finding the used rights in %s: %w", dir, err)
+		return nil, fmt.Errorf("finding the permission records in %s: %w", dir, err)
 	}
 	var records []*Record
 	for _, path := range paths {
@@ -196,11 +196,11 @@ func ReadAll(dir string) ([]*Record, error) {
 func read(path string) (*Record, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading used rights: %w", err)
+		return nil, fmt.Errorf("reading a permission record: %w", err)
 	}
 	record := &Record{}
 	if err := json.Unmarshal(content, record); err != nil {
-		return nil, fmt.Errorf("reading used rights of %s: %w", path, err)
+		return nil, fmt.Errorf("decoding the permission record %s: %w", path, err)
 	}
 	return record, nil
 }

@@ -13,7 +13,7 @@ var (
 	list = Use{Verb: "list", Resource: "pods"}
 )
 
-func TestRunsOfSameComponentsAreMerged(t *testing.T) {
+func TestAddMergesRunsOfSameComponents(t *testing.T) {
 	r := &Record{}
 	r.Add(Run{Components: []string{"b"}, Used: []Use{list}}, Run{Used: []Use{get}})
 	r.Add(Run{Components: []string{"b"}, Used: []Use{get, list}, Refused: []Refusal{{Use: get, Message: "no"}}, Granted: []Use{get}, Bound: []Bound{{Name: "x", Rules: []Use{list}}}})
@@ -30,11 +30,11 @@ func write(t *testing.T, dir string, r *Record) {
 	}
 }
 
-// A record of chosen specs adds to that of the whole suite; a record of the whole suite replaces it.
-func TestRecordsAreKept(t *testing.T) {
+// A record of selected specs is merged into that of the complete suite, which the next complete record replaces.
+func TestWriteMergesOrReplacesRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rights")
 	if records, err := ReadAll(dir); err != nil || len(records) > 0 {
-		t.Errorf("records %v, %v", records, err)
+		t.Errorf("records %v, error %v, want none", records, err)
 	}
 	write(t, dir, &Record{Suite: "a", Runs: []Run{{Used: []Use{get}}}})
 	write(t, dir, &Record{Suite: "b", Complete: true, Runs: []Run{{Used: []Use{get}, Refused: []Refusal{{Use: list, Message: "no"}}}}})
@@ -49,41 +49,41 @@ func TestRecordsAreKept(t *testing.T) {
 	}
 	write(t, dir, &Record{Suite: "b", Complete: true, Runs: []Run{{Used: []Use{list}}}})
 	if records, err = ReadAll(dir); err != nil || len(records[1].Runs[0].Used) != 1 {
-		t.Errorf("a whole suite leaves %v, %v", records[1], err)
+		t.Errorf("record %v after a complete suite, error %v, want one used permission", records[1], err)
 	}
 	if rest, err := filepath.Glob(filepath.Join(dir, "*.json.*")); err != nil || len(rest) > 0 {
-		t.Errorf("remaining files %v, error %v", rest, err)
+		t.Errorf("temporary files %v, error %v, want none", rest, err)
 	}
 }
 
-func TestBrokenRecords(t *testing.T) {
+func TestInvalidRecordsReturnError(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadAll(dir); err == nil {
-		t.Error("want an error for a broken record")
+		t.Error("got no error for an invalid record")
 	}
 	if err := (&Record{Suite: "a"}).Write(dir); err == nil {
-		t.Error("want an error for a record file that is not valid JSON")
+		t.Error("got no error when merging into an invalid record")
 	}
 	if err := (&Record{Suite: "b"}).Write(filepath.Join(dir, "a.json")); err == nil {
-		t.Error("want an error for a file in place of the folder")
+		t.Error("got no error for a file in place of the directory")
 	}
 }
 
 func TestDir(t *testing.T) {
 	t.Setenv(DirVariable, "/somewhere")
 	if dir, err := Dir(); err != nil || dir != "/somewhere" {
-		t.Errorf("unexpected dir %s, error %v", dir, err)
+		t.Errorf("unexpected directory %s, error %v", dir, err)
 	}
 	t.Setenv(DirVariable, "")
 	if dir, err := Dir(); err != nil || filepath.Base(filepath.Dir(dir)) != "bin" {
-		t.Errorf("unexpected dir %s, error %v", dir, err)
+		t.Errorf("unexpected directory %s, error %v", dir, err)
 	}
 }
 
-func TestUseInWords(t *testing.T) {
+func TestUseString(t *testing.T) {
 	for want, use := range map[string]Use{
 		"get pods":     {Verb: "get", Resource: "pods"},
 		"get /metrics": {Verb: "get", Path: "/metrics"},

@@ -1,5 +1,5 @@
 // Command validators runs every validator of operator-framework/api on a bundle and prints the findings as JSON. It is a separate
-// module, so that the dependencies of the validators do not become those of the operator.
+// module, so the dependencies of the validators do not become those of the operator.
 package main
 
 import (
@@ -26,7 +26,7 @@ type report struct {
 	Findings   []finding `json:"findings"`
 }
 
-// names of the members of validation.AllValidators, in their order.
+// names are the names of validation.AllValidators, in the same order.
 var names = []string{
 	"package manifest", "ClusterServiceVersion", "CustomResourceDefinition", "bundle", "operatorhub", "categories", "capabilities", "objects",
 	"operator group", "community", "removed APIs", "good practices", "architectures",
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run validates the bundle in the folder of the first argument, for the version of Kubernetes that is the second.
+// run validates a bundle. The arguments are its folder and a version of Kubernetes.
 func run(args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%d arguments: give the folder of a bundle and a version of Kubernetes", len(args))
@@ -52,7 +52,7 @@ func run(args []string) error {
 	if len(names) != len(validation.AllValidators) {
 		return fmt.Errorf("there are %d validators and %d names", len(validation.AllValidators), len(names))
 	}
-	// The validator of architectures calls docker from the PATH.
+	// The validator of architectures runs docker from the PATH.
 	objects := []any{bundle, bundle.CSV, map[string]string{"k8s-version": args[1]}}
 	for _, crd := range bundle.V1CRDs {
 		objects = append(objects, crd)

@@ -1,4 +1,4 @@
-"""What users of kserve do first with a model of ModelMesh: create it, wait for it, change it, delete it."""
+"""First steps with kserve and a model of ModelMesh: create, wait, change, delete."""
 
 import inspect
 import time
@@ -6,10 +6,10 @@ import time
 from kserve import (KServeClient, V1beta1InferenceService, V1beta1InferenceServiceSpec, V1beta1ModelFormat, V1beta1ModelSpec,
                     V1beta1PredictorSpec, V1beta1StorageSpec)
 from kubernetes import client
-from steps import NAMESPACE, did, eventually, printed
+from steps import NAMESPACE, log_step, eventually, captured
 
-# The client returns at this time too, and says nothing.
-PATIENCE = 120
+# The client also returns after this time, without an error.
+TIMEOUT = 120
 
 
 def service(path):
@@ -20,16 +20,16 @@ def service(path):
         spec=V1beta1InferenceServiceSpec(predictor=V1beta1PredictorSpec(model=model)))
 
 
-def in_time(what, call):
-    began = time.monotonic()
-    with printed() as text:
+def check_ready_before_timeout(step, call):
+    start = time.monotonic()
+    with captured() as text:
         call()
-    assert time.monotonic() - began < PATIENCE, what + " returned at its timeout only"
-    assert "True" in text.getvalue(), what + " saw no model that is ready"
-    did(what)
+    assert time.monotonic() - start < TIMEOUT, step + " returned only after its timeout"
+    assert "True" in text.getvalue(), step + " did not report a ready model"
+    log_step(step)
 
 
-def gone():
+def deleted():
     try:
         models.get("digits", NAMESPACE)
     except RuntimeError as error:
@@ -39,21 +39,21 @@ def gone():
 
 
 models = KServeClient()
-in_time("create(watch=True): returns with the ready model", lambda: models.create(service("first"), watch=True, timeout_seconds=PATIENCE))
-in_time("wait_isvc_ready(watch=True)", lambda: models.wait_isvc_ready("digits", NAMESPACE, watch=True, timeout_seconds=PATIENCE))
+check_ready_before_timeout("create(watch=True): returns with the ready model", lambda: models.create(service("first"), watch=True, timeout_seconds=TIMEOUT))
+check_ready_before_timeout("wait_isvc_ready(watch=True)", lambda: models.wait_isvc_ready("digits", NAMESPACE, watch=True, timeout_seconds=TIMEOUT))
 stored = models.get("digits", NAMESPACE)
 assert stored["status"]["observedGeneration"] == stored["metadata"]["generation"] == 1, stored
 assert stored["status"]["url"], stored
-did("get: address and observedGeneration")
+log_step("get: address and observedGeneration")
 
-in_time("patch(watch=True)", lambda: models.patch("digits", service("second"), NAMESPACE, watch=True, timeout_seconds=PATIENCE))
+check_ready_before_timeout("patch(watch=True)", lambda: models.patch("digits", service("second"), NAMESPACE, watch=True, timeout_seconds=TIMEOUT))
 if "expected_generation" in inspect.signature(models.wait_isvc_ready).parameters:
-    models.wait_isvc_ready("digits", NAMESPACE, expected_generation=2, polling_interval=1, timeout_seconds=PATIENCE)
-    did("wait_isvc_ready(expected_generation=2)")
+    models.wait_isvc_ready("digits", NAMESPACE, expected_generation=2, polling_interval=1, timeout_seconds=TIMEOUT)
+    log_step("wait_isvc_ready(expected_generation=2)")
 else:
-    models.wait_isvc_ready("digits", NAMESPACE, polling_interval=1, timeout_seconds=PATIENCE)
-    did("wait_isvc_ready()")
+    models.wait_isvc_ready("digits", NAMESPACE, polling_interval=1, timeout_seconds=TIMEOUT)
+    log_step("wait_isvc_ready()")
 
 models.delete("digits", NAMESPACE)
-eventually(gone, "the model is still there")
-did("delete")
+eventually(deleted, "the model still exists")
+log_step("delete")

@@ -1,4 +1,4 @@
-"""What users of mlflow do first, with the lines of the page: a run, then an artifact and a model."""
+"""First steps with mlflow, starting with the code of docs/components/mlflow.md: a run, an artifact, a model."""
 
 import os
 import runpy
@@ -6,30 +6,30 @@ import runpy
 import mlflow
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
-from steps import did
+from steps import log_step
 
 NAME = "of-" + mlflow.__version__
 
 
-def refused(call, words):
+def expect_error(call, message):
     try:
         call()
     except MlflowException as error:
-        assert words in str(error), error
+        assert message in str(error), error
     else:
-        raise AssertionError("not refused")
+        raise AssertionError("the call succeeded, want an error with " + message)
 
 
 os.environ["MLFLOW_TRACKING_SERVER_CERT_PATH"] = "ca.crt"
 os.environ["MLFLOW_TRACKING_TOKEN"] = open("token").read()
 mlflow.set_tracking_uri("https://localhost:8443/mlflow")
-refused(lambda: MlflowClient().search_experiments(), "Workspace context is required")
-did("without set_workspace: Workspace context is required, as the page says")
+expect_error(lambda: MlflowClient().search_experiments(), "Workspace context is required")
+log_step("without set_workspace: Workspace context is required")
 
 runpy.run_path("snippet.py")
 run = MlflowClient().get_run(mlflow.last_active_run().info.run_id)
 assert run.data.metrics == {"loss": 0.1}, run
-did("the lines of docs/components/mlflow.md: a run in the workspace of a namespace")
+log_step("the code of docs/components/mlflow.md: a run in the workspace of a namespace")
 
 mlflow.set_experiment(NAME)
 with mlflow.start_run() as run:
@@ -38,15 +38,15 @@ with mlflow.start_run() as run:
 found = mlflow.search_runs(experiment_names=[NAME], output_format="list")
 assert [r.info.run_id for r in found] == [run.info.run_id], found
 assert mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/model/weights.txt") == "weights"
-did("set_experiment, log_param, log_text, search_runs, load_text")
+log_step("set_experiment, log_param, log_text, search_runs, load_text")
 
 client = MlflowClient()
 client.create_registered_model(NAME)
 version = client.create_model_version(NAME, f"runs:/{run.info.run_id}/model", run.info.run_id)
 client.set_registered_model_alias(NAME, "best", version.version)
 assert client.get_model_version_by_alias(NAME, "best").run_id == run.info.run_id
-did("create_registered_model, create_model_version, an alias")
+log_step("create_registered_model, create_model_version, an alias")
 
 mlflow.set_workspace(os.environ["OTHER"])
-refused(lambda: MlflowClient().create_experiment("not-mine"), "PERMISSION_DENIED")
-did("another namespace: PERMISSION_DENIED")
+expect_error(lambda: MlflowClient().create_experiment("not-mine"), "PERMISSION_DENIED")
+log_step("another namespace: PERMISSION_DENIED")

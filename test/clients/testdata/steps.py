@@ -1,4 +1,4 @@
-"""What the scripts share."""
+"""Helpers of the scripts."""
 
 import contextlib
 import io
@@ -9,14 +9,14 @@ import time
 NAMESPACE = os.environ["NAMESPACE"]
 
 
-def did(what):
-    """Tell the test of a step that was taken; it makes a table of them."""
-    print("did:", what, flush=True)
+def log_step(step):
+    """Report a completed step to the test, which prints a table of all steps."""
+    print("step:", step, flush=True)
 
 
 @contextlib.contextmanager
-def printed():
-    """Collect what a client prints in the block, and print it."""
+def captured():
+    """Capture the output of a client in the block, and print it."""
     text = io.StringIO()
     try:
         with contextlib.redirect_stdout(text):
@@ -25,9 +25,9 @@ def printed():
         sys.stdout.write(text.getvalue())
 
 
-def eventually(check, what, patience=120):
+def eventually(check, message, timeout=120):
     """Wait until the check is true."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while not check():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, message
         time.sleep(0.2)

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Relation is the relation of an installed CRD to the one of this repository.
+// Relation is the relation of an installed CRD to that of this repository.
 type Relation string
 
 // The relations.
@@ -18,36 +18,36 @@ const (
 	Missing Relation = "missing"
 	// Same means that both have the same fields.
 	Same Relation = "same"
-	// Older means that the installed CRD lacks fields of the one of this repository and has all others.
+	// Older means that the installed CRD lacks fields of this repository's CRD, and has no other fields.
 	Older Relation = "older"
-	// Newer means that the installed CRD has all fields of the one of this repository and more.
+	// Newer means that the installed CRD has all fields of this repository's CRD, and others.
 	Newer Relation = "newer"
 	// Different means that each CRD has fields that the other lacks.
 	Different Relation = "different"
 )
 
-// Compare compares the fields of the served versions of an installed CRD with those of this repository: other installers drop version marks in
-// annotations. A nil live CRD is [Missing].
+// Compare compares the fields of the served versions of an installed CRD with those of this repository. It does not use annotations with
+// versions, because other installers drop them. A nil live CRD is [Missing].
 func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	if live == nil {
 		return Missing
 	}
-	has, wants := fields(live), fields(ours)
-	more, less := isMissingEntries(wants, has), isMissingEntries(has, wants)
+	installed, desired := fields(live), fields(ours)
+	hasMore, hasLess := lacksEntries(desired, installed), lacksEntries(installed, desired)
 	switch {
-	case !more && !less:
+	case !hasMore && !hasLess:
 		return Same
-	case less && !more:
+	case hasLess && !hasMore:
 		return Older
-	case more && !less:
+	case hasMore && !hasLess:
 		return Newer
 	default:
 		return Different
 	}
 }
 
-// isMissingEntries reports whether a lacks an entry of b.
-func isMissingEntries(a, b map[string]string) bool {
+// lacksEntries reports whether a lacks an entry of b.
+func lacksEntries(a, b map[string]string) bool {
 	for path, kind := range b {
 		if a[path] != kind {
 			return true

@@ -21,7 +21,7 @@ import (
 // clusterRuntimes is not needed if the manager serves one namespace.
 const clusterRuntimes = "clusterservingruntimes.serving.kserve.io"
 
-// Definitions returns the CRDs as published by KServe; without that of ClusterServingRuntime for a single namespace.
+// Definitions returns the CRDs as published by KServe, without ClusterServingRuntime if the manager serves a single namespace.
 func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := cluster.ReadSet(ctx, cluster.KServe)
 	if err != nil {
@@ -36,11 +36,11 @@ func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.Custo
 	return selected, nil
 }
 
-// Write writes a folder that kustomize builds, for users who install by other means. They must check that no newer CRD is
-// overwritten. Other files in the folder are kept.
+// Write writes the CRDs as a kustomization, for users who install them by other means. Users must check that they do not overwrite a newer
+// CRD. Write keeps other files in the folder.
 func Write(dir string, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the folder: %w", err)
+		return fmt.Errorf("creating the folder: %w", err)
 	}
 	kustomization := strings.Builder{}
 	kustomization.WriteString("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n")
@@ -60,8 +60,8 @@ func Write(dir string, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// Install creates missing CRDs, updates older ones, and does not change others. It reports the result for each on out. A CRD
-// that is different causes an error, after the others are installed.
+// Install creates missing CRDs, updates older ones, and does not change others. It writes the result for each CRD to out. It returns an
+// error for a different CRD after it has installed the others.
 func Install(
 	ctx context.Context, client apiextensions.CustomResourceDefinitionInterface, crds []*apiextensionsv1.CustomResourceDefinition, out io.Writer,
 ) error {
@@ -73,17 +73,17 @@ func Install(
 			continue
 		}
 		done := map[Relation]string{
-			Missing: "created", Older: "brought up to date", Same: "is there already", Newer: "is there in a newer form, left as it is",
+			Missing: "created", Older: "updated", Same: "unchanged", Newer: "unchanged, because the installed version is newer",
 		}[relation]
 		if _, err := fmt.Fprintf(out, "%s: %s\n", crd.Name, done); err != nil {
-			return fmt.Errorf("telling what was done: %w", err)
+			return fmt.Errorf("writing the result: %w", err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // errDifferent is returned because only an administrator can choose between the CRDs.
-var errDifferent = errors.New("it has fields that ours lacks, and lacks some of ours: left as it is; bring KServe up to date, or remove it first if it is not used")
+var errDifferent = errors.New("the installed CRD and the required one each have fields that the other lacks, so it is not changed; upgrade KServe, or delete the CRD if it is not used")
 
 func install(ctx context.Context, client apiextensions.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition) (Relation, error) {
 	live, err := client.Get(ctx, crd.Name, metav1.GetOptions{})
@@ -97,7 +97,7 @@ func install(ctx context.Context, client apiextensions.CustomResourceDefinitionI
 	case Missing:
 		_, err = client.Create(ctx, crd, metav1.CreateOptions{})
 	case Older:
-		// Its conversion, labels and annotations belong to the client that installed it.
+		// Conversion, labels and annotations belong to the client that installed the CRD.
 		live.Spec.Versions = crd.Spec.Versions
 		_, err = client.Update(ctx, live, metav1.UpdateOptions{})
 	case Different:

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is a CRD with some fields, each `name:type`.
+// definition returns a CRD with fields, each given as `name:type`.
 func definition(name string, fields ...string) *apiextensionsv1.CustomResourceDefinition {
 	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for _, field := range fields {
@@ -48,12 +48,12 @@ func TestCompare(t *testing.T) {
 		"no CRDs":                      {nil, Missing},
 		"equal definitions":            {definitionX, Same},
 		"different descriptions":       {described, Same},
-		"a field less":                 {definition("x", "a:string"), Older},
-		"a field more":                 {definition("x", "a:string", "b:integer", "c:string"), Newer},
-		"a version more":               {second, Newer},
-		"a version that is not served": {unserved, Same},
-		"one more and one less":        {definition("x", "a:string", "c:string"), Different},
-		"a field of another type":      {definition("x", "a:string", "b:string"), Different},
+		"missing field":                {definition("x", "a:string"), Older},
+		"additional field":             {definition("x", "a:string", "b:integer", "c:string"), Newer},
+		"additional version":           {second, Newer},
+		"additional unserved version":  {unserved, Same},
+		"additional and missing field": {definition("x", "a:string", "c:string"), Different},
+		"field of another type":        {definition("x", "a:string", "b:string"), Different},
 	}
 	for name, c := range cases {
 		if got := Compare(c.live, definitionX); got != c.want {
@@ -62,8 +62,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Fields in lists and maps count too.
-func TestCompareLooksIntoListsAndMaps(t *testing.T) {
+// Compare includes the fields in lists and maps.
+func TestCompareIncludesListsAndMaps(t *testing.T) {
 	deep := func(leaf string) *apiextensionsv1.CustomResourceDefinition {
 		crd := definition("x")
 		inner := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{leaf: {Type: "string"}}}
@@ -84,7 +84,7 @@ func TestCompareLooksIntoListsAndMaps(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	older := definition("older", "a:string")
-	older.Annotations = map[string]string{"whose": "theirs"}
+	older.Annotations = map[string]string{"owner": "other"}
 	older.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	newer := definition("newer", "a:string", "b:string", "c:string")
 	different := definition("different", "c:string")
@@ -96,10 +96,10 @@ func TestInstall(t *testing.T) {
 	var out bytes.Buffer
 	crds := client.ApiextensionsV1().CustomResourceDefinitions()
 	err := Install(t.Context(), crds, generated, &out)
-	if err == nil || !strings.HasPrefix(err.Error(), "CustomResourceDefinition different: it has fields that ours lacks") {
+	if err == nil || !strings.HasPrefix(err.Error(), "CustomResourceDefinition different: the installed CRD and the required one each have fields") {
 		t.Error(err)
 	}
-	want := "missing: created\nnewer: is there in a newer form, left as it is\nolder: brought up to date\nsame: is there already\n"
+	want := "missing: created\nnewer: unchanged, because the installed version is newer\nolder: updated\nsame: unchanged\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}
@@ -111,8 +111,8 @@ func TestInstall(t *testing.T) {
 		if got := len(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties); got != fields {
 			t.Errorf("%s has %d fields, want %d", name, got, fields)
 		}
-		if name == "older" && (crd.Annotations["whose"] != "theirs" || crd.Spec.Conversion == nil) {
-			t.Errorf("what is not ours was lost: %+v", crd)
+		if name == "older" && (crd.Annotations["owner"] != "other" || crd.Spec.Conversion == nil) {
+			t.Errorf("got %+v, want annotations and conversion unchanged", crd)
 		}
 	}
 	var writes int
@@ -122,7 +122,7 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	if writes != 2 {
-		t.Errorf("%d writes for one creation and one update", writes)
+		t.Errorf("got %d writes, want one creation and one update", writes)
 	}
 }
 
@@ -139,14 +139,14 @@ func TestInstallErrorNamesCRD(t *testing.T) {
 	}
 }
 
-// The published folder can be built by kustomize, contains no webhook of KServe, and is the same when it is written twice.
+// Write writes a kustomization of the CRDs, without the conversion webhook of KServe.
 func TestWrite(t *testing.T) {
 	for _, namespaced := range []bool{false, true} {
 		crds, err := Definitions(t.Context(), namespaced)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := filepath.Join(t.TempDir(), "made", "here")
+		dir := filepath.Join(t.TempDir(), "new", "folder")
 		if err := Write(dir, crds); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestWrite(t *testing.T) {
 			metav1.TypeMeta `json:",inline"`
 			Resources       *[]string `json:"resources"`
 		}{Resources: &kustomization.Resources}) != nil {
-			t.Fatalf("%v: unexpected content: %s", err, content)
+			t.Fatalf("got kustomization %s, error %v", content, err)
 		}
 		want := []string{"clusterservingruntimes.serving.kserve.io.yaml", "inferenceservices.serving.kserve.io.yaml", "servingruntimes.serving.kserve.io.yaml"}
 		if namespaced {
@@ -172,7 +172,7 @@ func TestWrite(t *testing.T) {
 			}
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			if err := yaml.UnmarshalStrict(content, crd); err != nil || crd.Spec.Conversion != nil || Compare(crd, crds[i]) != Same {
-				t.Errorf("%s: unexpected error %v or difference; conversion %+v", file, err, crd.Spec.Conversion)
+				t.Errorf("%s: got error %v, conversion %+v, want the CRD without a conversion", file, err, crd.Spec.Conversion)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func TestWriteErrorNamesStep(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(file, nil); err == nil || !strings.HasPrefix(err.Error(), "making the folder: ") {
+	if err := Write(file, nil); err == nil || !strings.HasPrefix(err.Error(), "creating the folder: ") {
 		t.Error(err)
 	}
 }

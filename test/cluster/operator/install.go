@@ -27,24 +27,24 @@ import (
 
 const (
 	yamlBuffer = 4096
-	// managerContainer is the name of the container in which the manager runs.
+	// managerContainer is the name of the container of the manager.
 	managerContainer = "manager"
 )
 
 // Installed is the result of [Install].
 type Installed struct {
-	// ServiceAccount of the manager's pods, with its namespace.
+	// ServiceAccount of the manager's pods.
 	ServiceAccount types.NamespacedName
 	// Deployment of the manager, which is not created.
 	Deployment *appsv1.Deployment
-	// WebhookPort is the loopback port to which the webhooks are routed; it is reserved for the manager.
+	// WebhookPort is the loopback port of the webhooks, reserved for the manager.
 	WebhookPort int
-	// Objects that were created, in order.
+	// Objects are the created objects, in order.
 	Objects []*unstructured.Unstructured
 }
 
-// Install builds a kustomization below the root of the checkout and creates its objects: CRDs first, until they are
-// served, then namespaces, then the rest in the order of the manifests. Existing objects are not changed.
+// Install builds a kustomization below the root of the checkout and creates its objects: CRDs, which it waits for, then namespaces, then
+// the others in the order of the manifests. It does not change existing objects.
 func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir string) (*Installed, error) {
 	objects, err := Kustomize(kustomizeDir)
 	if err != nil {
@@ -57,7 +57,7 @@ func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir strin
 	return installed, nil
 }
 
-// InstallObjects is [Install] for objects that the caller has read and possibly changed.
+// InstallObjects is like [Install], for given objects.
 func InstallObjects(ctx context.Context, instance *cluster.Instance, objects []*unstructured.Unstructured) (*Installed, error) {
 	installed, err := split(objects)
 	if err != nil {
@@ -128,7 +128,7 @@ func Encode(objects []*unstructured.Unstructured) (string, error) {
 	return text.String(), nil
 }
 
-// creationOrder is the order of creation; kinds that others need come first.
+// creationOrder returns the position of a kind in the order of creation. Dependencies have the lowest.
 func creationOrder(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
@@ -140,8 +140,8 @@ func creationOrder(object *unstructured.Unstructured) int {
 	}
 }
 
-// managerOf returns the Deployment of the manager: the only one, or among several the one with a container of that name.
-func managerOf(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// managerDeployment returns the Deployment of the manager: the only one, or, among several, the only one with a container manager.
+func managerDeployment(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	deployments := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Deployment" })
 	if len(deployments) > 1 {
 		deployments = slices.DeleteFunc(deployments, func(o *unstructured.Unstructured) bool { return !runsManager(o) })
@@ -152,7 +152,7 @@ func managerOf(objects []*unstructured.Unstructured) (*unstructured.Unstructured
 	case 1:
 		return deployments[0], nil
 	default:
-		return nil, fmt.Errorf("two Deployments, %s and %s: which is the manager?", deployments[0].GetName(), deployments[1].GetName())
+		return nil, fmt.Errorf("two Deployments of the manager, %s and %s, want one", deployments[0].GetName(), deployments[1].GetName())
 	}
 }
 
@@ -164,9 +164,9 @@ func runsManager(deployment *unstructured.Unstructured) bool {
 	})
 }
 
-// split removes the manager's Deployment from the objects and sorts the others into the order of creation.
+// split separates the manager's Deployment from the objects and sorts the others by creationOrder.
 func split(objects []*unstructured.Unstructured) (*Installed, error) {
-	manager, err := managerOf(objects)
+	manager, err := managerDeployment(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (i *Installed) create(ctx context.Context, config *rest.Config) error {
 	}
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("registering the types of CustomResourceDefinitions: %w", err)
+		return fmt.Errorf("registering the type CustomResourceDefinition: %w", err)
 	}
 	writer, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {

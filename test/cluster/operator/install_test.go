@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func manifests(t *testing.T) []*unstructured.Unstructured {
+func readManifests(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile("testdata/install/objects.yaml")
 	if err != nil {
@@ -33,7 +33,7 @@ func kinds(objects []*unstructured.Unstructured) []string {
 }
 
 func TestSplit(t *testing.T) {
-	installed, err := split(manifests(t))
+	installed, err := split(readManifests(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestSplit(t *testing.T) {
 		t.Errorf("got ServiceAccount %v, want %v", installed.ServiceAccount, account)
 	}
 	if installed.Deployment.Spec.Template.Spec.Containers[0].Image != "registry.example.com/manager" {
-		t.Errorf("got Deployment %v, want that of the manager", installed.Deployment)
+		t.Errorf("got Deployment %v, want the Deployment of the manager", installed.Deployment)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestSplitKeepsOtherDeployments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := split(append(manifests(t), objects...))
+	installed, err := split(append(readManifests(t), objects...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestSplitKeepsOtherDeployments(t *testing.T) {
 		t.Errorf("the last object to create is %s, want etcd", last.GetName())
 	}
 	if installed.Deployment.Name == "etcd" {
-		t.Error("split returned the Deployment of etcd as that of the manager")
+		t.Error("split returned the Deployment of etcd as the Deployment of the manager")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestSplitRequiresOneManagerDeployment(t *testing.T) {
 		want    string
 	}{
 		"no Deployments":  {nil, "no Deployment"},
-		"two Deployments": {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments, a and b"},
+		"two Deployments": {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments of the manager, a and b"},
 		"no manager":      {slices.Repeat([]*unstructured.Unstructured{{Object: map[string]any{"kind": "Deployment"}}}, 2), "no Deployment of the manager"},
 		"invalid spec":    {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
 	} {
@@ -104,7 +104,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
-	want := manifests(t)
+	want := readManifests(t)
 	text, err := Encode(want)
 	if err != nil {
 		t.Fatal(err)
@@ -128,11 +128,11 @@ func TestRouteWebhooks(t *testing.T) {
 	other := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Service", "metadata": map[string]any{"name": "other", "namespace": "test-system"}, "spec": map[string]any{"type": "ClusterIP"},
 	}}
-	byURL := &unstructured.Unstructured{Object: map[string]any{
+	withURL := &unstructured.Unstructured{Object: map[string]any{
 		"kind":     "MutatingWebhookConfiguration",
-		"webhooks": []any{map[string]any{"clientConfig": map[string]any{"url": "https://example.com"}}, "nonsense"},
+		"webhooks": []any{map[string]any{"clientConfig": map[string]any{"url": "https://example.com"}}, "invalid"},
 	}}
-	objects := append(manifests(t), conversion, other, byURL)
+	objects := append(readManifests(t), conversion, other, withURL)
 	if err := RouteWebhooks(objects, 1234); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestWithDefaults(t *testing.T) {
 		"all overridden":     {[]string{"--b=3", "--a=4"}, []string{"--b=3", "--a=4"}},
 	} {
 		if difference := cmp.Diff(c.want, withDefaults(c.args, "--a=1", "--b=2")); difference != "" {
-			t.Errorf("%s: the arguments differ (-want +got):\n%s", name, difference)
+			t.Errorf("%s: unexpected arguments (-want +got):\n%s", name, difference)
 		}
 	}
 }

@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	tokenSeconds = 24 * 60 * 60
-	readyTimeout = time.Minute
-	readyPoll    = 100 * time.Millisecond
-	stopTimeout  = time.Minute
-	managerPorts = 3
+	tokenSeconds      = 24 * 60 * 60
+	readyTimeout      = time.Minute
+	readyPollInterval = 100 * time.Millisecond
+	stopTimeout       = time.Minute
+	managerPorts      = 3
 )
 
 // Options of [Start].
 type Options struct {
 	// Name of the process and of its log; empty means `manager`. Two managers of one instance need two names.
 	Name string
-	// Binary is the path of the manager; empty means one built from ./cmd/manager, see [Build].
+	// Binary is the path of the manager; empty means the result of [Build].
 	Binary string
 	// ServiceAccount whose permissions the manager has.
 	ServiceAccount types.NamespacedName
-	// Namespace of the manager, its POD_NAMESPACE; empty means the one of the ServiceAccount.
+	// Namespace of the manager, its POD_NAMESPACE; empty means the namespace of the ServiceAccount.
 	Namespace string
-	// Args after `run`. Listeners on reserved loopback ports and --leader-elect=false are added unless a flag sets them:
-	// without leader election a manager that replaces a killed one works immediately.
+	// Args are the arguments after `run`. Start adds listeners on reserved loopback ports and --leader-elect=false, unless a flag sets
+	// them: without leader election, a manager that replaces a killed one works immediately.
 	Args []string
-	// Env are further variables, NAME=value.
+	// Env are additional environment variables, NAME=value.
 	Env []string
 	// WebhookPort of the manager; 0 reserves one.
 	WebhookPort int
@@ -65,8 +65,8 @@ type Manager struct {
 	args, env []string
 }
 
-// Start runs the manager against the instance with the permissions of a ServiceAccount and returns when its /readyz
-// answers 200. An error contains the end of its log.
+// Start runs the manager with the permissions of a ServiceAccount and returns when its /readyz returns 200. An error contains the end of
+// its log.
 func Start(ctx context.Context, instance *cluster.Instance, options Options) (*Manager, error) {
 	if options.Name == "" {
 		options.Name = "manager"
@@ -112,21 +112,21 @@ func User(account types.NamespacedName) string {
 	return fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)
 }
 
-// withDefaults adds default flags of the form --name=value that args does not set.
+// withDefaults returns args with those default flags, of the form --name=value, that args does not set.
 func withDefaults(args []string, defaults ...string) []string {
 	result := slices.Clone(args)
 	for _, flag := range defaults {
 		name, _, _ := strings.Cut(flag, "=")
-		given := slices.ContainsFunc(args, func(arg string) bool { return arg == name || strings.HasPrefix(arg, name+"=") })
-		if !given {
+		isSet := slices.ContainsFunc(args, func(arg string) bool { return arg == name || strings.HasPrefix(arg, name+"=") })
+		if !isSet {
 			result = append(result, flag)
 		}
 	}
 	return result
 }
 
-// Kubeconfig writes a kubeconfig with a token of a ServiceAccount, named after its process, and returns its
-// path; namespace is that of its context.
+// Kubeconfig writes a kubeconfig with a token of a ServiceAccount and the namespace of its context. The file is named after the process.
+// Kubeconfig returns its path.
 func Kubeconfig(ctx context.Context, instance *cluster.Instance, account types.NamespacedName, process, namespace string) (string, error) {
 	config, err := instance.Config()
 	if err != nil {
@@ -147,7 +147,7 @@ func Kubeconfig(ctx context.Context, instance *cluster.Instance, account types.N
 	return path, instance.WriteTokenKubeconfig(path, token.Status.Token, namespace)
 }
 
-// Args returns the arguments of the manager, listeners included.
+// Args returns the arguments of the manager, including its listeners.
 func (m *Manager) Args() []string { return slices.Clone(m.args) }
 
 func (m *Manager) launch(ctx context.Context) error {
@@ -159,14 +159,14 @@ func (m *Manager) launch(ctx context.Context) error {
 	return m.WaitReady(ctx)
 }
 
-// WaitReady returns when /readyz of the manager answers 200, or with an error when the manager has ended.
+// WaitReady waits until /readyz of the manager returns 200. It returns an error when the manager has exited.
 func (m *Manager) WaitReady(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyPollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if m.ready(ctx) {
 			return true, nil
 		}
-		if code, ended := m.Process.ExitCode(); ended {
-			return false, fmt.Errorf("the manager ended with exit code %d", code)
+		if code, exited := m.Process.ExitCode(); exited {
+			return false, fmt.Errorf("the manager exited with code %d", code)
 		}
 		return false, nil
 	})
@@ -190,8 +190,8 @@ func (m *Manager) ready(ctx context.Context) bool {
 
 // Stop terminates the manager, as a kubelet does, and returns an error unless its exit code is 0.
 func (m *Manager) Stop(ctx context.Context) error {
-	if code, ended := m.Process.ExitCode(); ended {
-		return fmt.Errorf("stopping the manager: it has ended before with exit code %d\n%s", code, m.Process.LogTail())
+	if code, exited := m.Process.ExitCode(); exited {
+		return fmt.Errorf("stopping the manager: it has already exited with code %d\n%s", code, m.Process.LogTail())
 	}
 	if err := m.Process.Terminate(); err != nil {
 		return err
@@ -199,8 +199,8 @@ func (m *Manager) Stop(ctx context.Context) error {
 	if err := m.Process.Wait(ctx, stopTimeout); err != nil {
 		return errors.Join(err, m.Kill(ctx))
 	}
-	if code, ended := m.Process.ExitCode(); !ended || code != 0 {
-		return fmt.Errorf("stopping the manager: ended %t, exit code %d\n%s", ended, code, m.Process.LogTail())
+	if code, exited := m.Process.ExitCode(); !exited || code != 0 {
+		return fmt.Errorf("stopping the manager: exited %t, code %d, want 0\n%s", exited, code, m.Process.LogTail())
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 // Kill kills the manager, as a crash would.
 func (m *Manager) Kill(ctx context.Context) error { return m.Process.Kill(ctx) }
 
-// Restart stops the manager, unless it has already ended, starts it with the same arguments and waits until it is ready.
+// Restart stops the manager unless it has exited, starts it with the same arguments and waits until it is ready.
 func (m *Manager) Restart(ctx context.Context) error {
 	if m.Process.Running() {
 		if err := m.Stop(ctx); err != nil {

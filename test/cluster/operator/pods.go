@@ -23,11 +23,11 @@ const (
 	certGenerator = "registry.redhat.io/ubi9:latest"
 )
 
-// digests matches the digests of images, which cannot be reproduced here.
+// digests matches the digests of images. The packed images have other digests.
 var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
 
-// Pods packs the images of the operator and of its operands, except those of MLflow and Ray, and returns the manifests of the
-// overlay for any Kubernetes, for a cluster with a real node.
+// Pods packs the images of the operator and of its operands, except MLflow and Ray, for a cluster with a real node. It returns the
+// manifests of the overlay kubernetes.
 func Pods(ctx context.Context, store images.Store) (manifests string, err error) {
 	checkout, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -47,7 +47,7 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	return digests.ReplaceAllString(text, ":latest"), err
 }
 
-// Operands packs the images that the operator runs, except those of MLflow and Ray.
+// Operands packs the images of the operands, except MLflow and Ray.
 func Operands(ctx context.Context, store images.Store) error {
 	if err := images.Base(ctx, store, SampleImage, certGenerator); err != nil {
 		return err
@@ -58,7 +58,7 @@ func Operands(ctx context.Context, store images.Store) error {
 	return packRegistry(ctx, store)
 }
 
-// packRegistry makes the images of Model Registry and of its proxy.
+// packRegistry packs the images of Model Registry and of its proxy.
 func packRegistry(ctx context.Context, store images.Store) error {
 	server, err := programs.ModelRegistry(ctx)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 // webhookHost is the host of the manager's webhook server, as the externalName of a Service.
 const webhookHost = "localhost"
 
-// RouteWebhooks routes every webhook of the objects, admission and conversion, to a port of this machine: the API server
-// uses the host of a Service of type ExternalName and the port of the reference, and still checks the
-// certificate against the name of the Service.
+// RouteWebhooks routes the admission and conversion webhooks of the objects to a port of this machine. The API server uses the host of a
+// Service of type ExternalName and the port of the reference, and still checks the certificate against the name of the Service.
 func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	var services []types.NamespacedName
 	for _, object := range objects {
@@ -37,7 +36,7 @@ func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	return nil
 }
 
-// webhookReferences returns the service references of an object without copies, so that changing them changes the object.
+// webhookReferences returns the service references of an object. They are not copies, so changing them changes the object.
 func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, error) {
 	var clients []map[string]any
 	switch object.GetKind() {

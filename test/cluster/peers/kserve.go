@@ -18,11 +18,11 @@ import (
 
 const kserveNamespace = "kserve"
 
-// kserveDeploy makes KServe serve models by Deployments, since Knative is not there.
+// kserveDeploy configures KServe to serve models with Deployments, because Knative is not installed.
 const kserveDeploy = `{"defaultDeploymentMode": "Standard"}`
 
-// StartKServe runs the controller of KServe with its shipped role and configuration, without webhooks, whose certificate cert-manager would
-// issue. Its CRDs may be served already.
+// StartKServe runs the controller of KServe with its shipped role and configuration. It installs no webhooks, because cert-manager would
+// issue their certificate.
 func StartKServe(ctx context.Context, instance *cluster.Instance, progress io.Writer) (*cluster.Process, error) {
 	files, err := cluster.PeerFiles(ctx, cluster.KServeController)
 	if err != nil {
@@ -46,12 +46,12 @@ func StartKServe(ctx context.Context, instance *cluster.Instance, progress io.Wr
 	}, progress)
 }
 
-// needsCertManager reports whether an object is a Certificate or waits for one.
+// needsCertManager reports whether an object belongs to cert-manager or needs its CA injection.
 func needsCertManager(object *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"Certificate", "Issuer", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, object.GetKind())
 }
 
-// kserveArgs writes the certificate without which KServe does not start, into the folder where it looks below that for temporary files.
+// kserveArgs writes a webhook certificate into the folder below TMPDIR from which KServe reads it; without one, KServe does not start.
 func kserveArgs(l *launch) ([]string, error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("kserve-webhook-server-service.kserve.svc", nil, nil)
 	if err != nil {

@@ -25,19 +25,19 @@ const (
 	kueueConfigKey = "controller_manager_config.yaml"
 )
 
-// StartKueue runs Kueue with its webhooks and the frameworks of its shipped configuration. CRDs of managed frameworks,
-// AppWrapper among them, must be served before. Settings override those of its configuration.
+// StartKueue runs Kueue with its webhooks and the frameworks of its shipped configuration. The CRDs of managed frameworks, including
+// AppWrapper, must be served before. Settings override those of the configuration.
 func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Writer, settings ...map[string]any) (*cluster.Process, error) {
-	args := func(l *launch) ([]string, error) { return kueueArgs(l, settings) }
+	args := func(l *launch) ([]string, error) { return newKueueArgs(l, settings) }
 	return start(ctx, instance, peer{name: cluster.Kueue, drop: isAPIService, args: args, mount: mountCertificate}, progress)
 }
 
-// isAPIService reports whether an object is the aggregated API for reading queues. The API is not routed here, and while it is unavailable
-// no namespace can be deleted.
+// isAPIService reports whether an object is the aggregated API for reading queues. The control plane cannot route to this API, and as long
+// as it is unavailable, no namespace can be deleted.
 func isAPIService(object *unstructured.Unstructured) bool { return object.GetKind() == "APIService" }
 
-// mountCertificate replaces the kubelet: it writes the certificate that Kueue issues for its webhooks into the folder in
-// which Kueue waits for it. It does nothing until the certificate exists.
+// mountCertificate replaces the kubelet: it writes the certificate that Kueue issues for its webhooks into the folder from which Kueue
+// reads it. It does nothing until the certificate exists.
 func mountCertificate(ctx context.Context, l *launch) error {
 	config, err := l.instance.Config()
 	if err != nil {
@@ -53,7 +53,7 @@ func mountCertificate(ctx context.Context, l *launch) error {
 	}
 	for _, name := range []string{corev1.TLSPrivateKeyKey, corev1.TLSCertKey} {
 		content := secret.Data[name]
-		if known, err := os.ReadFile(filepath.Join(l.dir, name)); len(content) == 0 || err == nil && bytes.Equal(known, content) {
+		if written, err := os.ReadFile(filepath.Join(l.dir, name)); len(content) == 0 || err == nil && bytes.Equal(written, content) {
 			continue
 		}
 		if _, err := l.write(name, content); err != nil {
@@ -63,7 +63,7 @@ func mountCertificate(ctx context.Context, l *launch) error {
 	return nil
 }
 
-func kueueArgs(l *launch, settings []map[string]any) ([]string, error) {
+func newKueueArgs(l *launch, settings []map[string]any) ([]string, error) {
 	shipped, err := shippedKueueConfig(l.objects)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func kueueArgs(l *launch, settings []map[string]any) ([]string, error) {
 	return []string{"--config=" + path, "--zap-log-level=2"}, err
 }
 
-// kueueConfig returns the shipped configuration with other listeners, without leader election, and with settings of a suite.
+// kueueConfig returns the shipped configuration with other listeners, without leader election, and with additional settings.
 func kueueConfig(shipped, health, certDir string, webhookPort int, settings ...map[string]any) ([]byte, error) {
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(shipped), &config); err != nil {
@@ -93,7 +93,7 @@ func kueueConfig(shipped, health, certDir string, webhookPort int, settings ...m
 	return yaml.Marshal(config)
 }
 
-// shippedKueueConfig returns the text of the configuration from the objects.
+// shippedKueueConfig returns the configuration in the manifests.
 func shippedKueueConfig(objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" && object.GetName() == kueueConfigMap {

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	readyTimeout = 2 * time.Minute
-	readyPoll    = 200 * time.Millisecond
+	readyTimeout      = 2 * time.Minute
+	readyPollInterval = 200 * time.Millisecond
 )
 
 // peer describes how to run a peer.
 type peer struct {
 	name cluster.Peer
-	// drop reports whether an object of the manifests is not installed.
+	// drop reports whether to omit an object of the manifests; nil omits none.
 	drop func(*unstructured.Unstructured) bool
 	// add lists objects that are installed in addition to the manifests.
 	add []*unstructured.Unstructured
-	// args of the program, once its objects are installed and its ports known; it may write files for them.
+	// args returns the arguments of the program, after its objects are installed and its ports reserved. It may write files.
 	args func(*launch) ([]string, error)
-	// mount is called repeatedly until the peer is ready, and provides files that a kubelet would mount.
+	// mount, if set, writes the files that a kubelet would mount. It is called repeatedly until the peer is ready.
 	mount func(context.Context, *launch) error
 	// env returns additional variables; nil for none.
 	env func(*launch) []string
@@ -42,7 +42,7 @@ type launch struct {
 	instance  *cluster.Instance
 	objects   []*unstructured.Unstructured
 	installed *operator.Installed
-	// health and metrics are loopback addresses for its listeners; the webhook port is in installed.
+	// health and metrics are the loopback addresses of its listeners; the webhook port is in installed.
 	health, metrics string
 	// dir is the folder of the peer below that of the instance.
 	dir string
@@ -86,7 +86,7 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 	return process, l.waitReady(ctx, p, process)
 }
 
-// shippedObjects returns the objects in the files of a peer's module.
+// shippedObjects returns the objects in the manifests of a peer's module.
 func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Unstructured, error) {
 	files, err := cluster.PeerFiles(ctx, name)
 	if err != nil {
@@ -99,7 +99,7 @@ func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Uns
 	return operator.Kustomize(filepath.Join(files, manifests))
 }
 
-// read keeps the objects that are installed.
+// read sets the objects to install.
 func (l *launch) read(ctx context.Context, p peer) error {
 	objects, err := shippedObjects(ctx, p.name)
 	if err != nil {
@@ -127,9 +127,9 @@ func (l *launch) write(name string, content []byte) (string, error) {
 }
 
 func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process) error {
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyPollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if !process.Running() {
-			return false, errors.New("it has ended")
+			return false, errors.New("the process has exited")
 		}
 		if p.mount != nil {
 			if err := p.mount(ctx, l); err != nil {
@@ -148,7 +148,7 @@ func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process
 	return nil
 }
 
-// answers reports whether a request returns 200.
+// responds reports whether a request returns 200.
 func responds(request *http.Request) bool {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

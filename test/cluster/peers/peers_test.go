@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-func named(kind, name string, more map[string]any) *unstructured.Unstructured {
+func newObject(kind, name string, more map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
 	for key, value := range more {
 		u.Object[key] = value
@@ -47,7 +47,7 @@ func TestKueueConfig(t *testing.T) {
 	}
 	frameworks, _, _ := unstructured.NestedSlice(config, "integrations", "frameworks")
 	if !slices.Contains(frameworks, any("workload.codeflare.dev/appwrapper")) {
-		t.Errorf("the shipped frameworks are lost: %v", frameworks)
+		t.Errorf("got frameworks %v, want the shipped ones", frameworks)
 	}
 	if _, err := kueueConfig("[", "", "", 0); err == nil {
 		t.Error("want an error for broken YAML")
@@ -56,24 +56,24 @@ func TestKueueConfig(t *testing.T) {
 
 func TestShippedKueueConfig(t *testing.T) {
 	objects := []*unstructured.Unstructured{
-		named("ConfigMap", "other", nil),
-		named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}}),
+		newObject("ConfigMap", "other", nil),
+		newObject("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}}),
 	}
 	if got, err := shippedKueueConfig(objects); err != nil || got != configuration {
-		t.Errorf("shippedKueueConfig returned %q, error %v", got, err)
+		t.Errorf("got configuration %q, error %v, want %q", got, err, configuration)
 	}
 	if _, err := shippedKueueConfig(objects[:1]); err == nil {
 		t.Error("want an error for a missing ConfigMap")
 	}
 }
 
-// The arguments of Kueue name the configuration file written for it.
+// The arguments of Kueue contain the path of the written configuration file.
 func TestKueueArgs(t *testing.T) {
-	config := named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}})
+	config := newObject("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}})
 	l := &launch{
 		dir: t.TempDir(), objects: []*unstructured.Unstructured{config}, health: "127.0.0.1:1", installed: &operator.Installed{WebhookPort: 2},
 	}
-	args, err := kueueArgs(l, nil)
+	args, err := newKueueArgs(l, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestKueueArgs(t *testing.T) {
 		t.Errorf("got configuration %s, error %v, want the directory of the certificates", text, err)
 	}
 	l.objects = nil
-	if _, err := kueueArgs(l, nil); err == nil {
+	if _, err := newKueueArgs(l, nil); err == nil {
 		t.Error("want an error for no configuration")
 	}
 	l.objects, l.dir = []*unstructured.Unstructured{config}, filepath.Join(l.dir, "none")
-	if _, err := kueueArgs(l, nil); err == nil {
+	if _, err := newKueueArgs(l, nil); err == nil {
 		t.Error("want an error for a folder that does not exist")
 	}
 }
@@ -101,7 +101,7 @@ func TestKubeRayArgs(t *testing.T) {
 	}
 }
 
-// KServe finds its certificate below the folder for temporary files.
+// KServe reads its certificate below the folder for temporary files.
 func TestKServeArgs(t *testing.T) {
 	l := &launch{dir: t.TempDir(), health: "127.0.0.1:1", metrics: "127.0.0.1:2", installed: &operator.Installed{WebhookPort: 3}}
 	args, err := kserveArgs(l)
@@ -112,18 +112,18 @@ func TestKServeArgs(t *testing.T) {
 	if _, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")); err != nil {
 		t.Error(err)
 	}
-	if !needsCertManager(named("Certificate", "x", nil)) || needsCertManager(named("ClusterRole", "x", nil)) {
-		t.Error("want only objects skipped that need cert-manager")
+	if !needsCertManager(newObject("Certificate", "x", nil)) || needsCertManager(newObject("ClusterRole", "x", nil)) {
+		t.Error("want to omit exactly the objects that need cert-manager")
 	}
 }
 
 func TestIsAPIService(t *testing.T) {
-	if !isAPIService(named("APIService", "x", nil)) || isAPIService(named("Service", "x", nil)) {
-		t.Error("want only APIServices skipped")
+	if !isAPIService(newObject("APIService", "x", nil)) || isAPIService(newObject("Service", "x", nil)) {
+		t.Error("want to omit exactly APIServices")
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponds(t *testing.T) {
 	code := http.StatusServiceUnavailable
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
@@ -144,28 +144,28 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestPyTorchOnly(t *testing.T) {
-	deployment := named("Deployment", "x", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+	deployment := newObject("Deployment", "x", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"containers": []any{map[string]any{"name": "a"}},
 	}}}})
-	kept, err := pyTorchOnly([]*unstructured.Unstructured{
-		named("CustomResourceDefinition", "tfjobs.kubeflow.org", nil), named("CustomResourceDefinition", "pytorchjobs.kubeflow.org", nil), deployment,
+	kept, err := withPyTorchOnly([]*unstructured.Unstructured{
+		newObject("CustomResourceDefinition", "tfjobs.kubeflow.org", nil), newObject("CustomResourceDefinition", "pytorchjobs.kubeflow.org", nil), deployment,
 	})
 	if err != nil || len(kept) != 2 || kept[0].GetName() != "pytorchjobs.kubeflow.org" {
 		t.Fatalf("kept %v, error %v, want the PyTorchJob CRD and the Deployment", kept, err)
 	}
 	containers, _, _ := unstructured.NestedSlice(kept[1].Object, "spec", "template", "spec", "containers")
 	if args := containers[0].(map[string]any)["args"]; !slices.Equal(args.([]any), []any{"--enable-scheme=pytorchjob"}) {
-		t.Errorf("arguments %v", args)
+		t.Errorf("got arguments %v, want only PyTorchJobs enabled", args)
 	}
 	deployment.Object["spec"] = "none"
-	if _, err := pyTorchOnly([]*unstructured.Unstructured{deployment}); err == nil {
+	if _, err := withPyTorchOnly([]*unstructured.Unstructured{deployment}); err == nil {
 		t.Error("want an error for a Deployment without containers")
 	}
 }
 
 func TestContainer(t *testing.T) {
-	deployment := named("Deployment", "x", nil)
-	if _, _, err := container([]*unstructured.Unstructured{named("Service", "x", nil)}); err == nil {
+	deployment := newObject("Deployment", "x", nil)
+	if _, _, err := container([]*unstructured.Unstructured{newObject("Service", "x", nil)}); err == nil {
 		t.Error("want an error without a Deployment")
 	}
 	if _, _, err := container([]*unstructured.Unstructured{deployment}); err == nil {
@@ -175,8 +175,8 @@ func TestContainer(t *testing.T) {
 	if err := unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"); err != nil {
 		t.Fatal(err)
 	}
-	image, program, err := container([]*unstructured.Unstructured{named("Service", "x", nil), deployment})
+	image, program, err := container([]*unstructured.Unstructured{newObject("Service", "x", nil), deployment})
 	if err != nil || image != "example.com/a:1" || program != "/manager" {
-		t.Errorf("%q runs %q, %v", image, program, err)
+		t.Errorf("got image %q, program %q, error %v", image, program, err)
 	}
 }

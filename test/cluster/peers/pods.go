@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// Pods builds a peer, packs the image in its shipped manifests, and returns the manifests, for a cluster with a real node.
+// Pods builds a peer, packs it as the image in its shipped manifests, and returns the manifests, for a cluster with a real node.
 func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress io.Writer) (manifests string, err error) {
 	binary, err := cluster.BuildPeer(ctx, peer, progress)
 	if err != nil {
@@ -27,7 +27,7 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 		return "", err
 	}
 	if peer == cluster.TrainingOperator {
-		if objects, err = pyTorchOnly(objects); err != nil {
+		if objects, err = withPyTorchOnly(objects); err != nil {
 			return "", fmt.Errorf("reading the manifests of %s: %w", peer, err)
 		}
 	}
@@ -42,8 +42,8 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 	return operator.Encode(objects)
 }
 
-// pyTorchOnly removes the other kinds of the training operator, whose CRDs are larger than those of all other peers.
-func pyTorchOnly(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// withPyTorchOnly removes all kinds of the training operator except PyTorchJob, because its CRDs are larger than those of all other peers.
+func withPyTorchOnly(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var kept []*unstructured.Unstructured
 	for _, object := range objects {
 		switch object.GetKind() {
@@ -80,7 +80,7 @@ func container(objects []*unstructured.Unstructured) (image, program string, err
 		}
 		containers := deployment.Spec.Template.Spec.Containers
 		if len(containers) == 0 || len(containers[0].Command) == 0 {
-			return "", "", fmt.Errorf("the Deployment %s names no command", object.GetName())
+			return "", "", fmt.Errorf("Deployment %s has no command", object.GetName())
 		}
 		return containers[0].Image, containers[0].Command[0], nil
 	}

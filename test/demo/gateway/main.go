@@ -1,4 +1,4 @@
-// Command gateway makes a server that requires a bearer token accessible to browsers on this machine. It listens on loopback,
+// Command gateway is a proxy through which browsers on this machine access a server that requires a bearer token. It listens on loopback,
 // requests basic authentication, and sends the password to the server as the token.
 package main
 
@@ -22,7 +22,7 @@ const readHeaderTimeout = 10 * time.Second
 func main() {
 	listen := flag.String("listen", "", "address to listen on")
 	server := flag.String("server", "", "URL of the server")
-	address := flag.String("address", "", "address at which the server listens; its name is not looked up")
+	address := flag.String("address", "", "address of the server, which is used instead of a DNS lookup")
 	authority := flag.String("authority", "", "file with the CA certificate of the server")
 	flag.Parse()
 	log.Fatal(run(*listen, *server, *address, *authority))
@@ -37,12 +37,12 @@ func run(listen, server, address, authority string) error {
 	if err != nil {
 		return fmt.Errorf("reading the CA certificate: %w", err)
 	}
-	trusted := x509.NewCertPool()
-	if !trusted.AppendCertsFromPEM(certificates) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(certificates) {
 		return fmt.Errorf("%s has no certificate", authority)
 	}
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
@@ -53,7 +53,7 @@ func run(listen, server, address, authority string) error {
 
 // handler forwards requests with a password to the server.
 func handler(server *url.URL, transport http.RoundTripper) http.Handler {
-	const ask, question = "WWW-Authenticate", `Basic realm="any user name, with a token as the password"`
+	const header, challenge = "WWW-Authenticate", `Basic realm="any user name, with a token as the password"`
 	proxy := &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -64,14 +64,14 @@ func handler(server *url.URL, transport http.RoundTripper) http.Handler {
 		// The token may be invalid or expired.
 		ModifyResponse: func(r *http.Response) error {
 			if r.StatusCode == http.StatusUnauthorized {
-				r.Header.Set(ask, question)
+				r.Header.Set(header, challenge)
 			}
 			return nil
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, token, _ := r.BasicAuth(); token == "" {
-			w.Header().Set(ask, question)
+			w.Header().Set(header, challenge)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

@@ -26,7 +26,7 @@ func newServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-func TestPasswordBecomesTheToken(t *testing.T) {
+func TestHandlerSendsPasswordAsToken(t *testing.T) {
 	server := newServer(t)
 	target, err := url.Parse(server.URL)
 	if err != nil {
@@ -40,12 +40,12 @@ func TestPasswordBecomesTheToken(t *testing.T) {
 		}
 		response := httptest.NewRecorder()
 		gateway.ServeHTTP(response, request)
-		asks := strings.HasPrefix(response.Header().Get("WWW-Authenticate"), "Basic ")
-		if response.Code != want || asks != (want == http.StatusUnauthorized) {
-			t.Errorf("password %q: %d, %v", password, response.Code, response.Header())
+		challenged := strings.HasPrefix(response.Header().Get("WWW-Authenticate"), "Basic ")
+		if response.Code != want || challenged != (want == http.StatusUnauthorized) {
+			t.Errorf("password %q: got status %d, header %v, want %d", password, response.Code, response.Header(), want)
 		}
 		if body := response.Body.String(); want == http.StatusOK && body != target.Host+"/page" {
-			t.Errorf("the server got %q", body)
+			t.Errorf("the server received %q, want its host and the path", body)
 		}
 	}
 }
@@ -59,15 +59,15 @@ func TestRunRejectsInvalidFiles(t *testing.T) {
 		}
 		return path
 	}
-	good := write("good", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: newServer(t).Certificate().Raw}))
+	valid := write("valid", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: newServer(t).Certificate().Raw}))
 	for problem, c := range map[string]struct{ listen, server, authority string }{
-		"reading the URL":            {"127.0.0.1:0", "://", good},
+		"reading the URL":            {"127.0.0.1:0", "://", valid},
 		"reading the CA certificate": {"127.0.0.1:0", "https://a", filepath.Join(dir, "none")},
-		"has no certificate":         {"127.0.0.1:0", "https://a", write("bad", []byte("text"))},
-		"listen":                     {"127.0.0.1:-1", "https://a", good},
+		"has no certificate":         {"127.0.0.1:0", "https://a", write("invalid", []byte("text"))},
+		"listen":                     {"127.0.0.1:-1", "https://a", valid},
 	} {
 		if err := run(c.listen, c.server, "127.0.0.1:1", c.authority); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%s: unexpected error: %v", problem, err)
+			t.Errorf("got error %v, want %q in it", err, problem)
 		}
 	}
 }

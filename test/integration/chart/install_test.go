@@ -32,7 +32,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 	}, SpecTimeout(specTimeout))
 
 	It("starts with all values set, and its Jobs succeed", func(ctx SpecContext) {
-		data, err := os.ReadFile("../../parity/testdata/rich.yaml")
+		data, err := os.ReadFile("../../parity/testdata/all_values.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		var values map[string]any
 		Expect(yaml.UnmarshalStrict(data, &values)).To(Succeed())

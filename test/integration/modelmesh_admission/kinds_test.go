@@ -106,7 +106,7 @@ var _ = Describe("CRDs of KServe", func() {
 		var out bytes.Buffer
 		start := env.AuditPosition()
 		Expect(kserve.Install(ctx, api.CustomResourceDefinitions(), crds, &out)).To(Succeed())
-		Expect(strings.Count(out.String(), ": is there already\n")).To(Equal(3), "%s", out.String())
+		Expect(strings.Count(out.String(), ": unchanged\n")).To(Equal(3), "%s", out.String())
 		Expect(env.Since(start).Of("customresourcedefinitions").Writes()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -24,17 +24,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// unloadTimeout bounds an unload in a pod that may have died.
 const unloadTimeout = 10 * time.Second
 
-// fleet has all instances known to the leader.
+// fleet has the instances that the leader manages.
 type fleet struct {
 	leader *instance
 	layer  *modelmesh.Layer
 	leases map[string]int64 // by id
 
 	mu        sync.Mutex
-	addresses map[string]string // by id; also of removed instances, which unload their models
+	addresses map[string]string // by id; also of removed instances, whose models are unloaded
 }
 
 func newFleet(i *instance) (*fleet, error) {
@@ -46,7 +45,7 @@ func newFleet(i *instance) (*fleet, error) {
 	return f, err
 }
 
-// reportInstances reports to the layer the existing instances, and the types of models from the configuration of the manager.
+// reportInstances sets the instances and the type constraints of the layer.
 func (f *fleet) reportInstances(ctx context.Context) error {
 	prefix := f.leader.base + keyPods
 	response, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
@@ -60,7 +59,7 @@ func (f *fleet) reportInstances(ctx context.Context) error {
 			return fmt.Errorf("reading instance %s: %w", entry.Key, err)
 		}
 		id := path.Base(string(entry.Key))
-		// A restarted instance has lost its models, so it is omitted from one report.
+		// A restarted instance has lost its models. Omitting it once removes them from the layer.
 		if existing := f.leases[id]; existing == 0 || existing == entry.Lease {
 			running = append(running, modelmesh.Instance{ID: id, Labels: m.Labels})
 		}
@@ -86,7 +85,7 @@ func (f *fleet) conn(id string) (*grpc.ClientConn, error) {
 	return f.leader.peer(address)
 }
 
-// load implements modelmesh.Loader with a request to the adapter in the pod.
+// load implements modelmesh.Loader with a request to the adapter of the pod.
 func (f *fleet) load(ctx context.Context, l modelmesh.Load) error {
 	conn, err := f.conn(l.Instance)
 	if err != nil {
@@ -145,7 +144,7 @@ func manage(ctx context.Context, view *modelmesh.View, name string, request fram
 	return proto.Marshal(response.(proto.Message))
 }
 
-// modelOf returns the name of the model of a request: from a header, or from the field of the message that the manager configures.
+// modelOf returns the name of the model of a request: from a header, or from the field that the data plane configuration sets.
 func (i *instance) modelOf(ctx context.Context, method string, request frame) (string, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
 	if names := headers.Get(vmodelHeader); len(names) > 0 {

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// leaseSeconds is how long the record of an instance outlives its death.
+	// leaseSeconds is the time until the record of a crashed instance expires.
 	leaseSeconds = 5
-	// askEvery is the interval of RuntimeStatus requests, followEvery that of reading the other instances.
-	askEvery    = time.Second
-	followEvery = 250 * time.Millisecond
-	// partTimeout bounds how long a terminating instance waits for the handover of its models.
-	partTimeout = 30 * time.Second
+	// statusInterval is the interval of RuntimeStatus requests, refreshInterval that of reading the records of instances.
+	statusInterval  = time.Second
+	refreshInterval = 250 * time.Millisecond
+	// migrationTimeout limits the time that a terminating instance waits for the migration of its models.
+	migrationTimeout = 30 * time.Second
 )
 
 // Keys below that of the Service, in addition to those of the records.
@@ -42,20 +42,20 @@ type instance struct {
 	settings
 	log  logr.Logger
 	etcd *clientv3.Client
-	base string // of the keys in etcd
-	// adapter and server are other containers of the pod.
+	base string // the prefix of the keys in etcd
+	// adapter and server are the connections to the other containers of the pod.
 	adapter, server *grpc.ClientConn
-	// methods are those whose requests have the id of a model.
-	methods map[string]*runtimepb.RuntimeStatusResponse_MethodInfo
-	parting sync.Once
-	parted  chan struct{}
-	failed  chan error
+	// methods are the methods whose requests have the id of a model.
+	methods   map[string]*runtimepb.RuntimeStatusResponse_MethodInfo
+	leaveOnce sync.Once
+	left      chan struct{}
+	failed    chan error
 
 	mu      sync.Mutex
-	session *concurrency.Session // nil until it has joined
-	retire  func()               // ends its time as leader
+	session *concurrency.Session // nil until the instance has joined
+	resign  func()               // resigns as leader
 	leader  string               // the address of the leader
-	fleet   *fleet               // nil unless it leads
+	fleet   *fleet               // nil unless the instance is the leader
 	conns   map[string]*grpc.ClientConn
 	loads   map[string]*loading // by model
 }
@@ -68,7 +68,7 @@ func Run(ctx context.Context, log logr.Logger) error {
 	}
 	i := &instance{
 		settings: s, log: log, conns: map[string]*grpc.ClientConn{}, loads: map[string]*loading{},
-		parted: make(chan struct{}), failed: make(chan error, 8),
+		left: make(chan struct{}), failed: make(chan error, 8),
 	}
 	if err := i.connect(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func Run(ctx context.Context, log logr.Logger) error {
 	if err := i.serveProbes(ctx); err != nil {
 		return err
 	}
-	if err := i.awaitRuntime(ctx); err != nil {
+	if err := i.waitRuntime(ctx); err != nil {
 		return err
 	}
 	stop, err := i.serve(ctx)
@@ -91,17 +91,17 @@ func Run(ctx context.Context, log logr.Logger) error {
 	}
 	select {
 	case <-ctx.Done():
-		i.part(context.WithoutCancel(ctx)) // if no hook of the pod has done so
+		i.leave(context.WithoutCancel(ctx)) // unless the preStop hook has done so
 		return nil
 	case err := <-i.failed:
 		return err
 	case <-session.Done():
 		select {
-		case <-i.parted:
+		case <-i.left:
 			<-ctx.Done()
 			return nil
 		default:
-			return errors.New("the lease in etcd has ended")
+			return errors.New("the lease in etcd has expired")
 		}
 	}
 }
@@ -140,9 +140,9 @@ func (i *instance) peer(address string) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// awaitRuntime returns when the adapter reports its server as ready. It must not be called later, because an adapter drops all models
-// at every RuntimeStatus request.
-func (i *instance) awaitRuntime(ctx context.Context) error {
+// waitRuntime returns when the adapter reports that its server is ready. It is called once, because an adapter unloads all models
+// on every RuntimeStatus request.
+func (i *instance) waitRuntime(ctx context.Context) error {
 	adapter := runtimepb.NewModelRuntimeClient(i.adapter)
 	for {
 		response, err := adapter.RuntimeStatus(ctx, &runtimepb.RuntimeStatusRequest{})
@@ -155,15 +155,15 @@ func (i *instance) awaitRuntime(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(askEvery):
+		case <-time.After(statusInterval):
 		}
 	}
 }
 
-// serve answers clients and other instances.
+// serve starts the servers for clients and for other instances.
 func (i *instance) serve(ctx context.Context) (stop func(), err error) {
 	var servers []*grpc.Server
-	for port, handler := range map[int]grpc.StreamHandler{i.port: i.forwardToLeader, peerPort: i.answerPeer} {
+	for port, handler := range map[int]grpc.StreamHandler{i.port: i.forwardToLeader, peerPort: i.handlePeer} {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 		if err != nil {
 			return nil, fmt.Errorf("listening for requests: %w", err)
@@ -189,7 +189,7 @@ func (i *instance) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, conn := range i.conns {
-		_ = conn.Close() // the process ends
+		_ = conn.Close() // the process exits
 	}
 	_ = i.etcd.Close() // likewise
 }

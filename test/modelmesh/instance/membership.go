@@ -18,7 +18,7 @@ type member struct {
 	Labels  []string `json:"labels"`
 }
 
-// join writes the record of the instance and starts its candidacy for leader.
+// join writes the record of the instance and starts the leader election.
 func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
 	session, err := concurrency.NewSession(i.etcd, concurrency.WithTTL(leaseSeconds))
 	if err != nil {
@@ -42,7 +42,7 @@ func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
 	})
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.session, i.retire = session, func() { stop(); elections.Wait() }
+	i.session, i.resign = session, func() { stop(); elections.Wait() }
 	return session, nil
 }
 
@@ -56,28 +56,28 @@ func (i *instance) observe(ctx context.Context, election *concurrency.Election) 
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(askEvery):
+		case <-time.After(statusInterval):
 		}
 	}
 }
 
-// runLeader runs the layer of all instances once this instance is elected.
+// runLeader waits for the election of this instance, and then runs the layer of all instances.
 func (i *instance) runLeader(ctx context.Context, election *concurrency.Election) error {
 	if err := election.Campaign(ctx, i.peerAddress()); err != nil {
-		return fmt.Errorf("waiting to lead: %w", err)
+		return fmt.Errorf("waiting for leadership: %w", err)
 	}
 	f, err := newFleet(i)
 	if err != nil {
 		return err
 	}
-	i.log.Info("This instance leads")
+	i.log.Info("Became the leader")
 	defer func() {
 		i.setFleet(nil)
 		if err := f.layer.Close(); err != nil {
-			i.log.Error(err, "The layer did not end well")
+			i.log.Error(err, "Closing the layer failed")
 		}
 	}()
-	ticker := time.NewTicker(followEvery)
+	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
 	for {
 		if err := f.reportInstances(ctx); err != nil {
@@ -105,26 +105,27 @@ func (i *instance) ready() bool {
 	return i.leader != ""
 }
 
-// part removes the instance, once: it hands over its models first and resigns as leader. It continues to forward requests.
-func (i *instance) part(ctx context.Context) {
-	i.parting.Do(func() {
-		defer close(i.parted)
+// leave removes the record of the instance, waits for the migration of its models, and resigns as leader. The instance continues to
+// forward requests.
+func (i *instance) leave(ctx context.Context) {
+	i.leaveOnce.Do(func() {
+		defer close(i.left)
 		i.mu.Lock()
-		session, retire := i.session, i.retire
+		session, resign := i.session, i.resign
 		i.mu.Unlock()
 		if session == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, partTimeout)
+		ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
 		defer cancel()
 		_, err := i.etcd.Delete(ctx, i.base+keyPods+i.id)
 		err = errors.Join(err, i.waitUnlisted(ctx))
-		retire()
+		resign()
 		if err := errors.Join(err, session.Close()); err != nil {
-			i.log.Error(err, "The instance did not part well")
+			i.log.Error(err, "Leaving the other instances failed")
 		}
 	})
-	<-i.parted
+	<-i.left
 }
 
 // waitUnlisted returns when no layer lists this instance.
@@ -137,7 +138,7 @@ func (i *instance) waitUnlisted(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(followEvery):
+		case <-time.After(refreshInterval):
 		}
 	}
 }

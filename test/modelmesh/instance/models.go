@@ -7,15 +7,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// loading is the result of loading a model; done is closed when the result is known.
+// loading is a load request to the adapter; done is closed when the result is set.
 type loading struct {
 	done  chan struct{}
 	reply frame
 	err   error
 }
 
-// manageModels has the adapter of this pod load and unload models. A load is not cancelled, and a loaded or loading model is
-// not loaded again: a new leader continues with the loads of its predecessor.
+// manageModels requests the adapter of this pod to load or unload a model. A load is not cancelled, and a loaded or loading model
+// is not loaded again, so a new leader continues the loads of its predecessor.
 func (i *instance) manageModels(ctx context.Context, method string, request frame) (frame, error) {
 	id, err := extract(request, []uint32{1})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
 )
 
-// Headers of requests: the name of a model for clients, and its concrete model for a server of this pod.
+// Headers of requests: clients set the name of the model, the leader sets the concrete model for the model server of a pod.
 const (
 	vmodelHeader = "mm-vmodel-id"
 	modelHeader  = "mm-model-id"
@@ -47,8 +47,8 @@ func (i *instance) forwardToLeader(_ any, stream grpc.ServerStream) error {
 	})
 }
 
-// answerPeer handles requests of other instances: those for this pod with its own containers, the others as the leader.
-func (i *instance) answerPeer(_ any, stream grpc.ServerStream) error {
+// handlePeer handles requests of other instances: those for the containers of this pod, and the others as the leader.
+func (i *instance) handlePeer(_ any, stream grpc.ServerStream) error {
 	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
 		if strings.HasPrefix(method, "/"+runtimepb.ModelRuntime_ServiceDesc.ServiceName+"/") {
 			return i.manageModels(ctx, method, request)
@@ -79,14 +79,14 @@ func (i *instance) infer(ctx context.Context, model, method string, request fram
 	return call(metadata.AppendToOutgoingContext(ctx, modelHeader, model), i.server, method, request)
 }
 
-// respond handles one request of any method.
-func respond(stream grpc.ServerStream, answer func(ctx context.Context, method string, request frame) (frame, error)) error {
+// respond handles a unary request of any method.
+func respond(stream grpc.ServerStream, handle func(ctx context.Context, method string, request frame) (frame, error)) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	var request frame
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
 	}
-	response, err := answer(stream.Context(), method, request)
+	response, err := handle(stream.Context(), method, request)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, method string, request fra
 	return response, err
 }
 
-// serveProbes serves the probes and the preStop hook of every container, which ends when the models are on other pods.
+// serveProbes serves the probes, and the preStop hook of every container, which returns when other pods have loaded the models.
 func (i *instance) serveProbes(ctx context.Context) error {
 	probes, hooks := http.NewServeMux(), http.NewServeMux()
 	probes.HandleFunc("/live", func(http.ResponseWriter, *http.Request) {})
@@ -108,7 +108,7 @@ func (i *instance) serveProbes(ctx context.Context) error {
 			http.Error(w, "no instance leads", http.StatusServiceUnavailable)
 		}
 	})
-	hooks.HandleFunc("/prestop", func(_ http.ResponseWriter, r *http.Request) { i.part(context.WithoutCancel(r.Context())) })
+	hooks.HandleFunc("/prestop", func(_ http.ResponseWriter, r *http.Request) { i.leave(context.WithoutCancel(r.Context())) })
 	for port, handler := range map[int]http.Handler{probePort: probes, preStopPort: hooks} {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 		if err != nil {
@@ -120,7 +120,7 @@ func (i *instance) serveProbes(ctx context.Context) error {
 	return nil
 }
 
-// Stop removes the instance in this pod, as the program stop.sh of model-mesh does for a preStop hook.
+// Stop removes the instance in this pod. The program stop.sh of model-mesh does so in a preStop hook.
 func Stop(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/prestop", preStopPort), http.NoBody)
 	if err != nil {

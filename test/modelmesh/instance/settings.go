@@ -12,19 +12,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// Ports of a pod, in addition to the one of the Service.
+// Ports of a pod, in addition to that of the Service.
 const (
 	peerPort    = 8080
 	probePort   = 8089
 	preStopPort = 8090
 )
 
-// settings are the parameters of the instance from its pod.
+// settings are those of the instance from the environment of its container.
 type settings struct {
 	id, service, address string
 	port                 int
 	labels               []string
-	// runtime is the target of the adapter, data that of the model server.
+	// runtime is the gRPC target of the adapter, data that of the model server.
 	runtime, data string
 	// etcd is the Secret, the others are files.
 	etcd                   map[string][]byte
@@ -44,7 +44,7 @@ func readSettings() (settings, error) {
 		s.data = s.runtime
 	}
 	if os.Getenv("MM_TLS_KEY_CERT_PATH") != "" {
-		return s, errors.New("MM_TLS_KEY_CERT_PATH: the fake knows no TLS")
+		return s, errors.New("MM_TLS_KEY_CERT_PATH: the fake does not support TLS")
 	}
 	var err error
 	if s.port, err = strconv.Atoi(os.Getenv("MM_SVC_GRPC_PORT")); err != nil {
@@ -65,7 +65,7 @@ func readSettings() (settings, error) {
 	return s, nil
 }
 
-// target returns the target of another container of the pod; "" where neither variable is set.
+// target returns the gRPC target of another container of the pod; "" if neither variable is set.
 func target(port, socket string) string {
 	if number := os.Getenv(port); number != "" {
 		return "passthrough:///127.0.0.1:" + number

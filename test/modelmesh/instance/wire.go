@@ -13,20 +13,20 @@ import (
 // frame is a message that is forwarded unchanged.
 type frame []byte
 
-// codec passes frames through, and treats other messages as gRPC does.
+// codec does not encode frames; it encodes other messages like the codec of gRPC.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if f, is := v.(*frame); is {
+	if f, ok := v.(*frame); ok {
 		return mem.BufferSlice{mem.SliceBuffer(*f)}, nil
 	}
 	return c.CodecV2.Marshal(v)
 }
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	if f, is := v.(*frame); is {
+	if f, ok := v.(*frame); ok {
 		*f = data.Materialize()
 		return nil
 	}
@@ -54,10 +54,10 @@ func split(message []byte, number protowire.Number) (value, rest []byte, err err
 	return value, rest, nil
 }
 
-// extract returns the text in the field with a path of field numbers.
+// extract returns the value of a text field, given as a path of field numbers.
 func extract(message []byte, path []uint32) (string, error) {
 	if len(path) == 0 {
-		return "", errors.New("no path leads to the name of the model")
+		return "", errors.New("the method has no path to the name of the model")
 	}
 	for _, number := range path {
 		value, _, err := split(message, protowire.Number(number))
@@ -69,7 +69,7 @@ func extract(message []byte, path []uint32) (string, error) {
 	return string(message), nil
 }
 
-// inject returns a copy of the message with another text in that field.
+// inject returns a copy of the message with a new value of that field.
 func inject(message []byte, path []uint32, text string) ([]byte, error) {
 	if len(path) == 0 {
 		return []byte(text), nil

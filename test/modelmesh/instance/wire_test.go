@@ -8,23 +8,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-func TestModelNameOfMessage(t *testing.T) {
+func TestExtractAndInjectModelName(t *testing.T) {
 	request := &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1", LoadNow: true, ModelInfo: &meshpb.ModelInfo{Type: "mt:sklearn", Path: "p"}}
 	message, err := proto.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		path []uint32
-		was  string
-		set  func(*meshpb.SetVModelRequest, string)
+		path  []uint32
+		value string
+		set   func(*meshpb.SetVModelRequest, string)
 	}{
 		{[]uint32{1}, "digits", func(r *meshpb.SetVModelRequest, s string) { r.VModelId = s }},
 		{[]uint32{4, 1}, "mt:sklearn", func(r *meshpb.SetVModelRequest, s string) { r.ModelInfo.Type = s }},
 		{[]uint32{10}, "", func(r *meshpb.SetVModelRequest, s string) { r.Owner = s }},
 	} {
-		if got, err := extract(message, c.path); err != nil || got != c.was {
-			t.Errorf("at %v: %q, %v; want %q", c.path, got, err, c.was)
+		if got, err := extract(message, c.path); err != nil || got != c.value {
+			t.Errorf("at %v: %q, %v; want %q", c.path, got, err, c.value)
 		}
 		changed, err := inject(message, c.path, "other")
 		if err != nil {
@@ -37,6 +37,6 @@ func TestModelNameOfMessage(t *testing.T) {
 		}
 	}
 	if _, err := extract(message[:len(message)-1], []uint32{1}); err == nil {
-		t.Error("a truncated message was decoded")
+		t.Error("got no error for a truncated message")
 	}
 }

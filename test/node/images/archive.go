@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// archive writes files as a tar without timestamps, so that equal files give equal archives.
-func archive(w io.Writer, files []File) error {
+// writeArchive writes files as a tar without timestamps, so equal files result in equal archives.
+func writeArchive(w io.Writer, files []File) error {
 	out := tar.NewWriter(w)
 	for _, file := range files {
 		if err := add(out, file); err != nil {

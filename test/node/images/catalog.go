@@ -5,7 +5,7 @@ import "context"
 // CatalogDataImage is the image in the settings of the operator for the data of the catalog and for measurements of its models.
 const CatalogDataImage = "quay.io/opendatahub/odh-model-metadata-collection:latest"
 
-// catalogData is a list of models for a source of the release.
+// catalogData is the list of models of a default source.
 const catalogData = `source: Example
 models:
 - name: sentiment
@@ -16,8 +16,8 @@ models:
   - uri: oci://registry.example.org/sentiment:1
 `
 
-// Catalog makes the images of a catalog: that of its data, and that of Model Registry with both servers. registry is the server of Model
-// Registry, and program is test/registrytest/cmd/catalog, which runs it.
+// Catalog builds the images of a catalog: that of its data, and that of Model Registry with both servers. registry is the server of Model
+// Registry, program the binary of test/registrytest/cmd/catalog, which starts it.
 func Catalog(ctx context.Context, s Store, registry, program string) error {
 	layer, err := s.base(ctx)
 	if err != nil {

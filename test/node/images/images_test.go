@@ -54,7 +54,7 @@ func TestPackAndPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	base, err := store.Layer(t.Context(), "base", func(w io.Writer) error {
-		return archive(w, []File{{Target: "/etc/motd", Content: "hello", Mode: 0o644}})
+		return writeArchive(w, []File{{Target: "/etc/motd", Content: "hello", Mode: 0o644}})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestConcurrentLayersRunRecipeOnce(t *testing.T) {
 		group.Go(func() error {
 			_, err := store.Layer(t.Context(), "key", func(w io.Writer) error {
 				runs.Add(1)
-				return archive(w, []File{{Target: "a", Content: "b"}})
+				return writeArchive(w, []File{{Target: "a", Content: "b"}})
 			})
 			return err
 		})
@@ -135,7 +135,7 @@ func TestLayerIsCached(t *testing.T) {
 	store, runs := testStore(t), 0
 	recipe := func(w io.Writer) error {
 		runs++
-		return archive(w, []File{{Target: "a", Content: "b"}})
+		return writeArchive(w, []File{{Target: "a", Content: "b"}})
 	}
 	first, err := store.Layer(t.Context(), "key", recipe)
 	if err != nil {

@@ -7,23 +7,23 @@ import (
 	"path/filepath"
 )
 
-// MLflowImage is the one in the settings of the operator.
+// MLflowImage is the image in the settings of the operator.
 const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 
-// mlflowPlugins has the application `kubernetes-auth` and the workspaces of `kubernetes://`. It requires Python 3.12 and is the latest
-// release that supports the MLflow of the list.
+// mlflowPlugins has the application `kubernetes-auth` and the workspaces of `kubernetes://`. It requires Python 3.12, and is the latest
+// release that supports mlflowRelease.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
-// mlflowRelease is the oldest MLflow that the operator supports. The common list of requirements of all releases has no MLflow.
+// mlflowRelease is the oldest MLflow that the operator supports. The shared requirements file does not contain MLflow.
 const mlflowRelease = "mlflow==3.14.0\nmlflow-skinny==3.14.0\nmlflow-tracing==3.14.0\n"
 
-// EarlierMLflowImage has the release before last, whose database has to be migrated; its commands are not those of the release.
+// EarlierMLflowImage has an MLflow whose database requires a migration.
 const EarlierMLflowImage = "localhost/mlflow:3.12.0"
 
 const earlierMLflow = "mlflow==3.12.0\nmlflow-skinny==3.12.0\nmlflow-tracing==3.12.0\n"
 
-// MLflow makes an image of the public release of MLflow that [operands] tests as well, with the plugins that images of the
-// platform have, and gives it the names.
+// MLflow builds an image with the names. It has the public release of MLflow that [operands] tests, and the plugins of the
+// platform's images.
 //
 // [operands]: https://pkg.go.dev/github.com/odh-platform/odh-platform-operator/test/operands
 func MLflow(ctx context.Context, s Store, checkout string, names ...string) error {
@@ -33,13 +33,13 @@ func MLflow(ctx context.Context, s Store, checkout string, names ...string) erro
 	}
 	return s.Pack(Image{
 		Layers: layers,
-		// The manifests call Python by the version in the images of the platform.
+		// The manifests call python3.12, the version in the images of the platform.
 		Files:   []File{{Target: "/opt/app/bin/python3.12", Content: "#!/bin/sh\nexec /opt/app/bin/python3 \"$@\"\n", Mode: 0o755}},
 		Process: Process{User: "1001:0", Env: []string{pythonPath}, WorkingDir: "/"},
 	}, names...)
 }
 
-// EarlierMLflow makes [EarlierMLflowImage] of the layers of [MLflow], with the earlier release before the other on Python's path.
+// EarlierMLflow builds [EarlierMLflowImage] from the layers of [MLflow]. PYTHONPATH selects the earlier release.
 func EarlierMLflow(ctx context.Context, s Store, checkout string) error {
 	layers, err := s.mlflow(ctx, checkout)
 	if err != nil {
@@ -61,7 +61,7 @@ func EarlierMLflow(ctx context.Context, s Store, checkout string) error {
 func (s Store) mlflow(ctx context.Context, checkout string) ([]Digest, error) {
 	requirements, err := os.ReadFile(filepath.Join(checkout, "test", "operands", "requirements.txt"))
 	if err != nil {
-		return nil, fmt.Errorf("reading what MLflow needs: %w", err)
+		return nil, fmt.Errorf("reading the requirements of MLflow: %w", err)
 	}
 	return s.python(ctx, pythonSystem{
 		suite: recentPython, requirements: string(requirements) + mlflowRelease + mlflowPlugins + "\n", options: []string{"--no-deps"},

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Names of images around ModelMesh in the settings of the operator, its runtimes and its quickstart.
+// Images of ModelMesh in the settings of the operator, its runtimes and its quickstart.
 const (
 	ModelMeshImage      = "docker.io/kserve/modelmesh:v0.12.0"
 	RuntimeAdapterImage = "docker.io/kserve/modelmesh-runtime-adapter:v0.12.0"
@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	// mlserverRequirements is MLServer with all its dependencies.
+	// mlserverRequirements has MLServer with all dependencies.
 	//
 	//go:embed python/mlserver.txt
 	mlserverRequirements string
@@ -38,7 +38,7 @@ var (
 	serveModels string
 )
 
-// ModelMesh makes the image of the fake of the routing layer, test/modelmesh/cmd/mm, which is also the program of its hook.
+// ModelMesh builds the image of the fake routing layer from the binary of test/modelmesh/cmd/mm, which is also its preStop hook.
 func ModelMesh(s Store, binary string) error {
 	const folder = "/opt/kserve/mmesh/"
 	return s.Pack(Image{
@@ -47,7 +47,7 @@ func ModelMesh(s Store, binary string) error {
 	}, ModelMeshImage)
 }
 
-// RuntimeAdapter makes the image with programs of the runtime adapter, by the names that pods call.
+// RuntimeAdapter builds the image of the runtime adapter from its binaries, by path in the image.
 func RuntimeAdapter(s Store, programs map[string]string) error {
 	image := Image{Process: Process{User: "2000:0"}}
 	for name, binary := range programs {
@@ -56,8 +56,8 @@ func RuntimeAdapter(s Store, programs map[string]string) error {
 	return s.Pack(image, RuntimeAdapterImage)
 }
 
-// MLServer makes the image of a later release than the one that the runtime names, whose Python Debian no longer has, and of a
-// program in place of the REST proxy, whose module is not published; clients may import that.
+// MLServer builds the images of MLServer and of the REST proxy. MLServer is a later release than in the runtime, because Debian no
+// longer has the Python of that release. The REST proxy is a fake, because the module of kserve/rest-proxy is not published.
 func MLServer(ctx context.Context, s Store) error {
 	layers, err := s.mlserver(ctx)
 	if err != nil {
@@ -85,12 +85,12 @@ func MLServer(ctx context.Context, s Store) error {
 
 func (s Store) mlserver(ctx context.Context) ([]Digest, error) {
 	return s.python(ctx, pythonSystem{
-		suite: python311, debian: rayPackages, // the system of Ray's image, which is cached
+		suite: python311, debian: rayPackages, // the system layer of the Ray image, which is cached
 		requirements: mlserverRequirements, options: []string{"--no-deps"},
 	})
 }
 
-// ExampleModels makes the image of an object store, the program versitygw, with an example model for MLServer in its bucket.
+// ExampleModels builds the image of the object store versitygw with an example model for MLServer in its bucket.
 func ExampleModels(ctx context.Context, s Store, gateway string) error {
 	models, err := s.exampleModels(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func ExampleModels(ctx context.Context, s Store, gateway string) error {
 	}, ExampleModelsImage)
 }
 
-// exampleModels returns the layer with the models. They are trained with the packages of MLServer: other releases may not read them.
+// exampleModels returns the layer with the models. They are trained with the packages of MLServer, so it can load them.
 func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	system, err := s.mlserver(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	})
 }
 
-// Commands makes an image of the system of this machine with additional programs on its PATH, named like their files.
+// Commands builds an image of the system of this machine with additional programs on its PATH.
 func Commands(ctx context.Context, s Store, name string, programs ...string) error {
 	base, err := s.base(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
 package images
 
-// Monitoring makes the images in the manifests of the Prometheus operator, and that of Prometheus, of their programs.
+// Monitoring builds the images of the Prometheus operator and of Prometheus from their binaries, by name.
 func Monitoring(s Store, programs map[string]string) error {
 	for name, image := range map[string]string{
 		"operator":                   "quay.io/prometheus-operator/prometheus-operator:v0.93.1",

@@ -2,17 +2,16 @@ package images
 
 import "context"
 
-// Images in the chart of the Operator Lifecycle Manager: that of its programs, and that of the server of catalogs, which also
-// unpacks bundles.
+// Images in the chart of the Operator Lifecycle Manager: its programs, and the catalog server, which also unpacks bundles.
 const (
 	OLMImage = "quay.io/operator-framework/olm:v0.46.0"
 	OPMImage = "quay.io/operator-framework/opm:latest"
 )
 
-// CertManagerImage has those controllers of cert-manager that the manifests of OLM v1 need.
+// CertManagerImage has the controllers of cert-manager that the manifests of OLM v1 use.
 const CertManagerImage = "quay.io/jetstack/cert-manager-controller:v1.18.2"
 
-// OLM makes the images of the Operator Lifecycle Manager of its programs. Its pods copy files with cp.
+// OLM builds the images of the Operator Lifecycle Manager from its binaries. They include cp, with which its pods copy files.
 func OLM(ctx context.Context, s Store, programs map[string]string) error {
 	layer, err := s.base(ctx)
 	if err != nil {
@@ -33,8 +32,8 @@ func OLM(ctx context.Context, s Store, programs map[string]string) error {
 	return nil
 }
 
-// OLMV1 makes the images in the manifests of the Operator Lifecycle Manager v1, and that of cert-manager, of their programs. The manifests
-// start catalogd by a relative path.
+// OLMV1 builds the images of the Operator Lifecycle Manager v1 and of cert-manager from their binaries. Each binary is in the root
+// directory, because the manifests start catalogd with a relative path.
 func OLMV1(s Store, programs map[string]string) error {
 	for name, image := range map[string]string{
 		"operator-controller": "quay.io/operator-framework/operator-controller:devel",

@@ -13,11 +13,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// OperatorImage is the image in the overlay for any Kubernetes.
+// OperatorImage is the image in the overlay for plain Kubernetes.
 const OperatorImage = "ghcr.io/odh-platform/odh-platform-operator:unreleased"
 
-// Operator makes the image of the manager from the Dockerfile of the checkout: it builds the program with the same make target and
-// executes the instructions of the last stage, on an empty base instead of a distroless one.
+// Operator builds the image of the manager from the Dockerfile of the checkout: it builds the binary with the same make target and
+// executes the instructions of the last stage. The base is empty instead of distroless.
 func Operator(ctx context.Context, s Store, checkout string) error {
 	binary := filepath.Join(checkout, "bin", "image", "manager")
 	release, err := filelock.Take(ctx, binary+".lock", nil)
@@ -32,7 +32,7 @@ func Operator(ctx context.Context, s Store, checkout string) error {
 	}
 	dockerfile, err := os.ReadFile(filepath.Join(checkout, "Dockerfile"))
 	if err != nil {
-		return fmt.Errorf("reading the recipe of the image: %w", err)
+		return fmt.Errorf("reading the Dockerfile: %w", err)
 	}
 	image, err := lastStage(string(dockerfile), checkout, binary)
 	if err != nil {
@@ -41,7 +41,7 @@ func Operator(ctx context.Context, s Store, checkout string) error {
 	return s.Pack(image, OperatorImage)
 }
 
-// lastStage returns the image of the last stage. The only file that it copies from an earlier stage is the binary.
+// lastStage returns the image of the last stage, in which --from copies only the binary.
 func lastStage(dockerfile, checkout, binary string) (Image, error) {
 	image := Image{Files: []File{{Target: "/tmp/", Mode: 0o1777}}}
 	scanner := bufio.NewScanner(strings.NewReader(dockerfile))
@@ -54,14 +54,14 @@ func lastStage(dockerfile, checkout, binary string) (Image, error) {
 			image = Image{Files: image.Files[:1]}
 			continue
 		}
-		if err := image.instruct(fields, checkout, binary); err != nil {
-			return Image{}, fmt.Errorf("reading the recipe of the image: %s: %w", scanner.Text(), err)
+		if err := image.execute(fields, checkout, binary); err != nil {
+			return Image{}, fmt.Errorf("reading the Dockerfile: %s: %w", scanner.Text(), err)
 		}
 	}
 	return image, nil
 }
 
-func (i *Image) instruct(fields []string, checkout, binary string) error {
+func (i *Image) execute(fields []string, checkout, binary string) error {
 	switch fields[0] {
 	case "USER":
 		i.User = fields[1]
@@ -74,5 +74,5 @@ func (i *Image) instruct(fields []string, checkout, binary string) error {
 		}
 		i.Files = append(i.Files, file)
 	}
-	return nil // others are about the stage that builds, or about labels
+	return nil // other instructions set labels or belong to the build stage
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestImageOfTheOperatorFollowsTheDockerfile(t *testing.T) {
+func TestOperatorImageMatchesDockerfile(t *testing.T) {
 	checkout := filepath.Join("..", "..", "..")
 	dockerfile, err := os.ReadFile(filepath.Join(checkout, "Dockerfile"))
 	if err != nil {
@@ -18,7 +18,7 @@ func TestImageOfTheOperatorFollowsTheDockerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if image.User != "65532:65532" || !slices.Equal(image.Entrypoint, []string{"/manager"}) {
-		t.Errorf("process %+v", image.Process)
+		t.Errorf("process %+v, want /manager with user 65532:65532", image.Process)
 	}
 	var files []string
 	for _, file := range image.Files {

@@ -1,12 +1,12 @@
 package images
 
-// Images with a single program, by the names that the operator configures.
+// Images of a single program, with the names in the settings of the operator.
 const (
 	ModelRegistryImage = "quay.io/opendatahub/model-registry:v0.3.14"
 	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:4.19"
 )
 
-// Program makes an image of one static program, which is at path in the image and is its entrypoint.
+// Program builds an image of a static binary, which is its entrypoint and has the path in the image.
 func Program(s Store, binary, path string, names ...string) error {
 	return s.Pack(Image{
 		Files:   []File{{Target: "/tmp/", Mode: 0o1777}, {Target: path, Source: binary, Mode: 0o755}},

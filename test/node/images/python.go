@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// recentPython is the first suite of Debian with a Python of 3.12 or later.
+	// recentPython is the oldest suite of Debian with Python 3.12 or later.
 	recentPython = "trixie"
-	// python311 is the suite of Debian with Python 3.11: the version in the image of Ray, and the latest that MLServer supports.
+	// python311 is the suite of Debian with Python 3.11, the version in the Ray image and the latest that MLServer supports.
 	python311 = "bookworm"
 )
 
-// pythonPath is the PATH of images with packages of PyPI.
+// pythonPath is the PATH of images with PyPI packages.
 const pythonPath = "PATH=/opt/app/bin:/usr/local/bin:/usr/bin:/bin"
 
 // installPython is a script of sh.
@@ -27,8 +27,7 @@ const pythonPath = "PATH=/opt/app/bin:/usr/local/bin:/usr/bin:/bin"
 //go:embed python/install.sh
 var installPython string
 
-// pythonSystem is the base of an image with packages of PyPI. The packages and Python are in /opt/app, whose commands are to be on
-// the PATH.
+// pythonSystem is the base of an image with PyPI packages. The packages and Python are in /opt/app; pythonPath includes its commands.
 type pythonSystem struct {
 	// suite of Debian; empty means that of this machine.
 	suite string
@@ -36,13 +35,13 @@ type pythonSystem struct {
 	debian []string
 	// requirements is a requirements file of pip.
 	requirements string
-	// options of pip install, such as --no-deps for a complete list.
+	// options of pip install, such as --no-deps if requirements is complete.
 	options []string
 }
 
-// python returns the layers of a system, the lowest first.
+// python returns the layers of a system: Debian first, then the PyPI packages.
 func (s Store) python(ctx context.Context, p pythonSystem) ([]Digest, error) {
-	system, err := s.suite(ctx, p.suite, append([]string{"ca-certificates", "python3", "python3-venv"}, p.debian...)...)
+	system, err := s.debianSuite(ctx, p.suite, append([]string{"ca-certificates", "python3", "python3-venv"}, p.debian...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +53,11 @@ func (s Store) python(ctx context.Context, p pythonSystem) ([]Digest, error) {
 	return []Digest{system, app}, nil
 }
 
-// pip writes the layer with the packages from PyPI.
+// pip writes the layer with the PyPI packages.
 func (s Store) pip(ctx context.Context, w io.Writer, system Digest, p pythonSystem) error {
 	root, err := os.MkdirTemp(s.Content, "root")
 	if err != nil {
-		return fmt.Errorf("installing packages of PyPI: %w", err)
+		return fmt.Errorf("installing PyPI packages: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(root) }()
 	authorities := cmp.Or(os.Getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt")
@@ -67,12 +66,13 @@ func (s Store) pip(ctx context.Context, w io.Writer, system Digest, p pythonSyst
 	var stderr bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(p.requirements), w, &stderr
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("installing packages of PyPI: %w\n%s", err, stderr.String())
+		return fmt.Errorf("installing PyPI packages: %w\n%s", err, stderr.String())
 	}
 	return nil
 }
 
-// pipEnv returns the variables with the sources of packages. Other variables of this machine may name files that the system lacks.
+// pipEnv returns the environment with the package sources. Other variables of this machine can name files that do not exist in the
+// system.
 func pipEnv() []string {
 	env := []string{"HOME=/tmp", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, name := range []string{

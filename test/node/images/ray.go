@@ -8,11 +8,11 @@ import (
 const (
 	// RayImage is the image in the samples of RayClusters.
 	RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
-	// RayPython is the version of Python in it, which clients of Ray need too.
+	// RayPython is the version of Python in RayImage. Clients of Ray require the same version.
 	RayPython = "3.11"
 )
 
-// rayRequirements is Ray with all its dependencies and the packages of a tutorial, because pods cannot reach PyPI.
+// rayRequirements has Ray with all dependencies, and the packages of a tutorial, because pods have no access to PyPI.
 //
 //go:embed python/ray.txt
 var rayRequirements string
@@ -20,7 +20,7 @@ var rayRequirements string
 // rayPackages are the packages of Debian that Ray needs.
 var rayPackages = []string{"openssl", "wget"}
 
-// Ray makes an image of Ray. Probes of KubeRay call wget; bash, which runs its commands, is in every Debian.
+// Ray builds an image of Ray with wget, which the probes of KubeRay call.
 func Ray(ctx context.Context, s Store) error {
 	layers, err := s.python(ctx, pythonSystem{suite: python311, debian: rayPackages, requirements: rayRequirements, options: []string{"--no-deps"}})
 	if err != nil {

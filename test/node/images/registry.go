@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ServeHTTP serves as a mirror of every registry. The client requests `/v2/<name>/manifests/<reference>?ns=<host>`.
+// ServeHTTP implements http.Handler: a mirror of every registry. Clients request `/v2/<name>/manifests/<reference>?ns=<host>`.
 func (s Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")
-	if len(parts) < 3 { // a check whether this is a registry
+	if len(parts) < 3 { // the version check of the registry API
 		w.WriteHeader(http.StatusOK)
 		return
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// Store keeps images in two folders.
+// Store stores images in two directories.
 type Store struct {
-	// Content of all images, by digest; shared by all instances of a user.
+	// Content has the content of all images by digest; it is shared by all instances of a user.
 	Content string
-	// Names of the images of one instance.
+	// Names has the names of the images of one instance.
 	Names string
 }
 
-// File of an image; a Target that ends with a slash is a folder.
+// File of an image; a Target that ends with a slash is a directory.
 type File struct {
 	Target string
 	// Source is the file on this machine; if it is empty, Content is used.
@@ -37,14 +37,14 @@ type File struct {
 	UID, GID int
 }
 
-// Image is the input of [Store.Pack]: layers from the lowest up, then single files.
+// Image is the input of [Store.Pack]: layers, lowest first, and a top layer of single files.
 type Image struct {
 	Layers []Digest
 	Files  []File
 	Process
 }
 
-// Pack makes an image and sets its names, such as `quay.io/opendatahub/mlflow:odh-stable`.
+// Pack builds an image and sets its names, such as `quay.io/opendatahub/mlflow:odh-stable`.
 func (s Store) Pack(image Image, names ...string) error {
 	var layers []descriptor
 	for _, digest := range image.Layers {
@@ -55,7 +55,7 @@ func (s Store) Pack(image Image, names ...string) error {
 		layers = append(layers, descriptor{MediaType: layerType, Digest: digest, Size: info.Size()})
 	}
 	if len(image.Files) > 0 {
-		layer, err := s.put(layerType, func(w io.Writer) error { return archive(w, image.Files) })
+		layer, err := s.put(layerType, func(w io.Writer) error { return writeArchive(w, image.Files) })
 		if err != nil {
 			return fmt.Errorf("packing the files of %s: %w", names, err)
 		}
@@ -71,15 +71,15 @@ func (s Store) Pack(image Image, names ...string) error {
 		return fmt.Errorf("packing %s: %w", names, err)
 	}
 	for _, name := range names {
-		if err := s.name(name, document.Digest); err != nil {
+		if err := s.setName(name, document.Digest); err != nil {
 			return fmt.Errorf("naming image %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// Layer returns the layer of a recipe. The key covers everything that the recipe depends on: with a known key
-// the recipe does not run, and with the same key it runs in one process at a time.
+// Layer returns the layer of a recipe. The key contains every input of the recipe. A cached layer with the same key is reused, and
+// one process at a time runs the recipe of a key.
 func (s Store) Layer(ctx context.Context, key string, recipe func(io.Writer) error) (Digest, error) {
 	sum := sha256.Sum256([]byte(key))
 	record := filepath.Join(s.Content, "recipes", hex.EncodeToString(sum[:]))
@@ -88,9 +88,9 @@ func (s Store) Layer(ctx context.Context, key string, recipe func(io.Writer) err
 		return "", err
 	}
 	defer release()
-	if known, err := os.ReadFile(record); err == nil {
-		if _, err := os.Stat(s.blob(Digest(known))); err == nil {
-			return Digest(known), nil
+	if cached, err := os.ReadFile(record); err == nil {
+		if _, err := os.Stat(s.blob(Digest(cached))); err == nil {
+			return Digest(cached), nil
 		}
 	}
 	layer, err := s.put(layerType, recipe)
@@ -107,21 +107,21 @@ func (s Store) blob(digest Digest) string {
 	return filepath.Join(s.Content, "sha256", filepath.Base(strings.TrimPrefix(string(digest), "sha256:")))
 }
 
-func (s Store) named(name string) string { return filepath.Join(s.Names, url.PathEscape(name)) }
+func (s Store) nameFile(name string) string { return filepath.Join(s.Names, url.PathEscape(name)) }
 
-// name stores the manifest of a name atomically, because the registry may read it at any time.
-func (s Store) name(name string, digest Digest) error {
+// setName stores the manifest of a name atomically, because the registry may read it at any time.
+func (s Store) setName(name string, digest Digest) error {
 	if err := os.MkdirAll(s.Names, 0o755); err != nil {
 		return err
 	}
-	fresh := s.named(name) + ".new"
-	if err := os.WriteFile(fresh, []byte(digest), 0o600); err != nil {
+	temporary := s.nameFile(name) + ".new"
+	if err := os.WriteFile(temporary, []byte(digest), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(fresh, s.named(name))
+	return os.Rename(temporary, s.nameFile(name))
 }
 
-// put stores the output of write under its digest.
+// put stores the output of write by its digest.
 func (s Store) put(mediaType string, write func(io.Writer) error) (descriptor, error) {
 	if err := os.MkdirAll(filepath.Join(s.Content, "sha256"), 0o755); err != nil {
 		return descriptor{}, err
@@ -130,7 +130,7 @@ func (s Store) put(mediaType string, write func(io.Writer) error) (descriptor, e
 	if err != nil {
 		return descriptor{}, err
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // already renamed on success
+	defer func() { _ = os.Remove(file.Name()) }() // not found after the rename
 	sum := sha256.New()
 	writeErr := write(io.MultiWriter(file, sum))
 	info, statErr := file.Stat()
@@ -155,13 +155,13 @@ func (s Store) putJSON(mediaType string, document any) (descriptor, error) {
 	})
 }
 
-// find returns the digest of the manifest with a name or a digest; ok reports whether it exists.
+// find returns the digest for a tag or a digest; ok reports whether it exists.
 func (s Store) find(name, reference string) (digest Digest, ok bool) {
 	if strings.HasPrefix(reference, "sha256:") {
 		_, err := os.Stat(s.blob(Digest(reference)))
 		return Digest(reference), err == nil
 	}
-	content, err := os.ReadFile(s.named(name + ":" + reference))
+	content, err := os.ReadFile(s.nameFile(name + ":" + reference))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false
 	}

@@ -2,10 +2,10 @@ package images
 
 import "context"
 
-// workerImage is the image in which workers of the training operator wait for their master.
+// workerImage is the image of the init container in which workers of the training operator wait for their master.
 const workerImage = "docker.io/library/alpine:3.10"
 
-// Training makes the image of the init container that the training operator adds to workers of a PyTorchJob, with its only command.
+// Training builds workerImage with nslookup, the only command of the init container.
 func Training(ctx context.Context, s Store) error {
 	layer, err := s.base(ctx)
 	if err != nil {

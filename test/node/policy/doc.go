@@ -1,6 +1,6 @@
-// Package policy turns NetworkPolicies into rules of nftables.
+// Package policy translates NetworkPolicies to nftables rules.
 //
-// It supports all of networking.k8s.io/v1 for IPv4: both selectors, blocks of addresses with exceptions, named ports and
-// ranges of ports. Every isolated pod has a chain for each direction that ends in a drop. The two directions have
-// separate base chains, so that a packet accepted by one is still checked by the other.
+// It supports networking.k8s.io/v1 for IPv4: both selectors, IP blocks with exceptions, named ports and port ranges. Every isolated
+// pod has a chain per direction, whose last rule drops. The directions have separate base chains, because a packet must be
+// accepted by both.
 package policy

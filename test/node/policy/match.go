@@ -22,7 +22,7 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// peers returns the peers that a rule selects. A selector that matches no pod selects no peer.
+// peers returns the peers that a rule selects. A selector without a matching pod returns no peer.
 func (o Objects) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]rulePeer, error) {
 	if len(peers) == 0 {
 		return []rulePeer{{pods: o.Pods}}, nil
@@ -80,8 +80,8 @@ func blockMatch(d direction, block *networkingv1.IPBlock) string {
 	return match
 }
 
-// portMatches returns the nft matches of the ports. A named port is looked up in the containers of the receiving pods: each of its numbers
-// gets a match that is limited to the pods with that number.
+// portMatches returns the nft matches of the ports. A named port can have several numbers in the containers of the receiving pods:
+// each number has a match for the pods with that number.
 func portMatches(ports []networkingv1.NetworkPolicyPort, receivers []*corev1.Pod, d direction) []string {
 	if len(ports) == 0 {
 		return []string{""}
@@ -120,7 +120,7 @@ func namedMatches(match, name string, protocol corev1.Protocol, receivers []*cor
 	}
 	var matches []string
 	for number, pods := range podsByNumber {
-		// The receiver of a packet is its destination, whichever side is isolated.
+		// An ingress chain has only packets to its pod; an egress chain has packets to all receivers.
 		destination := ""
 		if d.kind == networkingv1.PolicyTypeEgress {
 			destination = addressMatch("daddr", pods)

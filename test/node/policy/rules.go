@@ -11,20 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Objects is the input of rules.
+// Objects is the input of [Rules].
 type Objects struct {
-	// Namespaces are the labels of each.
+	// Namespaces has the labels of the namespaces by name.
 	Namespaces map[string]labels.Set
 	Pods       []*corev1.Pod
 	Policies   []*networkingv1.NetworkPolicy
 }
 
-// direction of a packet, from the view of its pod.
+// direction of a packet, relative to the isolated pod.
 type direction struct {
 	kind       networkingv1.PolicyType
 	chain      string
 	priority   int
-	pod, other string // the address of a packet that is the isolated pod's, and that of the other side
+	pod, other string // the address fields of the isolated pod and of the peer
 }
 
 var directions = []direction{
@@ -32,7 +32,7 @@ var directions = []direction{
 	{networkingv1.PolicyTypeIngress, "ingress", 11, "daddr", "saddr"},
 }
 
-// rule is a rule of a NetworkPolicy for either direction.
+// rule is an ingress or egress rule of a NetworkPolicy.
 type rule struct {
 	peers []networkingv1.NetworkPolicyPeer
 	ports []networkingv1.NetworkPolicyPort
@@ -52,7 +52,7 @@ func rulesOf(p *networkingv1.NetworkPolicy, d direction) []rule {
 	return rules
 }
 
-// Rules returns our complete table, which replaces an earlier one atomically when nft reads it.
+// Rules returns the complete table. nft replaces an earlier table atomically.
 func Rules(w Objects) (string, error) {
 	w.Pods = slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
 		return p.Status.PodIP == "" || p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -86,7 +86,7 @@ func chainName(d direction, address string) string {
 	return d.chain + "_" + strings.ReplaceAll(address, ".", "_")
 }
 
-// chains returns the matches that each isolated pod accepts, by address. A pod that no policy selects has no chain.
+// chains returns the accepted matches of each isolated pod, by address. A pod that no policy selects has no chain.
 func (w Objects) chains(d direction) (map[string][]string, error) {
 	chains := map[string][]string{}
 	for _, p := range w.Policies {
@@ -115,7 +115,7 @@ func (w Objects) chains(d direction) (map[string][]string, error) {
 	return chains, nil
 }
 
-// appliesTo applies the defaults: a policy without types applies to ingress, and to egress if it has rules for that.
+// appliesTo reports whether a policy applies to a direction. By default it applies to ingress, and to egress if it has egress rules.
 func appliesTo(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool {
 	if len(p.Spec.PolicyTypes) > 0 {
 		return slices.Contains(p.Spec.PolicyTypes, kind)
@@ -123,7 +123,8 @@ func appliesTo(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool
 	return kind == networkingv1.PolicyTypeIngress || len(p.Spec.Egress) > 0
 }
 
-// lines returns the matches of a rule: every peer with every port. Without peers it matches all, and likewise without ports.
+// lines returns the matches of a rule: every peer with every port. A rule without peers matches all peers, one without ports all
+// ports.
 func (w Objects) lines(namespace string, pod *corev1.Pod, d direction, r rule) ([]string, error) {
 	others, err := w.peers(namespace, d, r.peers)
 	if err != nil {

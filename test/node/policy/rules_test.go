@@ -25,15 +25,15 @@ func labelled(app string) *metav1.LabelSelector {
 }
 
 func objectsWith(policies ...networkingv1.NetworkPolicySpec) Objects {
-	done := pod("a", "web", "10.0.0.9")
-	done.Status.Phase = corev1.PodSucceeded
+	succeeded := pod("a", "web", "10.0.0.9")
+	succeeded.Status.Phase = corev1.PodSucceeded
 	w := Objects{
 		Namespaces: map[string]labels.Set{
 			"a": {corev1.LabelMetadataName: "a"}, "b": {corev1.LabelMetadataName: "b", "team": "blue"},
 		},
 		Pods: []*corev1.Pod{
 			pod("a", "web", "10.0.0.1", corev1.ContainerPort{Name: "http", ContainerPort: 8080}), pod("a", "client", "10.0.0.2"),
-			pod("b", "client", "10.0.0.3", corev1.ContainerPort{Name: "http", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}), done,
+			pod("b", "client", "10.0.0.3", corev1.ContainerPort{Name: "http", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}), succeeded,
 		},
 	}
 	for _, spec := range policies {
@@ -48,7 +48,7 @@ func ingress(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.Netwo
 	}
 }
 
-// chain returns the matches that a chain of the rules accepts, and whether the chain exists.
+// chain returns the accepted matches of a chain, and whether the chain exists.
 func chain(t *testing.T, w Objects, name string) ([]string, bool) {
 	t.Helper()
 	rules, err := Rules(w)
@@ -76,8 +76,8 @@ func TestRules(t *testing.T) {
 		chain string
 		want  string
 	}{
-		"every peer": {ingress(nil), "ingress_10_0_0_1", ""},
-		"pods of the own namespace": {
+		"all peers": {ingress(nil), "ingress_10_0_0_1", ""},
+		"pods of the policy's namespace": {
 			ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: labelled("client")}}), "ingress_10_0_0_1", "ip saddr { 10.0.0.2 }",
 		},
 		"pods of other namespaces": {
@@ -88,7 +88,7 @@ func TestRules(t *testing.T) {
 			ingress([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}),
 			"ingress_10_0_0_1", "ip saddr { 10.0.0.1, 10.0.0.2, 10.0.0.3 }",
 		},
-		"addresses": {
+		"an IP block": {
 			ingress([]networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.1.0.0/16", Except: []string{"10.1.2.0/24"}}}}),
 			"ingress_10_0_0_1", "ip saddr 10.1.0.0/16 ip saddr != { 10.1.2.0/24 }",
 		},
@@ -112,27 +112,27 @@ func TestRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			accepted, found := chain(t, objectsWith(c.spec), c.chain)
 			if !found || len(accepted) != 1 || accepted[0] != c.want {
-				t.Errorf("accepted are %q, want %q", accepted, c.want)
+				t.Errorf("accepted matches %q, want %q", accepted, c.want)
 			}
 		})
 	}
 }
 
-func TestNoPeerIsLetIn(t *testing.T) {
+func TestRulesAcceptNoPeer(t *testing.T) {
 	for name, spec := range map[string]networkingv1.NetworkPolicySpec{
-		"no rule":                  {PodSelector: *labelled("web")},
-		"a selector without a pod": ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: labelled("absent")}}),
-		"a named port of no pod":   ingress(nil, networkingv1.NetworkPolicyPort{Port: new(intstr.FromString("absent"))}),
+		"without a rule":          {PodSelector: *labelled("web")},
+		"a selector without pods": ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: labelled("absent")}}),
+		"a named port of no pod":  ingress(nil, networkingv1.NetworkPolicyPort{Port: new(intstr.FromString("absent"))}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if accepted, found := chain(t, objectsWith(spec), "ingress_10_0_0_1"); !found || len(accepted) > 0 {
-				t.Errorf("the chain exists: %t, and accepts %q", found, accepted)
+				t.Errorf("the chain exists: %t, accepted matches %q, want an empty chain", found, accepted)
 			}
 		})
 	}
 }
 
-func TestDirections(t *testing.T) {
+func TestPolicyTypesIsolatePods(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec            networkingv1.NetworkPolicySpec
 		ingress, egress bool
@@ -153,18 +153,18 @@ func TestDirections(t *testing.T) {
 				t.Error("a pod of another namespace is isolated")
 			}
 			if _, found := chain(t, objectsWith(c.spec), "ingress_10_0_0_9"); found {
-				t.Error("a pod that has finished is isolated")
+				t.Error("a succeeded pod is isolated")
 			}
 		})
 	}
 }
 
-func TestBadSelectors(t *testing.T) {
-	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+func TestInvalidSelectorsReturnError(t *testing.T) {
+	invalid := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
 	for name, spec := range map[string]networkingv1.NetworkPolicySpec{
-		"pods":       {PodSelector: bad},
-		"peers":      ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: &bad}}),
-		"namespaces": ingress([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &bad}}),
+		"pods":       {PodSelector: invalid},
+		"peers":      ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: &invalid}}),
+		"namespaces": ingress([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &invalid}}),
 	} {
 		if _, err := Rules(objectsWith(spec)); err == nil || !strings.Contains(err.Error(), "NetworkPolicy a/p") {
 			t.Errorf("%s: got error %v, want one containing 'NetworkPolicy a/p'", name, err)
@@ -172,7 +172,6 @@ func TestBadSelectors(t *testing.T) {
 	}
 }
 
-// TestRulesAreValid checks our rules with nft, without loading them.
 func TestRulesAreValid(t *testing.T) {
 	nft, err := exec.LookPath("nft")
 	if err != nil {

@@ -1,4 +1,4 @@
-"""Creates experiments with the given names in the database at a URI, and prints the names of all experiments."""
+"""Creates the named experiments in the database at a URI, and prints the names of all experiments."""
 import sys
 
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore

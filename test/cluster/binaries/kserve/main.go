@@ -1,5 +1,5 @@
-// Command kserve decodes objects into the types of KServe and encodes them again, so that tests can compare views of these types with
-// them. It reads a JSON array of objects from standard input and writes an array of answers in the same order to standard output.
+// Command kserve decodes objects into the types of KServe and encodes them again, for comparison with the types of this repository. It
+// reads a JSON array of objects from standard input and writes an array of results in the same order to standard output.
 package main
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/kserve/kserve/pkg/apis/serving/v1beta1"
 )
 
-// answer is the result for one object.
-type answer struct {
-	// Object as KServe's type serializes it.
+// result is the result for one object.
+type result struct {
+	// Object is the object as KServe's type serializes it.
 	Object any `json:"object,omitempty"`
 	// Error is the reason why KServe cannot decode the object.
 	Error string `json:"error,omitempty"`
@@ -32,15 +32,15 @@ func run() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&objects); err != nil {
 		return fmt.Errorf("reading objects: %w", err)
 	}
-	answers := make([]answer, len(objects))
+	results := make([]result, len(objects))
 	for i, raw := range objects {
 		if object, err := read(raw); err != nil {
-			answers[i].Error = err.Error()
+			results[i].Error = err.Error()
 		} else {
-			answers[i].Object = object
+			results[i].Object = object
 		}
 	}
-	return json.NewEncoder(os.Stdout).Encode(answers)
+	return json.NewEncoder(os.Stdout).Encode(results)
 }
 
 // read decodes an object by its kind. It returns an error for unknown fields.

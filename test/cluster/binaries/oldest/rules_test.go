@@ -1,4 +1,4 @@
-// Package oldest validates manifests as the oldest Kubernetes that the operator supports does, with the code of its API server.
+// Package oldest validates manifests with the API server code of the oldest Kubernetes that the operator supports.
 package oldest
 
 import (
@@ -60,12 +60,12 @@ func decode(scheme *runtime.Scheme, content []byte) ([]runtime.Object, error) {
 	}
 }
 
-// validate returns the errors for which the API server refuses to create an object. It compiles all CEL rules and estimates their cost.
+// validate returns the errors with which the API server rejects an object. It compiles all CEL rules and estimates their cost.
 func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	t.Helper()
 	switch object := object.(type) {
 	case *apiextensions.CustomResourceDefinition:
-		for i := range object.Spec.Versions { // as the registry of the API server does before a creation
+		for i := range object.Spec.Versions { // as the API server does before validation
 			if object.Spec.Versions[i].Storage {
 				object.Status.StoredVersions = []string{object.Spec.Versions[i].Name}
 			}
@@ -81,7 +81,7 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	}
 }
 
-// The CRDs and the configurations of webhooks are valid in the oldest Kubernetes, whose CEL has fewer functions and another estimate of costs.
+// The CRDs and webhook configurations are valid in the oldest Kubernetes, whose CEL has fewer functions and another cost estimate.
 func TestOldestKubernetesAcceptsCELRules(t *testing.T) {
 	scheme := newScheme(t)
 	for pattern, rule := range map[string]string{"config/crd/bases/*.yaml": "x-kubernetes-validations:", "config/webhook/*/configurations.yaml": "matchConditions:"} {
@@ -112,8 +112,8 @@ func TestOldestKubernetesAcceptsCELRules(t *testing.T) {
 	}
 }
 
-// Rules of newer versions are refused: the validation is that of the oldest Kubernetes.
-func TestOldestKubernetesRefusesNewerCEL(t *testing.T) {
+// The validation rejects rules with functions of newer versions.
+func TestOldestKubernetesRejectsNewerCEL(t *testing.T) {
 	scheme := newScheme(t)
 	const crd = `
 apiVersion: apiextensions.k8s.io/v1
@@ -154,7 +154,7 @@ webhooks:
 			}
 		}
 	}
-	if _, err := decode(scheme, []byte(strings.Replace(crd, "served: true", "inventedTomorrow: true", 1))); err == nil {
+	if _, err := decode(scheme, []byte(strings.Replace(crd, "served: true", "unknownField: true", 1))); err == nil {
 		t.Error("want an error for an unknown field")
 	}
 }

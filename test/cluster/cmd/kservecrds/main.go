@@ -1,6 +1,5 @@
-// Command kservecrds provides the CRDs of KServe that ModelMesh needs, for clusters without KServe. `write <folder>`
-// writes them as a kustomization; `install` installs them into the cluster of the current kubeconfig, except those that are
-// already installed in a newer version.
+// Command kservecrds provides the CRDs of KServe that ModelMesh needs, for clusters without KServe. `write <folder>` writes them as a
+// kustomization. `install` installs them into the cluster of the current kubeconfig, unless a newer version is installed.
 package main
 
 import (
@@ -30,7 +29,7 @@ var errUsage = errors.New("usage: kservecrds [--namespaced] install | write <fol
 
 func run(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("kservecrds", pflag.ContinueOnError)
-	namespaced := flags.Bool("namespaced", false, "leave out ClusterServingRuntime, which a manager of one namespace does not read")
+	namespaced := flags.Bool("namespaced", false, "omit ClusterServingRuntime, which a manager of a single namespace does not read")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

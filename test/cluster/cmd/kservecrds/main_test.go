@@ -10,11 +10,11 @@ import (
 func TestInvalidArgumentsReturnErrUsage(t *testing.T) {
 	for _, args := range [][]string{nil, {"write"}, {"install", "x"}, {"other"}, {"write", "a", "b"}} {
 		if err := run(t.Context(), args); !errors.Is(err, errUsage) {
-			t.Errorf("%q: unexpected error: %v", args, err)
+			t.Errorf("%q: got error %v, want errUsage", args, err)
 		}
 	}
 	if err := run(t.Context(), []string{"--unknown"}); err == nil || errors.Is(err, errUsage) {
-		t.Errorf("an unknown flag: %v", err)
+		t.Errorf("got error %v for an unknown flag, want one other than errUsage", err)
 	}
 }
 

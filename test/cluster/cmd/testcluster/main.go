@@ -1,4 +1,4 @@
-// Command testcluster builds, starts and stops real Kubernetes control planes on loopback, see package cluster.
+// Command testcluster builds, starts and stops real Kubernetes control planes on loopback; see package cluster.
 package main
 
 import (
@@ -22,13 +22,13 @@ const usage = `testcluster runs real Kubernetes control planes on loopback.
 
   testcluster build                       compile the control plane, once
   testcluster up NAME [flags]             start an instance and wait until it is ready
-  testcluster down NAME... | --all        stop instances and remove everything of them
-  testcluster restart NAME                end a real node as a power cut does, and start it with what it has stored
-  testcluster list                        instances and their processes
-  testcluster kubeconfig NAME             path of the administrator's kubeconfig
+  testcluster down NAME... | --all        stop instances and remove their data
+  testcluster restart NAME                kill a real node as in a power failure, and start it with its stored data
+  testcluster list                        print instances and their processes
+  testcluster kubeconfig NAME             print the path of the administrator's kubeconfig
   testcluster clean                       remove binaries, images and everything else from the user's cache directory
-  testcluster kubectl                     path of the kubectl that is built with the control plane
-  testcluster env [NAME]                  shell lines: PATH with kubectl, KUBECONFIG of an instance
+  testcluster kubectl                     print the path of the kubectl that is built with the control plane
+  testcluster env [NAME]                  print shell commands that set PATH for kubectl, and KUBECONFIG of an instance
 
 Flags:
 `
@@ -61,8 +61,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	p.flags.StringVar(&p.platform, "platform", string(cluster.Plain), "third-party APIs of a new instance: bare, plain or openshift")
 	p.flags.IntVar(&p.nodes, "nodes", 0, "number of fake nodes of a new instance (default 2)")
 	p.flags.BoolVar(&p.all, "all", false, "stop every instance")
-	p.flags.BoolVar(&p.real, "real", false, "with up, build: a real node that runs pods, instead of fake ones; needs root on Linux")
-	p.flags.BoolVar(&p.peers, "peers", false, "with build: the programs of other projects that suites start too")
+	p.flags.BoolVar(&p.real, "real", false, "with up and build: use a real node that runs pods instead of fake nodes; requires root on Linux")
+	p.flags.BoolVar(&p.peers, "peers", false, "with build: also build the programs of other projects that suites start")
 	p.flags.SetOutput(progress)
 	p.flags.Usage = func() { fmt.Fprint(progress, usage, p.flags.FlagUsages()) }
 	if err := p.flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
@@ -104,7 +104,7 @@ func (p *program) up(ctx context.Context, names []string) error {
 		return fmt.Errorf("up takes one name: %w", errUsage)
 	}
 	if existing, err := cluster.Open(names[0]); err == nil && existing.Running() {
-		fmt.Fprintf(p.progress, "instance %s runs already\n", names[0])
+		fmt.Fprintf(p.progress, "instance %s is already running\n", names[0])
 		return p.kubeconfig(ctx, names)
 	}
 	instance, err := cluster.Start(ctx, cluster.Options{
@@ -145,7 +145,7 @@ func (p *program) down(ctx context.Context, names []string) error {
 	for _, name := range names {
 		instance, err := cluster.Open(name)
 		if errors.Is(err, cluster.ErrNotFound) {
-			fmt.Fprintf(p.progress, "instance %s does not run\n", name)
+			fmt.Fprintf(p.progress, "instance %s is not running\n", name)
 			continue
 		}
 		if err != nil {
@@ -169,7 +169,7 @@ func (p *program) list(context.Context, []string) error {
 		for _, process := range instance.Processes() {
 			text := fmt.Sprintf("%s(%d)", process.Name, process.PID)
 			if !process.Running() {
-				text += " ended"
+				text += " exited"
 			}
 			processes = append(processes, text)
 		}
@@ -201,7 +201,7 @@ func (p *program) kubeconfig(_ context.Context, names []string) error {
 
 func (p *program) kubectl(ctx context.Context, names []string) error {
 	if len(names) > 0 {
-		return fmt.Errorf("kubectl takes no argument and prints a path, so run $(testcluster kubectl) %s: %w", strings.Join(names, " "), errUsage)
+		return fmt.Errorf("kubectl takes no argument and prints a path, run $(testcluster kubectl) %s: %w", strings.Join(names, " "), errUsage)
 	}
 	path, err := cluster.Kubectl(ctx, p.progress)
 	if err != nil {

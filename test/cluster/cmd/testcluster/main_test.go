@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// emptyCache hides the instances of the current user from a test.
+// emptyCache sets an empty cache directory and returns its folder of instances.
 func emptyCache(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := call(t.Context(), c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want %q", err, c.want)
+				t.Errorf("got error %v, want %q", err, c.want)
 			}
 		})
 	}
@@ -56,7 +56,7 @@ func TestWrongUsage(t *testing.T) {
 func TestHelpListsCommands(t *testing.T) {
 	_, progress, err := call(t.Context(), "--help")
 	if err != nil || !strings.Contains(progress, "testcluster up NAME") || !strings.Contains(progress, "--platform") {
-		t.Errorf("help %q, %v", progress, err)
+		t.Errorf("got help %q, error %v, want commands and flags", progress, err)
 	}
 }
 
@@ -70,15 +70,15 @@ func TestListAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, err := call(t.Context(), "list")
-	if err != nil || !strings.Contains(out, "one") || !strings.Contains(out, "etcd(1) ended") || !strings.Contains(out, "plain") {
-		t.Errorf("list %q, %v", out, err)
+	if err != nil || !strings.Contains(out, "one") || !strings.Contains(out, "etcd(1) exited") || !strings.Contains(out, "plain") {
+		t.Errorf("got list %q, error %v, want the instance with its exited process", out, err)
 	}
 	out, _, err = call(t.Context(), "kubeconfig", "one")
 	if err != nil || strings.TrimSpace(out) != filepath.Join(instances, "one", "kubeconfig") {
-		t.Errorf("kubeconfig %q, %v", out, err)
+		t.Errorf("got kubeconfig %q, error %v", out, err)
 	}
 	if _, _, err := call(t.Context(), "clean"); err == nil || !strings.Contains(err.Error(), "in use by one") {
-		t.Errorf("clean while an instance is there: %v", err)
+		t.Errorf("got error %v of clean, want one that names the instance", err)
 	}
 	if _, _, err := call(t.Context(), "down", "--all"); err != nil {
 		t.Fatal(err)
@@ -86,13 +86,13 @@ func TestListAndDown(t *testing.T) {
 	if _, err := cluster.Open("one"); !errors.Is(err, cluster.ErrNotFound) {
 		t.Errorf("got error %v after down, want ErrNotFound", err)
 	}
-	if _, progress, err := call(t.Context(), "down", "one"); err != nil || !strings.Contains(progress, "does not run") {
-		t.Errorf("down of nothing: %q, %v", progress, err)
+	if _, progress, err := call(t.Context(), "down", "one"); err != nil || !strings.Contains(progress, "is not running") {
+		t.Errorf("got output %q, error %v of a second down, want no error", progress, err)
 	}
 	if out, _, err := call(t.Context(), "clean"); err != nil || !strings.Contains(out, "freed") {
-		t.Errorf("clean: %q, %v", out, err)
+		t.Errorf("got output %q, error %v of clean, want the freed bytes", out, err)
 	}
 	if _, err := os.Stat(filepath.Dir(instances)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the cache is still there: %v", err)
+		t.Errorf("got error %v, want a deleted cache", err)
 	}
 }

@@ -1,7 +1,7 @@
-// Command deploykind deploys the operator and an MLflow into a cluster of kind.
+// Command deploykind deploys the operator and an MLflow to a kind cluster.
 //
-//	deploykind [flags] up      make the cluster, deploy into it, and wait
-//	deploykind [flags] apply   deploy into the cluster of KUBECONFIG
+//	deploykind [flags] up      create the cluster, deploy to it, and wait
+//	deploykind [flags] apply   deploy to the cluster of KUBECONFIG
 //	deploykind [flags] render  print the manifests
 //	deploykind [flags] down    delete the cluster
 package main
@@ -27,7 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/kind"
 )
 
-// deployTimeout with MLflow: images have to be pulled.
+// deployTimeout limits the wait for MLflow, which includes pulling images.
 const deployTimeout = 15 * time.Minute
 
 var errUsage = errors.New("usage: deploykind [flags] up|apply|render|down")
@@ -47,17 +47,17 @@ func run(ctx context.Context, args []string, out, progress io.Writer, runner kin
 	c := kind.Cluster{Run: runner}
 	flags := flag.NewFlagSet("deploykind", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	flags.StringVar(&c.Program, "kind", "kind", "the program kind")
+	flags.StringVar(&c.Program, "kind", "kind", "name or path of kind")
 	flags.StringVar(&c.Name, "cluster", "odh-platform-operator", "name of the cluster")
-	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of everything")
-	flags.StringVar(&o.BackendStore, "backend-store", o.BackendStore, "sqlite or postgres: where runs are kept")
-	flags.StringVar(&o.RegistryStore, "registry-store", o.RegistryStore, "sqlite or postgres: where models are kept; empty: with the runs")
-	flags.StringVar(&o.ArtifactStorage, "artifact-storage", o.ArtifactStorage, "file or s3: where artifacts are kept")
-	flags.BoolVar(&o.ServeArtifacts, "serve-artifacts", o.ServeArtifacts, "whether clients reach artifacts through MLflow; with files always")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of all objects")
+	flags.StringVar(&o.BackendStore, "backend-store", o.BackendStore, "sqlite or postgres: store of runs")
+	flags.StringVar(&o.RegistryStore, "registry-store", o.RegistryStore, "sqlite or postgres: store of models; empty means the store of runs")
+	flags.StringVar(&o.ArtifactStorage, "artifact-storage", o.ArtifactStorage, "file or s3: store of artifacts")
+	flags.BoolVar(&o.ServeArtifacts, "serve-artifacts", o.ServeArtifacts, "whether clients access artifacts through MLflow; always true for file")
 	flags.StringVar(&o.MLflowImage, "mlflow-image", "", "image of MLflow")
 	flags.StringVar(&o.Image, "image", "", "image of the manager")
-	flags.BoolVar(&o.PostgresTLS, "postgres-tls", false, "a certificate for PostgreSQL")
-	flags.BoolVar(&o.SeaweedFSTLS, "seaweedfs-tls", false, "a certificate for SeaweedFS")
+	flags.BoolVar(&o.PostgresTLS, "postgres-tls", false, "generate a certificate for PostgreSQL")
+	flags.BoolVar(&o.SeaweedFSTLS, "seaweedfs-tls", false, "generate a certificate for SeaweedFS")
 	flags.StringVar(&o.CABundlePath, "ca-bundle-path", "", "file with CAs that MLflow trusts")
 	flags.StringVar(&o.CABundleConfigMap, "ca-bundle-configmap", "", "ConfigMap with CAs that MLflow trusts")
 	if err := flags.Parse(args); err != nil {
@@ -70,11 +70,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer, runner kin
 		return err
 	}
 	if !o.ServeArtifacts && o.ArtifactStorage == kind.File {
-		fmt.Fprintln(progress, "Artifacts are files on the volume of MLflow: it serves them, whatever SERVE_ARTIFACTS says.")
+		fmt.Fprintln(progress, "SERVE_ARTIFACTS has no effect: MLflow serves the artifacts, because they are files on its volume.")
 	}
 	command := flags.Arg(0)
 	if o.Image == "" && (command == "up" || command == "apply") {
-		return errors.New("IMG is not set, and the image of an unreleased checkout is not published: build one with make docker-build IMG=odh-platform-operator:dev, and set IMG to it")
+		return errors.New("IMG is not set, and no image of this checkout is published: build one with make docker-build IMG=odh-platform-operator:dev, and set IMG to it")
 	}
 	switch command {
 	case "up":
@@ -127,11 +127,11 @@ func deployer(config *rest.Config, out io.Writer) (*kind.Deployer, error) {
 	if err := kind.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	connected, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return &kind.Deployer{Client: connected, Clock: clock.RealClock{}, Out: out}, nil
+	return &kind.Deployer{Client: c, Clock: clock.RealClock{}, Out: out}, nil
 }
 
 func render(o kind.Options, out io.Writer) error {

@@ -14,12 +14,12 @@ func failingRunner(context.Context, string, ...string) ([]byte, error) {
 
 func TestRunRenders(t *testing.T) {
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-artifact-storage=s3", "-namespace=here", "render"}, &out, &progress, failingRunner); err != nil {
+	if err := run(t.Context(), []string{"-artifact-storage=s3", "-namespace=test", "render"}, &out, &progress, failingRunner); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kind: MLflow\n", "kind: CustomResourceDefinition\n", "name: minio-service\n", "namespace: here\n"} {
+	for _, want := range []string{"kind: MLflow\n", "kind: CustomResourceDefinition\n", "name: minio-service\n", "namespace: test\n"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("the manifests have no %q", want)
+			t.Errorf("the manifests do not contain %q", want)
 		}
 	}
 }
@@ -28,9 +28,9 @@ func TestRunReportsInvalidOptions(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                            "usage: deploykind",
 		"render twice":                "usage: deploykind",
-		"fly":                         `unknown command "fly"`,
+		"start":                       `unknown command "start"`,
 		"-backend-store=mysql render": `BACKEND_STORE is "mysql"`,
-		"-nonsense render":            "flag provided but not defined",
+		"-unknown render":             "flag provided but not defined",
 		"-image=a:1 up":               "no engine",
 		"up":                          "IMG is not set",
 		"apply":                       "IMG is not set",
@@ -44,21 +44,20 @@ func TestRunReportsInvalidOptions(t *testing.T) {
 	}
 }
 
-func TestRunReportsForcedServing(t *testing.T) {
+func TestRunReportsIgnoredServeArtifacts(t *testing.T) {
 	var out, progress bytes.Buffer
 	if err := run(t.Context(), []string{"-serve-artifacts=false", "down"}, &out, &progress, failingRunner); err == nil {
-		t.Error("want an error for invalid arguments")
+		t.Error("want an error of the failing runner")
 	}
-	if !strings.Contains(progress.String(), "it serves them, whatever SERVE_ARTIFACTS says") {
-		t.Errorf("output %q", progress.String())
+	if !strings.Contains(progress.String(), "SERVE_ARTIFACTS has no effect") {
+		t.Errorf("got output %q, want a warning", progress.String())
 	}
 }
 
-// The output of kind is not necessarily a kubeconfig.
-func TestUpNeedsAKubeconfig(t *testing.T) {
-	odd := func(context.Context, string, ...string) ([]byte, error) { return []byte("odh-platform-operator"), nil }
+func TestUpRejectsInvalidKubeconfig(t *testing.T) {
+	invalidKubeconfig := func(context.Context, string, ...string) ([]byte, error) { return []byte("odh-platform-operator"), nil }
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-image=a:1", "up"}, &out, &progress, odd); err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
+	if err := run(t.Context(), []string{"-image=a:1", "up"}, &out, &progress, invalidKubeconfig); err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
 		t.Errorf("got error %v, want one containing 'reading the kubeconfig'", err)
 	}
 }

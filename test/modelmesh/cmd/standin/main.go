@@ -1,5 +1,4 @@
-// Command standin runs the fake of the routing layers of ModelMesh for all namespaces of a cluster, see package modelmesh,
-// until it is stopped.
+// Command standin runs the fake routing layers of ModelMesh for all namespaces of a cluster until SIGTERM, see package modelmesh.
 package main
 
 import (
@@ -17,8 +16,8 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "file with the access of an administrator")
-	address := flag.String("address", "", "where the proxy listens, host:port")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file of an administrator")
+	address := flag.String("address", "", "address on which the proxy listens, host:port")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *kubeconfig, *address)

@@ -1,4 +1,4 @@
-// Command pause is the first process of every pod: it holds the namespaces of the pod and reaps orphans of its containers.
+// Command pause is the first process of every pod: it keeps the namespaces of the pod and reaps orphaned processes.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command realnode is a node of a test cluster: `isolate DIR` makes it, as the first process of its namespaces, and `run DIR`
-// runs it there. Package cluster starts it.
+// Command realnode is a node of a test cluster. Package cluster starts `isolate DIR` as the first process of new namespaces, which
+// sets the node up and starts `run DIR`.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("want a command and a folder, got %q", args)
+		return fmt.Errorf("usage: realnode isolate|run DIR, got %q", args)
 	}
 	settings, err := node.Read(args[1])
 	if err != nil {

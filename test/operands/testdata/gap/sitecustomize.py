@@ -1,4 +1,4 @@
-"""Adds the module that repairs databases to MLflow, as some images do."""
+"""Adds mlflow.store.db.migration_gap, with which newer MLflow releases repair databases, to the MLflow of this Python."""
 import importlib.util
 import os
 import sys

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// protocol is the version of the protocol of PostgreSQL.
+	// protocol is version 3.0 of the PostgreSQL protocol.
 	protocol = 3 << 16
-	// authentication is the type of the message with which a database asks for a password.
+	// authentication is the type of an authentication request.
 	authentication = 'R'
-	// databaseTimeout bounds the response of the database.
+	// databaseTimeout limits the time until the database responds.
 	databaseTimeout = 2 * time.Second
 )
 
-// databaseResponds returns an error unless the database of the variables of libpq asks for a password.
-func databaseResponds(ctx context.Context) error {
+// checkDatabase returns an error unless the database in the variables of libpq sends an authentication request.
+func checkDatabase(ctx context.Context) error {
 	connection, err := (&net.Dialer{Timeout: databaseTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(os.Getenv("PGHOST"), cmp.Or(os.Getenv("PGPORT"), "5432")))
 	if err != nil {
 		return err
@@ -37,12 +37,12 @@ func databaseResponds(ctx context.Context) error {
 		return err
 	}
 	if kind[0] != authentication {
-		return fmt.Errorf("it sent a message of type %q", kind[0])
+		return fmt.Errorf("got message type %q, want %q", kind[0], authentication)
 	}
 	return nil
 }
 
-// startup returns the first message of a connection.
+// startup returns the startup message of a connection.
 func startup(user, database string) []byte {
 	body := fmt.Appendf(nil, "user\x00%s\x00database\x00%s\x00\x00", user, database)
 	message := binary.BigEndian.AppendUint32(nil, uint32(len(body)+8)) //nolint:gosec // names are short

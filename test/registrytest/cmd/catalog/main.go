@@ -1,9 +1,9 @@
-// Command catalog runs the servers of Model Registry v0.2.22 in test pods: the catalog server with the argument `catalog`, otherwise a
+// Command catalog starts the servers of Model Registry v0.2.22 in test pods: the catalog server with the argument `catalog`, otherwise the
 // registry server.
 //
-// The catalog server of that version reads one file of sources, and has neither a database nor a probe. The command joins the files of the
-// operator, reports ready while the database responds, and forwards requests below /api/ to the server. At /, it lists the
-// files that the init containers copied.
+// The catalog server of v0.2.22 reads one file of sources, and supports neither a database nor a probe. The command merges the files of
+// the operator, reports ready while the database responds, and forwards requests below /api/ to the server. The path / lists
+// the files that the init containers have copied.
 package main
 
 import (
@@ -30,9 +30,9 @@ const (
 	upstream = "127.0.0.1:8081"
 	// dataFolder has the files of the data image.
 	dataFolder = "/shared-data"
-	// scratch is a folder that is writable even if the root file system is read-only.
+	// scratch is a directory that is writable if the root file system is read-only.
 	scratch = "/dev/shm"
-	// headerTimeout bounds the headers of a request.
+	// headerTimeout limits the time for the headers of a request.
 	headerTimeout = 10 * time.Second
 )
 
@@ -53,11 +53,11 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	file := filepath.Join(scratch, "sources.yaml")
-	keep, err := c.writeSources(ctx, file)
+	follow, err := c.writeSources(ctx, file)
 	if err != nil {
 		return err
 	}
-	go keep()
+	go follow()
 	server := exec.CommandContext(ctx, program, "catalog", "--listen="+upstream, "--catalogs-path="+file)
 	server.Stdout, server.Stderr = os.Stdout, os.Stderr
 	exited := make(chan error, 2)
@@ -69,7 +69,7 @@ func run(args []string) error {
 	return <-exited
 }
 
-// catalog has the arguments that the operator sets.
+// catalog has the arguments of the container.
 type catalog struct {
 	listen     string
 	sources    []string
@@ -103,9 +103,9 @@ func (c *catalog) handler() http.Handler {
 		}
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		data, _ := filepath.Glob(dataFolder + "/*")              // the pattern is valid
-		measured, _ := filepath.Glob(c.benchmarks + "/*")        // the pattern is valid
-		_ = json.NewEncoder(w).Encode(append(data, measured...)) // an error means that the client has disconnected
+		data, _ := filepath.Glob(dataFolder + "/*")                // the pattern is valid
+		benchmarks, _ := filepath.Glob(c.benchmarks + "/*")        // the pattern is valid
+		_ = json.NewEncoder(w).Encode(append(data, benchmarks...)) // an error means that the client has disconnected
 	})
 	return mux
 }
@@ -117,7 +117,7 @@ func (c *catalog) ready(ctx context.Context) error {
 		return fmt.Errorf("connecting to the server: %w", err)
 	}
 	_ = connection.Close()
-	if err := databaseResponds(ctx); err != nil {
+	if err := checkDatabase(ctx); err != nil {
 		return fmt.Errorf("connecting to the database: %w", err)
 	}
 	return nil

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// followEvery is the interval at which changed sources are looked for.
-const followEvery = time.Second
+// refreshInterval is the interval of the checks for changed sources.
+const refreshInterval = time.Second
 
-// source is an entry of a file of sources, with the fields that v0.2.22 accepts.
+// source is an entry of a file of sources, with the fields of v0.2.22.
 type source struct {
 	ID         string         `json:"id"`
 	Name       string         `json:"name"`
@@ -24,13 +24,13 @@ type source struct {
 	Properties map[string]any `json:"properties,omitempty"`
 }
 
-// file is a file of sources. Sections other than that of models are unknown to v0.2.22.
+// file is a file of sources. v0.2.22 supports only the section of models.
 type file struct {
 	Catalogs []source `json:"catalogs"`
 }
 
-// join returns one file with the sources of several. v0.2.22 refuses a whole file with an ID twice, or with a source whose models it cannot
-// read, so these are left out and returned as problems.
+// join merges the sources of several files. v0.2.22 rejects a file with a duplicate ID or a source with unreadable models, so such
+// sources are omitted and returned as problems.
 func join(paths []string) (joined []byte, problems []error) {
 	all := file{Catalogs: []source{}}
 	known := map[string]bool{}
@@ -40,18 +40,18 @@ func join(paths []string) (joined []byte, problems []error) {
 			problems = append(problems, err)
 			continue
 		}
-		var one file
-		if err := yaml.Unmarshal(text, &one); err != nil {
+		var content file
+		if err := yaml.Unmarshal(text, &content); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", path, err))
 			continue
 		}
-		for _, s := range one.Catalogs {
+		for _, s := range content.Catalogs {
 			if err := s.resolve(filepath.Dir(path)); err != nil {
 				problems = append(problems, fmt.Errorf("%s: source %s: %w", path, s.ID, err))
 				continue
 			}
 			if known[s.ID] {
-				problems = append(problems, fmt.Errorf("%s: source %s: the ID exists", path, s.ID))
+				problems = append(problems, fmt.Errorf("%s: source %s: duplicate ID", path, s.ID))
 				continue
 			}
 			known[s.ID] = true
@@ -65,12 +65,12 @@ func join(paths []string) (joined []byte, problems []error) {
 	return joined, problems
 }
 
-// resolve makes the path of the models absolute, and returns an error unless the file is valid YAML.
+// resolve makes the path of the models absolute, and returns an error if the file is not valid YAML.
 func (s *source) resolve(folder string) error {
 	const key = "yamlCatalogPath"
 	path, _ := s.Properties[key].(string)
 	if s.Type != "yaml" || path == "" {
-		return fmt.Errorf("type %q with the path %q", s.Type, path)
+		return fmt.Errorf("unsupported type %q with path %q", s.Type, path)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(folder, path)
@@ -83,14 +83,14 @@ func (s *source) resolve(folder string) error {
 	return yaml.Unmarshal(models, &map[string]any{})
 }
 
-// writeSources writes the joined sources to a file, and returns a function that writes it again after each change. The server watches the file.
-func (c *catalog) writeSources(ctx context.Context, target string) (forever func(), err error) {
+// writeSources writes the merged sources to a file that the server watches, and returns a function that follows their changes.
+func (c *catalog) writeSources(ctx context.Context, target string) (follow func(), err error) {
 	written, err := c.write(target, nil)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
-		ticker := time.NewTicker(followEvery)
+		ticker := time.NewTicker(refreshInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -105,14 +105,14 @@ func (c *catalog) writeSources(ctx context.Context, target string) (forever func
 	}, nil
 }
 
-// write replaces the file if its content changes, and returns the content.
+// write replaces the file if its content has changed, and returns the content.
 func (c *catalog) write(target string, before []byte) ([]byte, error) {
 	joined, problems := join(c.sources)
 	if bytes.Equal(joined, before) {
 		return before, nil
 	}
 	for _, problem := range problems {
-		fmt.Fprintln(os.Stderr, "catalog: left out:", problem)
+		fmt.Fprintln(os.Stderr, "catalog: omitted:", problem)
 	}
 	if err := os.WriteFile(target+".next", joined, 0o600); err != nil {
 		return before, err

@@ -1,5 +1,5 @@
-// Command certmanager runs the controllers of cert-manager that issue certificates, self-signed or of a CA in a Secret, and those that write
-// CAs into webhook configurations and CRDs. The programs of cert-manager are modules whose requirements only its repository can resolve.
+// Command certmanager runs the controllers of cert-manager that issue certificates, self-signed or signed by a CA in a Secret, and those that
+// write CAs into webhook configurations and CRDs. The commands of cert-manager can be built only in its own repository.
 package main
 
 import (
@@ -40,10 +40,11 @@ import (
 )
 
 const (
-	// clusterNamespace has the Secrets of ClusterIssuers.
+	// clusterNamespace is the namespace of the Secrets of ClusterIssuers.
 	clusterNamespace = "cert-manager"
 
-	requestsASecond, requestsAtOnce = 50, 100
+	clientQPS   = 50
+	clientBurst = 100
 )
 
 func main() {
@@ -73,7 +74,7 @@ func run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// newInjectors returns a manager of the controllers that write CAs.
+// newInjectors returns a manager with the controllers that write CAs.
 func newInjectors(ctx context.Context, config *rest.Config) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, kscheme.AddToScheme, apiext.AddToScheme} {
@@ -83,7 +84,7 @@ func newInjectors(ctx context.Context, config *rest.Config) (ctrl.Manager, error
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		// Of Secrets, the controllers watch only the metadata.
+		// The controllers watch only the metadata of Secrets.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {
@@ -97,21 +98,21 @@ func newInjectors(ctx context.Context, config *rest.Config) (ctrl.Manager, error
 	})
 }
 
-// startIssuers starts the imported controllers.
+// startIssuers starts the imported controllers, which issue certificates.
 func startIssuers(ctx context.Context, group *errgroup.Group) error {
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
-		KubernetesAPIQPS: requestsASecond, KubernetesAPIBurst: requestsAtOnce, Clock: clock.RealClock{}, Metrics: metrics.New(klog.FromContext(ctx), clock.RealClock{}),
+		KubernetesAPIQPS: clientQPS, KubernetesAPIBurst: clientBurst, Clock: clock.RealClock{}, Metrics: metrics.New(klog.FromContext(ctx), clock.RealClock{}),
 		IssuerOptions: controller.IssuerOptions{ClusterResourceNamespace: clusterNamespace},
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	for name, create := range controller.Known() {
-		started, err := create(factory)
+		issuer, err := create(factory)
 		if err != nil {
 			return fmt.Errorf("creating %s: %w", name, err)
 		}
-		group.Go(func() error { return started.Run(1, ctx) })
+		group.Go(func() error { return issuer.Run(1, ctx) })
 	}
 	shared, err := factory.Build()
 	if err != nil {

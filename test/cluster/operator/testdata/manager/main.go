@@ -1,5 +1,5 @@
-// Command manager is a placeholder for the operator's manager: it has the same listeners and the same environment, writes
-// one ConfigMap with its permissions, and ends with exit code 0 on SIGTERM.
+// Command manager is a fake of the operator's manager. It has the same listeners and environment variables, creates one ConfigMap with
+// its permissions, and exits on SIGTERM with a given code.
 package main
 
 import (
@@ -31,8 +31,8 @@ func run() error {
 	flags.String("metrics-bind-address", "", "")
 	flags.Int("webhook-port", 0, "")
 	flags.Bool("leader-elect", true, "")
-	code := flags.Int("exit-code", 0, "exit code at the end")
-	broken := flags.Bool("broken", false, "end at once")
+	code := flags.Int("exit-code", 0, "exit code on SIGTERM")
+	broken := flags.Bool("broken", false, "exit immediately")
 	if err := flags.Parse(os.Args[2:]); err != nil {
 		return fmt.Errorf("parsing flags: %w", err)
 	}
@@ -53,7 +53,7 @@ func run() error {
 	return nil
 }
 
-// writeConfigMap writes the ConfigMap once.
+// writeConfigMap creates the ConfigMap.
 func writeConfigMap(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestPace(t *testing.T) {
+func TestProgressEstimator(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	run := func(lines ...string) (*pace, string) {
+	run := func(lines ...string) (*progressEstimator, string) {
 		var out bytes.Buffer
 		clock := clocktesting.NewFakePassiveClock(noon)
-		p := &pace{out: &out, clock: clock, start: noon}
+		p := &progressEstimator{out: &out, clock: clock, start: noon}
 		for _, line := range lines {
 			clock.SetTime(clock.Now().Add(10 * time.Second))
 			fmt.Fprintf(p, "[  3s] %s\n", line)
 		}
 		return p, out.String()
 	}
-	// This kind of run has not been recorded yet.
+	// The first run of a kind has no estimates.
 	first, _ := run("step 1", "downloading a, 3 MB", "downloading a: 1 of 3 MB", "step 2", "pid 17", "the end")
 	if err := first.save(); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestPace(t *testing.T) {
 	if difference := cmp.Diff(want, text); difference != "" {
 		t.Error(difference)
 	}
-	file, err := paceFile(downloaded)
+	file, err := recordFile(downloaded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +52,6 @@ func TestPace(t *testing.T) {
 		t.Errorf("got lines %v of a malformed file, want none", lines)
 	}
 	if _, machine := load(compiled); machine != "on a machine with two cores" {
-		t.Errorf("the first run is compared with one %q, want %q", machine, "on a machine with two cores")
+		t.Errorf("got machine %q for the first run, want %q", machine, "on a machine with two cores")
 	}
 }

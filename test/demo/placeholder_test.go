@@ -18,7 +18,7 @@ import (
 
 const deploymentName = "odh-platform-operator-controller-manager"
 
-func TestFake(t *testing.T) {
+func TestPlaceholder(t *testing.T) {
 	field := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}
 	shipped := &appsv1.Deployment{}
 	shipped.Spec.Template.Spec.Containers = []corev1.Container{
@@ -29,10 +29,10 @@ func TestFake(t *testing.T) {
 			Env: []corev1.EnvVar{{Name: "POD_NAMESPACE", ValueFrom: field}, {Name: "MLFLOW_IMAGE", Value: "x"}},
 		},
 	}
-	before := shipped.DeepCopy()
+	original := shipped.DeepCopy()
 	got := placeholder(shipped, []string{"run", "--leader-elect", "--webhook-port=1"}, []string{"MLFLOW_IMAGE=y", "PAIRS=a=b"})
-	if difference := cmp.Diff(before, shipped); difference != "" {
-		t.Errorf("the shipped Deployment was changed:\n%s", difference)
+	if difference := cmp.Diff(original, shipped); difference != "" {
+		t.Errorf("placeholder changed the shipped Deployment:\n%s", difference)
 	}
 	want := []corev1.Container{shipped.Spec.Template.Spec.Containers[0], {
 		Name: "manager", Image: "a", Args: []string{"run", "--leader-elect", "--webhook-port=1"},
@@ -42,10 +42,10 @@ func TestFake(t *testing.T) {
 		t.Error(difference)
 	}
 	if got.Annotations[descriptionAnnotation] != description || got.Spec.Template.Annotations[descriptionAnnotation] != description {
-		t.Errorf("it does not say what it is: %v, %v", got.Annotations, got.Spec.Template.Annotations)
+		t.Errorf("got annotations %v and %v of the pod, want the description in both", got.Annotations, got.Spec.Template.Annotations)
 	}
 	if other := placeholder(&appsv1.Deployment{}, []string{"run"}, nil); len(other.Spec.Template.Spec.Containers) != 0 {
-		t.Errorf("unexpected other.Spec.Template.Spec: %+v", other.Spec.Template.Spec)
+		t.Errorf("got pod spec %+v, want no containers", other.Spec.Template.Spec)
 	}
 }
 
@@ -66,8 +66,8 @@ func TestRouteMetrics(t *testing.T) {
 	}
 }
 
-// expectManagerKnown expects that kubectl odh finds the manager that runs as a process, and no problem.
-func expectManagerKnown(t *testing.T, name string) {
+// expectManagerFound expects that kubectl odh finds the manager, which runs as a process, and reports no problem.
+func expectManagerFound(t *testing.T, name string) {
 	t.Helper()
 	var report struct {
 		OK      bool
@@ -82,7 +82,7 @@ func expectManagerKnown(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	if !report.OK || !report.Manager.Found || !report.Manager.Leads || report.Manager.State != "Healthy" || len(report.Notes) > 0 {
-		t.Errorf("status: %+v", report)
+		t.Errorf("got status %+v, want a healthy leader", report)
 	}
 	states := map[string]string{}
 	for _, c := range report.Components {
@@ -94,42 +94,42 @@ func expectManagerKnown(t *testing.T, name string) {
 	if difference := cmp.Diff(want, states); difference != "" {
 		t.Error(difference)
 	}
-	var examination struct {
+	var doctor struct {
 		OK      bool
 		Summary struct{ Fail, Unknown, OK int }
 	}
-	if err := json.Unmarshal(shell(t, name, "kubectl odh doctor -o json"), &examination); err != nil {
+	if err := json.Unmarshal(shell(t, name, "kubectl odh doctor -o json"), &doctor); err != nil {
 		t.Fatal(err)
 	}
-	if !examination.OK || examination.Summary.Fail+examination.Summary.Unknown > 0 || examination.Summary.OK == 0 {
-		t.Errorf("doctor: %+v", examination)
+	if !doctor.OK || doctor.Summary.Fail+doctor.Summary.Unknown > 0 || doctor.Summary.OK == 0 {
+		t.Errorf("got doctor %+v, want no failed check", doctor)
 	}
 }
 
-// expectServicesOfTheProcess expects that the Services of the manager point at the process, and that the placeholder pod neither
+// expectServicesRouteToProcess expects that the Services of the manager route to the process, and that the placeholder pod neither
 // receives their traffic nor holds the Lease.
-func expectServicesOfTheProcess(t *testing.T, instance *cluster.Instance) {
+func expectServicesRouteToProcess(t *testing.T, instance *cluster.Instance) {
 	t.Helper()
 	name := instance.Name
 	const kubectl = "kubectl -n opendatahub get "
 	address := string(shell(t, name, kubectl+"service odh-platform-operator-metrics -o jsonpath='{.spec.externalName}:{.spec.ports[0].port}'"))
-	metrics := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	response, err := metrics.Get("https://" + address + "/metrics")
+	httpClient := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := httpClient.Get("https://" + address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("metrics of a manager ask for a token: %d, %v", response.StatusCode, err)
+		t.Errorf("got status %d, error %v for metrics without a token, want 401", response.StatusCode, err)
 	}
 	for _, service := range []string{"odh-platform-operator-metrics", "odh-platform-operator-webhook"} {
 		if slices := shell(t, name, kubectl+"endpointslices -o name -l kubernetes.io/service-name="+service); len(slices) > 0 {
-			t.Errorf("Service %s leads to %s", service, slices)
+			t.Errorf("got %s of Service %s, want no EndpointSlices", slices, service)
 		}
 	}
 	pod := string(shell(t, name, kubectl+"pods -l control-plane=controller-manager -o jsonpath='{.items[*].metadata.name}'"))
 	holder := string(shell(t, name, kubectl+"lease odh-platform-operator -o jsonpath='{.spec.holderIdentity}'"))
 	if !strings.HasPrefix(pod, deploymentName+"-") || holder == "" || strings.HasPrefix(holder, deploymentName) {
-		t.Errorf("pod %q, the Lease is held by %q", pod, holder)
+		t.Errorf("got pod %q and holder %q of the Lease, want another holder", pod, holder)
 	}
 	expectContains(t, "Deployment", string(shell(t, name, kubectl+"deployment "+deploymentName+" -o json")),
 		"--metrics-bind-address=127.0.0.1:"+address[strings.LastIndex(address, ":")+1:], description)

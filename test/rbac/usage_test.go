@@ -40,30 +40,30 @@ func TestUnused(t *testing.T) {
 	for name, c := range map[string]struct {
 		grants []grant
 		run    rights.Run
-		left   int
+		want   int
 	}{
-		"never":                             {grantTo("mlflow", "", rule("get", "pods")), rights.Run{}, 1},
+		"not used":                          {grantTo("mlflow", "", rule("get", "pods")), rights.Run{}, 1},
 		"used":                              {grantTo("mlflow", "", rule("get", "pods")), use(pods), 0},
 		"another verb":                      {grantTo("mlflow", "", rule("delete", "pods")), use(pods), 1},
-		"a name":                            {grantTo("mlflow", "", rule("get", "pods", "a", "b")), use(rights.Use{Verb: "get", Resource: "pods", Name: "a"}), 1},
+		"one of two names":                  {grantTo("mlflow", "", rule("get", "pods", "a", "b")), use(rights.Use{Verb: "get", Resource: "pods", Name: "a"}), 1},
 		"any name":                          {grantTo("mlflow", "", rule("get", "pods")), use(rights.Use{Verb: "get", Resource: "pods", Name: "a"}), 0},
 		"in its namespace":                  {grantTo("mlflow", rights.Own, rule("get", "pods")), use(rights.Use{Verb: "get", Resource: "pods", Namespace: rights.Own}), 0},
-		"in another":                        {grantTo("mlflow", rights.Own, rule("get", "pods")), use(rights.Use{Verb: "get", Resource: "pods", Namespace: rights.Other}), 1},
+		"in another namespace":              {grantTo("mlflow", rights.Own, rule("get", "pods")), use(rights.Use{Verb: "get", Resource: "pods", Namespace: rights.Other}), 1},
 		"by another component":              {grantTo("mlflow", "", rule("get", "pods")), rights.Run{Components: []string{"modelmesh"}, Used: []rights.Use{pods}}, 1},
-		"by this one":                       {grantTo("mlflowaccess", "", rule("get", "pods")), rights.Run{Components: []string{"mlflow", "modelmesh"}, Used: []rights.Use{pods}}, 0},
-		"by the manager itself":             {grantTo("manager", "", rule("get", "pods")), rights.Run{Components: []string{"modelmesh"}, Used: []rights.Use{pods}}, 0},
+		"by this component":                 {grantTo("mlflowaccess", "", rule("get", "pods")), rights.Run{Components: []string{"mlflow", "modelmesh"}, Used: []rights.Use{pods}}, 0},
+		"role without component":            {grantTo("manager", "", rule("get", "pods")), rights.Run{Components: []string{"modelmesh"}, Used: []rights.Use{pods}}, 0},
 		"granted in another namespace":      {grantTo("mlflow", "", rule("get", "pods")), rights.Run{Granted: []rights.Use{{Verb: "get", Resource: "pods", Namespace: rights.Other}}}, 0},
-		"watch implies list":                {grantTo("mlflow", "", rule("list", "pods")), use(rights.Use{Verb: "watch", Resource: "pods"}), 0},
-		"patch implies get":                 {grantTo("mlflow", "", rule("get", "pods")), use(rights.Use{Verb: "patch", Resource: "pods"}), 0},
-		"read, not patched":                 {grantTo("mlflow", "", rule("patch", "pods")), use(rights.Use{Verb: "get", Resource: "pods"}), 1},
-		"listed, not watched":               {grantTo("mlflow", "", rule("watch", "pods")), use(rights.Use{Verb: "list", Resource: "pods"}), 1},
+		"watch requires list":               {grantTo("mlflow", "", rule("list", "pods")), use(rights.Use{Verb: "watch", Resource: "pods"}), 0},
+		"patch requires get":                {grantTo("mlflow", "", rule("get", "pods")), use(rights.Use{Verb: "patch", Resource: "pods"}), 0},
+		"get does not require patch":        {grantTo("mlflow", "", rule("patch", "pods")), use(rights.Use{Verb: "get", Resource: "pods"}), 1},
+		"list does not require watch":       {grantTo("mlflow", "", rule("watch", "pods")), use(rights.Use{Verb: "list", Resource: "pods"}), 1},
 		"bound by name":                     {grantTo("mlflow", "", bind), bound, 0},
 		"bind restricted to a name":         {grantTo("mlflow", "", bind, rule("create", "reviews")), bound, 1},
 		"bound role is held by the manager": {grantTo("mlflow", "", rule("create", "reviews")), bound, 0},
 		"another role bound":                {grantTo("mlflow", "", bind), rights.Run{Bound: []rights.Bound{{Name: "other"}}}, 1},
 	} {
-		if got := unused(c.grants, []*rights.Record{{}, {Runs: []rights.Run{{Components: []string{"none"}}, c.run}}}); len(got) != c.left {
-			t.Errorf("%s: left %v", name, lines(got))
+		if got := unused(c.grants, []*rights.Record{{}, {Runs: []rights.Run{{Components: []string{"none"}}, c.run}}}); len(got) != c.want {
+			t.Errorf("%s: unused grants %v, want %d", name, lines(got), c.want)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestRedundant(t *testing.T) {
 	}
 }
 
-func TestRefusedAndMissing(t *testing.T) {
+func TestRejectionsAndMissingSuites(t *testing.T) {
 	all := []*rights.Record{
 		{Suite: "a", Complete: true, Runs: []rights.Run{{Refused: []rights.Refusal{
 			{Use: rights.Use{Verb: "get", Resource: "pods"}, Message: "no"}, {Use: rights.Use{Verb: "get", Resource: "gadgets"}, Message: "no", Expected: true},
@@ -90,7 +90,7 @@ func TestRefusedAndMissing(t *testing.T) {
 	}
 }
 
-func TestRolesOfManifests(t *testing.T) {
+func TestRolesOf(t *testing.T) {
 	const manifests = `
 - {kind: ClusterRole, metadata: {name: odh-platform-operator-modelmesh-runtimes}, rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]}
 - {kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: odh-platform-operator-modelmesh-runtimes}, subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]}
@@ -121,6 +121,6 @@ func TestRolesOfManifests(t *testing.T) {
 	}
 	objects[0].Object["rules"] = "text"
 	if _, err := rolesOf(objects); err == nil {
-		t.Error("want an error for a broken role")
+		t.Error("got no error for invalid rules")
 	}
 }

@@ -47,10 +47,10 @@ func withConditions(conditions ...any) *unstructured.Unstructured {
 	return server(map[string]any{"conditions": conditions})
 }
 
-func TestJudge(t *testing.T) {
+func TestIsReady(t *testing.T) {
 	deleted := withConditions(condition("Available", "True", "Fine", "", 2))
 	deleted.SetDeletionTimestamp(&metav1.Time{Time: noon})
-	lagging := server(map[string]any{
+	staleStatus := server(map[string]any{
 		"observedGeneration": int64(1), "conditions": []any{condition("Available", "True", "Fine", "", 0)},
 	})
 	for name, c := range map[string]struct {
@@ -63,36 +63,36 @@ func TestJudge(t *testing.T) {
 		"without message":         {withConditions(condition("Available", "True", "Fine", "", 2)), "Available", true, "Available is True, Fine"},
 		"false":                   {withConditions(condition("Available", "False", "NoPods", "none", 2)), "Available", false, "Available is False, NoPods: none"},
 		"unknown":                 {withConditions(condition("Available", "Unknown", "Starting", "", 2)), "Available", false, "Available is Unknown, Starting"},
-		"older generation":        {withConditions(condition("Available", "True", "Fine", "", 1)), "Available", false, "Available is that of an older generation"},
-		"status lags":             {lagging, "Available", false, "Available is that of an older generation"},
+		"older generation":        {withConditions(condition("Available", "True", "Fine", "", 1)), "Available", false, "Available is of an older generation"},
+		"stale status":            {staleStatus, "Available", false, "Available is of an older generation"},
 		"generation not reported": {withConditions(condition("Available", "True", "Fine", "", 0)), "Available", true, "Available is True, Fine"},
-		"another condition":       {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "it has no condition Ready yet"},
-		"no status":               {server(nil), "Available", false, "it has no condition Available yet"},
+		"another condition":       {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "condition Ready does not exist yet"},
+		"no status":               {server(nil), "Available", false, "condition Available does not exist yet"},
 		"exists":                  {server(nil), "", true, "exists"},
 		"ready but terminating":   {deleted, "Available", false, "it is being deleted"},
 		"exists but terminating":  {deleted, "", false, "it is being deleted"},
 	} {
 		got, err := isReady(c.live, kind{ready: c.condition})
-		if want := (verdict{c.ready, c.text}); err != nil || got != want {
-			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		if want := (readiness{c.ready, c.text}); err != nil || got != want {
+			t.Errorf("%s: got %v, error %v, want %v", name, got, err, want)
 		}
 	}
 	if _, err := isReady(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
-		t.Errorf("a broken status: %v", err)
+		t.Errorf("got error %v for an invalid status, want the object in it", err)
 	}
 }
 
-func TestJudgeByFlag(t *testing.T) {
+func TestIsReadyByFlag(t *testing.T) {
 	for name, c := range map[string]struct {
 		live *unstructured.Unstructured
-		want verdict
+		want readiness
 	}{
-		"true":      {server(map[string]any{"available": true}), verdict{true, "available is true"}},
-		"false":     {server(map[string]any{"available": false}), verdict{false, "available is false"}},
-		"no status": {server(nil), verdict{false, "available is false"}},
+		"true":      {server(map[string]any{"available": true}), readiness{true, "available is true"}},
+		"false":     {server(map[string]any{"available": false}), readiness{false, "available is false"}},
+		"no status": {server(nil), readiness{false, "available is false"}},
 	} {
 		if got, err := isReady(c.live, kind{flag: "available"}); err != nil || got != c.want {
-			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+			t.Errorf("%s: got %v, error %v, want %v", name, got, err, c.want)
 		}
 	}
 	if _, err := isReady(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
@@ -106,7 +106,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := rowsOf(server(nil), noon)
+	withoutStatus, err := rowsOf(server(nil), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestTable(t *testing.T) {
 		"MLflow   mlflow   Available     True     DeploymentReady   90s\n" +
 		"MLflow   mlflow   Progressing   False    Done              90s\n" +
 		"MLflow   mlflow   -             -        -                 60m\n"
-	if difference := cmp.Diff(want, table(append(rows, bare...))); difference != "" {
+	if difference := cmp.Diff(want, table(append(rows, withoutStatus...))); difference != "" {
 		t.Error(difference)
 	}
 	if _, err := rowsOf(server(map[string]any{"conditions": "text"}), noon); err == nil {
@@ -137,8 +137,8 @@ func TestFailureReportsKnownCauses(t *testing.T) {
 		problems: []problem{{"MLflow mlflow", "Available is False, NoPods"}},
 		rows:     []row{{kind: "MLflow", name: "mlflow", condition: "Available", status: "False", reason: "NoPods", age: "5s"}},
 		pods:     []corev1.Pod{pod},
-		manager:  "runs, pid 7", logPath: "/tmp/manager.log", logTail: "first\nlast\n",
-		missing: []error{errors.New("listing something failed")},
+		manager:  "is running, pid 7", logPath: "/tmp/manager.log", logTail: "first\nlast\n",
+		errs: []error{errors.New("listing something failed")},
 	}
 	want := `not ready: after 2m0s
   MLflow mlflow: Available is False, NoPods
@@ -152,18 +152,18 @@ Pods:
   opendatahub   mlflow-1   Pending   1/2     image "a:b" of container mlflow cannot be pulled; check its name, the registry and the pull secrets
   (listing something failed)
 
-The manager runs, pid 7. The end of /tmp/manager.log:
+The manager is running, pid 7. Last lines of /tmp/manager.log:
   first
   last`
 	if difference := cmp.Diff(want, f.Error()); difference != "" {
 		t.Error(difference)
 	}
-	if text := (&failure{}).Error(); !strings.Contains(text, "Pods:\n  there are none\n") {
+	if text := (&failure{}).Error(); !strings.Contains(text, "Pods:\n  no pods\n") {
 		t.Error(text)
 	}
 }
 
-func TestSettingsOfTheManager(t *testing.T) {
+func TestSettings(t *testing.T) {
 	field := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}
 	deployment := &appsv1.Deployment{}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{
@@ -176,7 +176,7 @@ func TestSettingsOfTheManager(t *testing.T) {
 	}
 	args, env := settings(deployment)
 	if !slices.Equal(args, []string{"--leader-elect"}) || !slices.Equal(env, []string{"MLFLOW_IMAGE=registry/mlflow"}) {
-		t.Errorf("arguments %q, variables %q", args, env)
+		t.Errorf("got arguments %q, variables %q", args, env)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestDescribeCounts(t *testing.T) {
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "services", Kind: "Service", Verbs: metav1.Verbs{"get", "list"}}, {Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}},
 		}},
-		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "odd", Kind: "Odd", Verbs: metav1.Verbs{"list"}}}},
+		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "others", Kind: "Other", Verbs: metav1.Verbs{"list"}}}},
 	})
 	want := map[schema.GroupVersionResource]string{{Version: "v1", Resource: "services"}: "Service"}
 	if difference := cmp.Diff(want, got); difference != "" {
@@ -207,7 +207,7 @@ func TestDescribeCounts(t *testing.T) {
 	}
 }
 
-func TestSamplesHaveARowInTheTable(t *testing.T) {
+func TestCheckKinds(t *testing.T) {
 	for _, dir := range []string{samplesDir, "test/demo/testdata/broken"} {
 		samples, err := readSamples(dir)
 		if err != nil {
@@ -217,18 +217,18 @@ func TestSamplesHaveARowInTheTable(t *testing.T) {
 			t.Errorf("%s: unexpected error: %v", dir, err)
 		}
 	}
-	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Odd"}}
-	odd.SetName("one")
-	if err := checkKinds([]*unstructured.Unstructured{odd}); err == nil || !strings.Contains(err.Error(), "Odd.example.com to the table in test/demo/kinds.go") {
-		t.Errorf("a kind without a row: %v", err)
+	unknown := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Unknown"}}
+	unknown.SetName("one")
+	if err := checkKinds([]*unstructured.Unstructured{unknown}); err == nil || !strings.Contains(err.Error(), "Unknown.example.com to the table in test/demo/kinds.go") {
+		t.Errorf("got error %v for an unknown kind, want the kind in it", err)
 	}
 	if _, err := readSamples("test/demo/testdata/none"); err == nil || !strings.Contains(err.Error(), "test/demo/testdata/none") {
-		t.Errorf("a folder that does not exist: %v", err)
+		t.Errorf("got error %v for a missing folder, want the folder in it", err)
 	}
 }
 
-func TestSamplesOfARealNode(t *testing.T) {
-	samples, err := (&demo{samples: samplesDir, real: true}).wantedSamples()
+func TestSelectSamplesForRealNode(t *testing.T) {
+	samples, err := (&demo{samples: samplesDir, real: true}).selectSamples()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,28 +245,28 @@ func TestSamplesOfARealNode(t *testing.T) {
 	}
 }
 
-func TestManagerInAPod(t *testing.T) {
+func TestDescribeManagerInPod(t *testing.T) {
 	w := &environment{instance: &cluster.Instance{}}
 	state, log, end := w.describeManager(t.Context())
-	if state != "runs as a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
-		t.Errorf("unexpected state %q, log command %q or end %q", state, log, end)
+	if state != "runs in a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
+		t.Errorf("got state %q, log %q, last lines %q", state, log, end)
 	}
-	if !w.managerRuns() || !strings.HasPrefix(w.whereManagerIs(), "The manager is the pod of Deployment ") {
-		t.Error("want the manager in a Deployment to count as running without a process")
+	if !w.managerRunning() || !strings.HasPrefix(w.managerLocation(), "The manager is the pod of Deployment ") {
+		t.Error("want a manager without a process to be running, in the pod of its Deployment")
 	}
 }
 
 func TestInvalidArgumentsReturnErrUsage(t *testing.T) {
 	d := &demo{clock: clocktesting.NewFakePassiveClock(noon), out: io.Discard, progress: io.Discard}
-	for _, args := range [][]string{nil, {"sideways"}, {"up", "down"}, {"down", "--real"}} {
+	for _, args := range [][]string{nil, {"unknown"}, {"up", "down"}, {"down", "--real"}} {
 		if err := d.run(t.Context(), args); !errors.Is(err, errUsage) {
-			t.Errorf("%q: unexpected error: %v", args, err)
+			t.Errorf("%q: got error %v, want errUsage", args, err)
 		}
 	}
 }
 
 func TestAccess(t *testing.T) {
-	want := "Reach it with:\n  export PATH=\"/tmp/tools:$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
+	want := "Connect to the cluster with:\n  export PATH=\"/tmp/tools:$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
 	if difference := cmp.Diff(want, access("/tmp/config", "/tmp/tools")); difference != "" {
 		t.Error(difference)
 	}

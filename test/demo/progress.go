@@ -20,14 +20,14 @@ import (
 
 // Kinds of runs, by the programs that they build or download.
 const (
-	ready      = "ready" // all programs are built
+	ready      = "ready" // all programs exist
 	compiled   = "compiled"
 	downloaded = "downloaded"
 )
 
-// measured is the record, written by [pace.save], of a run that compiled all programs on a machine with two cores.
+// measured is the record, written by [progressEstimator.save], of a run that compiled all programs on a machine with two cores.
 //
-//go:embed pace.json
+//go:embed progress.json
 var measured []byte
 
 // progressLine is a line of progress with its time.
@@ -36,9 +36,9 @@ type progressLine struct {
 	At   time.Duration
 }
 
-// pace writes lines of progress with the time since the start. It adds the completed share and the remaining time, as measured in an
-// earlier run of the kind.
-type pace struct {
+// progressEstimator writes lines of progress with the time since the start, the completed share and the remaining time. It estimates both
+// from an earlier run of the same kind.
+type progressEstimator struct {
 	mutex sync.Mutex
 	out   io.Writer
 	clock clock.PassiveClock
@@ -46,22 +46,22 @@ type pace struct {
 
 	kind     string
 	previous []progressLine // lines of an earlier run of the kind
-	machine  string         // of the earlier run
+	machine  string         // machine of the earlier run
 	reached  int            // index of the last reached line of previous
-	since    time.Duration  // time of that line
-	seen     []progressLine
+	since    time.Duration  // time of the last reached line
+	recorded []progressLine
 }
 
-var timeAhead = regexp.MustCompile(`^\[ *[0-9a-z.]+\] `)
+var timePrefix = regexp.MustCompile(`^\[ *[0-9a-z.]+\] `)
 
 // variableLine matches lines that appear at different times in each run.
 var variableLine = regexp.MustCompile(`^still |\d of \d+ MB$`)
 
-func (p *pace) Write(text []byte) (int, error) {
+func (p *progressEstimator) Write(text []byte) (int, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for line := range strings.Lines(string(text)) {
-		line = timeAhead.ReplaceAllString(strings.TrimRight(line, "\n"), "")
+		line = timePrefix.ReplaceAllString(strings.TrimRight(line, "\n"), "")
 		elapsed := p.clock.Since(p.start)
 		p.recordLine(line, elapsed)
 		if _, err := fmt.Fprintf(p.out, "[%5s] %s%s\n", elapsed.Round(100*time.Millisecond), line, p.remainingTime(elapsed)); err != nil {
@@ -72,7 +72,7 @@ func (p *pace) Write(text []byte) (int, error) {
 }
 
 // recordLine records a line. The first line about a download or the compiler determines the kind of run.
-func (p *pace) recordLine(line string, elapsed time.Duration) {
+func (p *progressEstimator) recordLine(line string, elapsed time.Duration) {
 	kind := p.kind
 	switch {
 	case kind == "":
@@ -89,14 +89,14 @@ func (p *pace) recordLine(line string, elapsed time.Duration) {
 	if variableLine.MatchString(line) {
 		return
 	}
-	p.seen = append(p.seen, progressLine{line, elapsed})
+	p.recorded = append(p.recorded, progressLine{line, elapsed})
 	if found := slices.IndexFunc(p.previous, func(m progressLine) bool { return m.Line == line }); found >= p.reached {
 		p.reached, p.since = found, elapsed
 	}
 }
 
-// remainingTime returns the remaining share and time. Between two known lines the share grows with time.
-func (p *pace) remainingTime(elapsed time.Duration) string {
+// remainingTime returns the completed share and the remaining time. Between two lines of the earlier run, the share grows with time.
+func (p *progressEstimator) remainingTime(elapsed time.Duration) string {
 	if p.reached+1 >= len(p.previous) {
 		return ""
 	}
@@ -105,10 +105,10 @@ func (p *pace) remainingTime(elapsed time.Duration) string {
 	return fmt.Sprintf(" (%d%% done, the rest took %s %s)", 100*reached/end, (end - reached).Round(time.Second), p.machine)
 }
 
-// load returns the lines of the last run of a kind, and the machine on which it ran.
+// load returns the lines of an earlier run of a kind, and its machine.
 func load(kind string) (lines []progressLine, machine string) {
 	machine = "here"
-	file, err := paceFile(kind)
+	file, err := recordFile(kind)
 	if err == nil {
 		var content []byte
 		if content, err = os.ReadFile(file); err == nil {
@@ -125,21 +125,21 @@ func load(kind string) (lines []progressLine, machine string) {
 }
 
 // save stores the lines of a completed run.
-func (p *pace) save() error {
+func (p *progressEstimator) save() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	file, err := paceFile(p.kind)
+	file, err := recordFile(p.kind)
 	if err != nil {
 		return err
 	}
-	content, err := json.MarshalIndent(p.seen, "", " ")
+	content, err := json.MarshalIndent(p.recorded, "", " ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(file, content, 0o644)
 }
 
-func paceFile(kind string) (string, error) {
+func recordFile(kind string) (string, error) {
 	cache, err := cluster.CacheDir()
 	return filepath.Join(cache, "demo-"+kind+".json"), err
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
 
-// unused returns the grants whose use no record shows.
+// unused returns the grants that no record requires.
 func unused(grants []grant, records []*rights.Record) []grant {
-	var left []grant
+	var out []grant
 	for _, g := range grants {
 		needed := slices.ContainsFunc(records, func(record *rights.Record) bool {
 			return slices.ContainsFunc(record.Runs, func(run rights.Run) bool { return g.neededBy(run, grants) })
 		})
 		if !needed {
-			left = append(left, g)
+			out = append(out, g)
 		}
 	}
-	return left
+	return out
 }
 
-// neededBy reports whether managers with the component of the grant used it or granted it to others.
+// neededBy reports whether a manager with the component of the grant used the permission or granted it to others.
 func (g grant) neededBy(run rights.Run, all []grant) bool {
 	if g.component != "" && len(run.Components) > 0 && !slices.Contains(run.Components, g.component) {
 		return false
@@ -31,11 +31,11 @@ func (g grant) neededBy(run rights.Run, all []grant) bool {
 		slices.ContainsFunc(run.Bound, func(bound rights.Bound) bool { return g.neededToBind(bound, all) })
 }
 
-// usedBy reports whether a grant was used. A watch also uses list: the client lists before it watches if the API server
-// does not send the initial objects of a watch, as older servers do not.
+// usedBy reports whether a grant is required for a use. A watch requires list too, because older API servers do not send the initial
+// objects of a watch.
 //
-// A patch also uses get: pkg/apply reads an object that neither it nor the cache knows before it writes, and whether that happens in a
-// run depends on the order of events.
+// A patch requires get too, because pkg/apply reads an object that is not in the cache before it writes it; this depends on the order
+// of events.
 func (g grant) usedBy(use rights.Use) bool {
 	if g.Verb == "list" && use.Verb == "watch" || g.Verb == "get" && use.Verb == "patch" {
 		use.Verb = g.Verb
@@ -43,8 +43,8 @@ func (g grant) usedBy(use rights.Use) bool {
 	return g.covers(use)
 }
 
-// neededToBind reports whether a grant lets the manager bind a ClusterRole: by the verb bind or, if no grant has that verb for
-// the role, by containing a right of the role.
+// neededToBind reports whether a grant is required to bind a ClusterRole: the verb bind, or, if no grant has this verb for the role,
+// a permission of the role.
 func (g grant) neededToBind(bound rights.Bound, all []grant) bool {
 	bind := rights.Use{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Name: bound.Name, Namespace: bound.Namespace}
 	if slices.ContainsFunc(all, func(other grant) bool { return other.covers(bind) }) {
@@ -53,20 +53,20 @@ func (g grant) neededToBind(bound rights.Bound, all []grant) bool {
 	return slices.ContainsFunc(bound.Rules, g.covers)
 }
 
-// redundant returns the grants that another one of the same role contains.
+// redundant returns the grants that another grant of the same role includes.
 func redundant(grants []grant) []grant {
-	var left []grant
+	var out []grant
 	for _, g := range grants {
 		if slices.ContainsFunc(grants, func(other grant) bool {
 			return other != g && other.role == g.role && other.covers(g.Use)
 		}) {
-			left = append(left, g)
+			out = append(out, g)
 		}
 	}
-	return left
+	return out
 }
 
-// rejections returns the refused requests of all records that no spec expected.
+// rejections returns the forbidden requests in the records that no spec expected.
 func rejections(records []*rights.Record) []string {
 	var messages []string
 	for _, record := range records {
@@ -81,13 +81,13 @@ func rejections(records []*rights.Record) []string {
 	return messages
 }
 
-// missing returns the suites without a record of a complete run.
+// missing returns the suites without a complete record.
 func missing(suites []string, records []*rights.Record) []string {
-	var left []string
+	var out []string
 	for _, suite := range suites {
 		if !slices.ContainsFunc(records, func(r *rights.Record) bool { return r.Suite == suite && r.Complete }) {
-			left = append(left, suite)
+			out = append(out, suite)
 		}
 	}
-	return left
+	return out
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// StorageClass is the name of the default class, whose claims are bound immediately. kwok's own volume stages select this name.
+// StorageClass is the name of the default StorageClass, whose claims are bound immediately. The volume stages of kwok select this name.
 const StorageClass = "kwok-volume"
 
 func (i *Instance) clientset() (kubernetes.Interface, error) {
@@ -30,16 +30,16 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 }
 
 // installPlatform creates the initial objects of a cluster: nodes, a default storage class and the configuration of the
-// platform. It returns when the seeded CRDs are served.
+// platform. It returns when the CRDs are served.
 func (i *Instance) installPlatform(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	if err := i.furnishNodes(ctx); err != nil {
+	if err := i.createNodes(ctx); err != nil {
 		return err
 	}
 	config, err := i.Config()
 	if err != nil {
 		return err
 	}
-	if err := awaitCRDs(ctx, config, crds...); err != nil {
+	if err := waitCRDs(ctx, config, crds...); err != nil {
 		return err
 	}
 	return configure(ctx, config, i.options.Platform)
@@ -124,9 +124,8 @@ func nodeReady(node corev1.Node) bool {
 	return false
 }
 
-// defaultAccount checks that the controllers have published ServiceAccounts and root certificates, without
-// which no pod is admitted.
-func (i *Instance) defaultAccount(ctx context.Context) error {
+// defaultAccountExists checks that the controllers have created ServiceAccounts and root certificates, without which no pod is admitted.
+func (i *Instance) defaultAccountExists(ctx context.Context) error {
 	client, err := i.clientset()
 	if err != nil {
 		return err
@@ -134,9 +133,9 @@ func (i *Instance) defaultAccount(ctx context.Context) error {
 	_, accountErr := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	_, rootErr := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 	if err := errors.Join(accountErr, rootErr); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("looking for the default account: %w", err)
+		return fmt.Errorf("reading the default ServiceAccount: %w", err)
 	} else if err != nil {
-		return errors.New("the default account does not exist yet")
+		return errors.New("the default ServiceAccount does not exist yet")
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ func TestFreePorts(t *testing.T) {
 	}{
 		"consecutive":                   {count: 3, start: 5, free: all, want: []int{20005, 20006, 20007}},
 		"reserved skipped":              {count: 2, start: 0, reserved: []int{20000, 20002}, free: all, want: []int{20001, 20003}},
-		"listening skipped":             {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
-		"around the end":                {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
+		"used skipped":                  {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
+		"continues at first port":       {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
 		"no ports":                      {count: 0, free: all},
 		"no free port":                  {count: 1, free: func(int) bool { return false }, fails: true},
 		"more ports than the range has": {count: lastPort - firstPort + 2, free: all, fails: true},
@@ -33,39 +33,39 @@ func TestFreePorts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := freePorts(c.count, c.start, c.reserved, c.free)
 			if errors.Is(err, errNoPort) != c.fails {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v, want errNoPort: %t", err, c.fails)
 			}
 			if !c.fails && !slices.Equal(got, c.want) {
-				t.Errorf("ports %v, want %v", got, c.want)
+				t.Errorf("got ports %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-func TestPortsOfTheCaller(t *testing.T) {
+func TestPortsOmitsControlPlane(t *testing.T) {
 	i := &Instance{}
 	for port := range portCount + 2 {
 		i.state.Ports = append(i.state.Ports, port)
 	}
 	if got := i.Ports(); !slices.Equal(got, []int{portCount, portCount + 1}) {
-		t.Errorf("ports %v, want %v", got, []int{portCount, portCount + 1})
+		t.Errorf("got ports %v, want %v", got, []int{portCount, portCount + 1})
 	}
 }
 
-func TestListens(t *testing.T) {
+func TestIsFree(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
-	if listens(port) {
-		t.Error("a port in use counts as free")
+	if isFree(port) {
+		t.Error("isFree returned true for a used port")
 	}
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !listens(port) {
-		t.Error("a free port counts as used")
+	if !isFree(port) {
+		t.Error("isFree returned false for a free port")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestParseStat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseStat(c.stat)
 			if (err != nil) != c.fails || got != c.want {
-				t.Errorf("got %q, %v; want %q", got, err, c.want)
+				t.Errorf("got %q, error %v, want %q", got, err, c.want)
 			}
 		})
 	}
@@ -134,10 +134,10 @@ func TestRootAbove(t *testing.T) {
 	write(root, "// a comment\nmodule "+modulePath+"\n\ngo 1.26.0\n")
 	write(inner, "module "+modulePath+"/test/binaries\n")
 	if got, err := rootAbove(inner); err != nil || got != root {
-		t.Errorf("root %q, %v; want %q", got, err, root)
+		t.Errorf("got root %q, error %v, want %q", got, err, root)
 	}
 	if _, err := rootAbove(t.TempDir()); err == nil || !strings.Contains(err.Error(), modulePath) {
-		t.Errorf("outside of a checkout: %v", err)
+		t.Errorf("got error %v outside a checkout, want the module path in it", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestInstanceNames(t *testing.T) {
 		"": false, "A": false, "-a": false, "a-": false, "../x": false, "a/b": false, strings.Repeat("a", 41): false,
 	} {
 		if _, err := instanceDir(name); (err == nil) != ok {
-			t.Errorf("name %q: %v", name, err)
+			t.Errorf("name %q: got error %v, want valid: %t", name, err, ok)
 		}
 	}
 }
@@ -162,8 +162,8 @@ func TestParseDownloads(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ reply, sum, want string }{
 		"wrong checksum": {response, "h1:other", "checksum h1:aa, want h1:other"},
-		"refused":        {`{"Path":"example.com/a","Error":"not found"}`, "", "not found"},
-		"garbage":        {`{"Path":`, "", "decoding"},
+		"failed":         {`{"Path":"example.com/a","Error":"not found"}`, "", "not found"},
+		"invalid JSON":   {`{"Path":`, "", "decoding"},
 	} {
 		_, err := parseDownloads([]byte(c.reply), map[string]string{"example.com/a": c.sum})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -184,10 +184,10 @@ func TestSets(t *testing.T) {
 		}
 	}
 	if err := Platform("vanilla").validate(); err == nil || !strings.Contains(err.Error(), "known are bare, plain and openshift") {
-		t.Errorf("unknown platform: %v", err)
+		t.Errorf("got error %v for an unknown platform, want the known ones", err)
 	}
 	if _, err := setOf("foos.example.com"); err == nil || !strings.Contains(err.Error(), "routes.route.openshift.io") {
-		t.Errorf("unknown CRD: %v", err)
+		t.Errorf("got error %v for an unknown CRD, want the known ones", err)
 	}
 }
 
@@ -205,14 +205,14 @@ func TestEveryCRDIsReadable(t *testing.T) {
 				continue
 			}
 			if found, err := setOf(name); err != nil || found != set {
-				t.Errorf("%s is of set %q, %v; want %q", name, found, err, set)
+				t.Errorf("%s: got set %q, error %v, want %q", name, found, err, set)
 			}
 			if crd.Spec.Conversion != nil || len(crd.Spec.Versions) == 0 {
-				t.Errorf("%s: conversion %v, %d versions", name, crd.Spec.Conversion, len(crd.Spec.Versions))
+				t.Errorf("%s: got conversion %v, %d versions, want no conversion and at least one version", name, crd.Spec.Conversion, len(crd.Spec.Versions))
 			}
 		}
 	}
-	if _, err := setDirs(t.Context(), []Set{"nonsense"}); err == nil {
+	if _, err := setDirs(t.Context(), []Set{"unknown"}); err == nil {
 		t.Error("want an error for an unknown set")
 	}
 	if _, err := readCRD(map[string]string{}, KServe, "inferenceservices.serving.kserve.io"); err == nil {

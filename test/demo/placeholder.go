@@ -30,15 +30,15 @@ func managerIndex(deployment *appsv1.Deployment) int {
 }
 
 // placeholder returns the manager's Deployment with the settings of the process, for clients such as kubectl odh that read the settings
-// from the cluster. Its pod, simulated by kwok, listens on no port and gets no probes. The kubeconfig is not a setting, and the
-// namespace is already that of the Deployment.
+// from the cluster. kwok simulates its pod, which therefore has no ports and no probes. The kubeconfig is not a setting, and the
+// Deployment already has the namespace of the process.
 func placeholder(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
 	deployment := shipped.DeepCopy()
-	for _, annotated := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {
-		if *annotated == nil {
-			*annotated = map[string]string{}
+	for _, annotations := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {
+		if *annotations == nil {
+			*annotations = map[string]string{}
 		}
-		(*annotated)[descriptionAnnotation] = description
+		(*annotations)[descriptionAnnotation] = description
 	}
 	index := managerIndex(deployment)
 	if index < 0 {
@@ -54,7 +54,7 @@ func placeholder(shipped *appsv1.Deployment, args, env []string) *appsv1.Deploym
 	return deployment
 }
 
-// routeMetrics points the Service of the manager's metrics at the process on a port of this machine, as for webhooks, instead of
+// routeMetrics routes the Service of the manager's metrics to the process on a port of this machine, like the webhooks, instead of to
 // the placeholder pod.
 func routeMetrics(objects []*unstructured.Unstructured, port int64) {
 	for _, object := range objects {
@@ -81,21 +81,21 @@ func (d *demo) createPlaceholder(ctx context.Context, w *environment, deployment
 	if err := writer.Create(ctx, deployment); err != nil {
 		return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
 	}
-	d.say("Deployment %s/%s created with the settings of the manager process; its pod is a placeholder", deployment.Namespace, deployment.Name)
+	d.logf("Deployment %s/%s created with the settings of the manager process; its pod is a placeholder", deployment.Namespace, deployment.Name)
 	return nil
 }
 
-// placeholderVerdict returns the rollout state of the placeholder Deployment.
-func (env *environment) placeholderVerdict(ctx context.Context) verdict {
+// placeholderReadiness returns the readiness of the placeholder Deployment.
+func (env *environment) placeholderReadiness(ctx context.Context) readiness {
 	live := &appsv1.Deployment{}
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.placeholder), live); err != nil {
-		return verdict{text: err.Error()}
+		return readiness{text: err.Error()}
 	}
-	return rolloutVerdict(live)
+	return rolloutReadiness(live)
 }
 
-// rolloutVerdict returns the rollout state of a Deployment.
-func rolloutVerdict(deployment *appsv1.Deployment) verdict {
+// rolloutReadiness returns the readiness of a Deployment, with its rollout state.
+func rolloutReadiness(deployment *appsv1.Deployment) readiness {
 	state := conditions.Rollout(deployment)
-	return verdict{state.Ready, fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)}
+	return readiness{state.Ready, fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)}
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// countMade counts the objects in the cluster that the operator has created, by kind.
-func countMade(ctx context.Context, config *rest.Config) (map[string]int, error) {
+// countManaged returns the number of objects in the cluster that the operator has created, by kind.
+func countManaged(ctx context.Context, config *rest.Config) (map[string]int, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // deprecated APIs are listed too
-	finder, err := discovery.NewDiscoveryClientForConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // lists include deprecated APIs
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
@@ -30,11 +30,11 @@ func countMade(ctx context.Context, config *rest.Config) (map[string]int, error)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	lists, err := finder.ServerPreferredResources()
+	lists, err := discoveryClient.ServerPreferredResources()
 	if err != nil {
 		return nil, fmt.Errorf("requesting the served APIs: %w", err)
 	}
-	made := map[string][]metav1.PartialObjectMetadata{}
+	objects := map[string][]metav1.PartialObjectMetadata{}
 	options := metav1.ListOptions{LabelSelector: names.OperatorLabel + "=" + names.OperatorName}
 	for resource, kind := range listable(lists) {
 		found, err := reader.Resource(resource).List(ctx, options)
@@ -44,15 +44,15 @@ func countMade(ctx context.Context, config *rest.Config) (map[string]int, error)
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", resource.Resource, err)
 		}
-		made[kind] = append(made[kind], found.Items...)
+		objects[kind] = append(objects[kind], found.Items...)
 	}
-	return count(made), nil
+	return count(objects), nil
 }
 
-// count ignores objects that the operator has not applied itself, and objects that another API group also lists.
-func count(made map[string][]metav1.PartialObjectMetadata) map[string]int {
+// count counts the objects that the operator has applied. An object that several API groups list counts once.
+func count(byKind map[string][]metav1.PartialObjectMetadata) map[string]int {
 	counts, seen := map[string]int{}, map[types.UID]bool{}
-	for kind, objects := range made {
+	for kind, objects := range byKind {
 		for _, object := range objects {
 			if seen[object.UID] || !applied(object.ManagedFields) {
 				continue
@@ -64,14 +64,15 @@ func count(made map[string][]metav1.PartialObjectMetadata) map[string]int {
 	return counts
 }
 
-// applied distinguishes objects of the operator from objects that controllers of Kubernetes derive from them with their labels,
-// such as EndpointSlices: only the operator uses server-side apply.
+// applied reports whether an object was written by server-side apply, which only the operator uses. Controllers of Kubernetes copy the
+// labels of such objects to others, such as EndpointSlices.
 func applied(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Operation == metav1.ManagedFieldsOperationApply
 	})
 }
 
+// listable returns the resources that can be listed, with their kinds.
 func listable(lists []*metav1.APIResourceList) map[schema.GroupVersionResource]string {
 	resources := map[schema.GroupVersionResource]string{}
 	for _, list := range lists {

@@ -25,25 +25,25 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// place runs the containers of a Deployment as processes, while the control plane has a fake pod.
-type place struct {
+// podProcesses runs the containers of a Deployment as processes. The pod in the control plane is fake.
+type podProcesses struct {
 	dir        string
 	deployment *appsv1.Deployment
-	// kubeconfig is that of the pod's ServiceAccount.
+	// kubeconfig is the path of the kubeconfig of the pod's ServiceAccount.
 	kubeconfig string
-	// moved replaces words of containers for this machine.
-	moved *strings.Replacer
+	// replacements adapts paths and ports of the containers to this machine.
+	replacements *strings.Replacer
 }
 
-// newPlace waits for a Deployment, and writes the files that its pod mounts. In the replacements, {dir} is the folder of the pod.
-func newPlace(ctx context.Context, namespace, name string, moved ...string) *place {
+// newPodProcesses waits for a Deployment and writes the files that its pod mounts. In the replacements, {dir} is the folder of the pod.
+func newPodProcesses(ctx context.Context, namespace, name string, replacements ...string) *podProcesses {
 	GinkgoHelper()
-	p := &place{dir: GinkgoT().TempDir(), deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}
+	p := &podProcesses{dir: GinkgoT().TempDir(), deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}
 	env.WaitFor(ctx, p.deployment, nil)
-	for i := range moved {
-		moved[i] = strings.ReplaceAll(moved[i], "{dir}", p.dir)
+	for i := range replacements {
+		replacements[i] = strings.ReplaceAll(replacements[i], "{dir}", p.dir)
 	}
-	p.moved = strings.NewReplacer(moved...)
+	p.replacements = strings.NewReplacer(replacements...)
 	spec := p.deployment.Spec.Template.Spec
 	for _, c := range spec.Containers {
 		for _, mount := range c.VolumeMounts {
@@ -58,7 +58,7 @@ func newPlace(ctx context.Context, namespace, name string, moved ...string) *pla
 	return p
 }
 
-func (p *place) mount(ctx context.Context, path string, volume corev1.VolumeSource) {
+func (p *podProcesses) mount(ctx context.Context, path string, volume corev1.VolumeSource) {
 	GinkgoHelper()
 	content := map[string][]byte{}
 	switch {
@@ -85,9 +85,9 @@ func secret(ctx context.Context, namespace, name string) map[string][]byte {
 	return maps.Clone(s.Data)
 }
 
-// start starts a container; program is the binary of an image without a shell, or "". It stops at the end of the spec or container of
-// specs.
-func (p *place) start(ctx context.Context, container, program string, python *machine.Python, more ...string) {
+// start starts a container, either a program or, if python is set, a command of that environment. The process stops at the end of the
+// spec or of the container of specs.
+func (p *podProcesses) start(ctx context.Context, container, program string, python *machine.Python, more ...string) {
 	GinkgoHelper()
 	spec := p.deployment.Spec.Template.Spec
 	c := spec.Containers[slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == container })]
@@ -99,20 +99,20 @@ func (p *place) start(ctx context.Context, container, program string, python *ma
 			v.Value = string(secret(ctx, p.deployment.Namespace, ref.SecretKeyRef.Name)[ref.SecretKeyRef.Key])
 		}
 		variables = append(variables, v)
-		environment = append(environment, v.Name+"="+p.moved.Replace(v.Value))
+		environment = append(environment, v.Name+"="+p.replacements.Replace(v.Value))
 	}
-	var words []string
-	for _, word := range slices.Concat(c.Command, c.Args) {
-		words = append(words, p.moved.Replace(machine.Expand(word, variables)))
+	var arguments []string
+	for _, argument := range slices.Concat(c.Command, c.Args) {
+		arguments = append(arguments, p.replacements.Replace(machine.Expand(argument, variables)))
 	}
 	if python != nil {
-		program = python.Path(words[0])
+		program = python.Path(arguments[0])
 		environment = append(environment, "PATH="+python.Bin+":/usr/bin:/bin")
 	}
 	if len(c.Command) > 0 {
-		words = words[1:]
+		arguments = arguments[1:]
 	}
-	process, err := env.Instance.StartProcess(p.deployment.Name+"-"+container, program, append(words, more...), environment)
+	process, err := env.Instance.StartProcess(p.deployment.Name+"-"+container, program, append(arguments, more...), environment)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
@@ -122,29 +122,29 @@ func (p *place) start(ctx context.Context, container, program string, python *ma
 	})
 }
 
-// waitReady waits until a server responds to a probe with a certificate of the CA for the host.
+// waitReady waits until a probe of a server succeeds, with a certificate that the CA has signed for the host.
 func waitReady(ctx context.Context, port int, path string, ca []byte, host string) {
 	GinkgoHelper()
 	authorities := x509.NewCertPool()
 	Expect(authorities.AppendCertsFromPEM(ca)).To(BeTrue())
-	asking := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: host}}}
+	httpClient := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: host}}}
 	Eventually(func(g Gomega) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(port)+path, http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
-		response, err := asking.Do(request)
+		response, err := httpClient.Do(request)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.Body.Close()).To(Succeed())
 		g.Expect(response).To(HaveHTTPStatus(http.StatusOK))
-	}).WithContext(ctx).WithTimeout(answerTimeout).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(readyTimeout).Should(Succeed())
 }
 
-// reserve reserves free ports.
-func reserve(ctx context.Context, count int) (numbers []int, words []string) {
+// reservePorts reserves free ports and returns them as numbers and as texts.
+func reservePorts(ctx context.Context, count int) (ports []int, texts []string) {
 	GinkgoHelper()
-	numbers, err := env.Instance.ReservePorts(ctx, count)
+	ports, err := env.Instance.ReservePorts(ctx, count)
 	Expect(err).NotTo(HaveOccurred())
-	for _, number := range numbers {
-		words = append(words, strconv.Itoa(number))
+	for _, port := range ports {
+		texts = append(texts, strconv.Itoa(port))
 	}
-	return numbers, words
+	return ports, texts
 }
