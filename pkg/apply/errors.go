@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Error is the failure of one object. Err is an unwrapped error of the API server, a *ForeignError or a *TerminatingError.
+// Error is the failure of one object. Err may wrap an error of the API server, a *ForeignError or a *TerminatingError.
 type Error struct {
 	// Action is deleting, or empty for applying.
 	Action                string
@@ -81,8 +81,8 @@ type TerminatingError struct {
 	// Since is the deletion timestamp, Finalizers are the remaining finalizers.
 	Since      time.Time
 	Finalizers []string
-	// TimedOut reports whether deletionGracePeriod has passed, which calls for a condition. Otherwise the object has no labels of this
-	// operator, so no watch event reports its deletion, and the caller has to poll.
+	// TimedOut is true if deletionGracePeriod has passed: the caller should set a condition. If it is false, the object lacks the labels of
+	// this operator. Its deletion then causes no watch event, and the caller must poll.
 	TimedOut bool
 }
 
@@ -132,8 +132,8 @@ func IsBlocked(err error) bool {
 	})
 }
 
-// IsTerminating reports whether all errors of an Apply or Prune are about terminating objects or CRDs, or about CRDs that were deleted before
-// capability detection noticed. They resolve without an action of a user.
+// IsTerminating reports whether all errors of an Apply or Prune are about terminating objects that are not timed out, terminating CRDs, or CRDs
+// that were deleted before package capability noticed. Such errors resolve without a user.
 func IsTerminating(err error) bool {
 	return AllErrorsMatch(err, func(err error) bool {
 		if terminating, ok := any(err).(*TerminatingError); ok {
