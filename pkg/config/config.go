@@ -62,21 +62,21 @@ type Config struct {
 	TLSCipherSuites string  `flag:"tls-cipher-suites" env:"TLS_CIPHER_SUITES" key:"tls.cipherSuites" parse:"list" help:"cipher suites of the same listeners for TLS 1.2, with the names of Go; if empty, those of the profile or of each program"`
 	Health          Health  `section:""`
 	Webhook         Webhook `section:""`
-	// TLS is the profile of all listeners, including those in pods. Without a setting it is zero, or the profile of the cluster for servers in pods.
+	// TLS is the profile of servers in pods: the configured one, which the listeners of the manager also use, or that of the cluster from SetTLS.
 	TLS tlsprofile.Profile
 	// Authors are the rules for the pods of custom resources, with the account of the manager.
 	Authors admission.Rules
 	// Logging are the options of the zap logger, from the --zap-* flags.
 	Logging zap.Options
 
-	// Exposure applies to mlflow, modelregistry and modelcatalog.
+	// Exposure applies to all components that publish servers.
 	Exposure Exposure
 	MLflow   MLflow
 	// ModelRegistry applies to the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 	ModelMesh     ModelMesh
 
-	// Warnings are messages about legacy settings without effect.
+	// Warnings are messages about settings without effect.
 	Warnings []string
 
 	enabled  map[string]bool
@@ -116,7 +116,7 @@ type Webhook struct {
 	Port    int         `flag:"webhook-port" key:"webhook.port" default:"9443" help:"port of the webhook listener"`
 	CertDir string      `flag:"webhook-cert-dir" key:"webhook.certDir" default:"$TMPDIR/k8s-webhook-server/serving-certs" parse:"required" help:"directory of a mounted webhook certificate"`
 	Mode    WebhookMode `flag:"webhook-cert-mode" key:"webhook.mode" default:"auto" oneof:"auto mounted self" help:"source of the webhook certificate: auto, mounted or self"`
-	// Listener is the file descriptor of the listener that a process keeps when the program starts again in it; 0 for none.
+	// Listener is the file descriptor of a listener that stays open while the program starts again in the same process; 0 for none.
 	Listener int
 }
 
@@ -228,19 +228,19 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		cfg.Warnings = append(cfg.Warnings, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift: set GATEWAY_NAMESPACE "+
 			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace)")
 	}
-	cfg.resolveNamespaces(src, read)
+	cfg.resolveEnvironment(src, read)
 	if err := cfg.resolveModelMesh(src, read); err != nil {
 		return Config{}, err
 	}
 	return cfg, cfg.validate()
 }
 
-// SetTLS sets the profile of all listeners.
+// SetTLS sets the profile of servers in pods.
 func (c *Config) SetTLS(p tlsprofile.Profile) { c.TLS, c.ModelRegistry.TLS, c.ModelMesh.TLS = p, p, p }
 
-// resolveNamespaces sets the namespaces of operands and of the manager. The platform operator sets APPLICATIONS_NAMESPACE together with the
-// component platform; it then takes precedence.
-func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error)) {
+// resolveEnvironment sets the namespaces of operands and of the manager, and the values that only the environment contains. If the component
+// platform is enabled, the platform operator sets APPLICATIONS_NAMESPACE, which takes precedence.
+func (c *Config) resolveEnvironment(src sources, read func(string) ([]byte, error)) {
 	if c.Enabled("platform") {
 		if ns := src.env("APPLICATIONS_NAMESPACE"); ns != "" {
 			c.Namespace = ns
@@ -288,7 +288,7 @@ func (c *Config) validate() error {
 	if c.Exposure.Ingress() && c.Exposure.IngressDomain == "" {
 		return fmt.Errorf("--exposure=%s needs a domain for the hosts of Ingresses: set --ingress-domain, INGRESS_DOMAIN or exposure.ingressDomain", ExposeIngress)
 	}
-	// Their components read them later, but errors in the file must be reported at the start.
+	// The components evaluate these settings later, but errors in the file must be reported at the start.
 	_, _, appWrapperErr := c.AppWrapper()
 	_, _, rayErr := c.RayCluster(nil)
 	if err := errors.Join(appWrapperErr, rayErr); err != nil {
