@@ -39,7 +39,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
 	for stage := Prerequisites; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
-			return WithSkipped(err, desired.titlesAfter(stage)...)
+			return WithHeldBack(err, desired.titlesAfter(stage)...)
 		}
 	}
 	return nil

@@ -67,12 +67,12 @@ func (d Desired) titlesAfter(failed Stage) (titles []string) {
 	return titles
 }
 
-// WithSkipped adds to an error the objects, each as "Kind namespace/name", that are not written because of it.
-func WithSkipped(err error, skipped ...string) error {
-	if len(skipped) == 0 {
+// WithHeldBack returns an error that also names the objects, each as "Kind namespace/name", that are held back because of it.
+func WithHeldBack(err error, heldBack ...string) error {
+	if len(heldBack) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; until then not written: %s", err, strings.Join(skipped, ", "))
+	return fmt.Errorf("%w; until then not written: %s", err, strings.Join(heldBack, ", "))
 }
 
 // TerminatingError reports an object that is terminating and will be recreated afterwards.

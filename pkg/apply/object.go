@@ -51,7 +51,7 @@ type Object struct {
 	// platform. A controller reference that is removed does not make the object foreign. Nil removes none.
 	DropOwnerReferences func(metav1.OwnerReference) bool
 	// NeverDelete protects an object whose data may have no copy, such as a generated password or key. It is never deleted to be
-	// recreated, even if its immutable fields differ. PersistentVolumeClaims are always protected.
+	// recreated, even if its immutable fields differ. Unowned objects of the core API group are always protected.
 	NeverDelete bool
 	// ResourceVersion is the version of the live object that Config is based on. An apply to another version fails with a conflict, which
 	// protects later changes of other clients, such as the replicas set by an autoscaler. Empty applies to any version.
@@ -63,7 +63,7 @@ type Object struct {
 	IgnoreIfForeign bool
 }
 
-// Desired lists objects in the order in which they are applied.
+// Desired lists the desired objects of an owner. Apply orders them by Stage.
 type Desired []Object
 
 // Add appends objects that the owner controls.

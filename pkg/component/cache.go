@@ -93,19 +93,19 @@ func byObject(includeForeign map[string]bool) cache.ByObject {
 	if foreignEverywhere {
 		return cache.ByObject{}
 	}
-	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
+	options := cache.ByObject{Namespaces: map[string]cache.Config{}}
 	for namespace, foreign := range includeForeign {
 		switch {
 		case foreign:
-			by.Namespaces[namespace] = cache.Config{}
+			options.Namespaces[namespace] = cache.Config{}
 		case namespace == "" || !everywhere:
-			by.Namespaces[namespace] = cache.Config{LabelSelector: managedSelector()}
+			options.Namespaces[namespace] = cache.Config{LabelSelector: managedSelector()}
 		}
 	}
-	if everywhere && len(by.Namespaces) == 1 {
+	if everywhere && len(options.Namespaces) == 1 {
 		return cache.ByObject{Label: managedSelector()} // also for cluster-scoped kinds
 	}
-	return by
+	return options
 }
 
 // FullObjectKinds returns the kinds that at least one component caches as full objects. All components must read them as such, because

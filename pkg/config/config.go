@@ -88,7 +88,7 @@ type LeaderElection struct {
 	Enabled bool `flag:"leader-elect" key:"leaderElection.enabled" default:"true" help:"elect one replica that reconciles"`
 	// Namespace is the namespace of the Lease.
 	Namespace string `flag:"leader-election-namespace" key:"leaderElection.namespace" help:"namespace of the Lease; default: the namespace of the manager"`
-	// Identity is the holder of the Lease, the name of the pod; empty if it is unknown.
+	// Identity is the name of the pod, as holder of the Lease; empty if it is unknown.
 	Identity      string
 	LeaseDuration time.Duration `flag:"leader-elect-lease-duration" key:"leaderElection.leaseDuration" default:"15s" help:"how long other replicas wait for a leader that no longer renews its Lease; the manifests for OpenShift set 137s"`
 	RenewDeadline time.Duration `flag:"leader-elect-renew-deadline" key:"leaderElection.renewDeadline" default:"10s" help:"how long the leader tries to renew its Lease before it gives up; on OpenShift 107s"`
@@ -190,7 +190,7 @@ func FromProcess(p Program, args []string) (Config, error) {
 }
 
 // Load reads every setting from the source with the highest precedence, and validates the result. An empty environment variable counts as
-// unset. Errors are one line with the setting, its value and the fix. Load returns ErrHelp if the arguments request help.
+// unset. Each error is one line with the setting, its value and the fix. Load returns ErrHelp if the arguments request help.
 func Load(p Program, args []string, lookup func(string) (string, bool), read func(string) ([]byte, error)) (Config, error) {
 	cfg := Config{}
 	cfg.MLflow.Version = strings.TrimPrefix(strings.TrimSpace(p.MLflowVersion), "v")
@@ -275,15 +275,15 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%s %q: %w", ns.from, ns.value, err)
 		}
 	}
-	le := c.LeaderElection
-	if le.LeaseDuration <= le.RenewDeadline {
+	election := c.LeaderElection
+	if election.LeaseDuration <= election.RenewDeadline {
 		return fmt.Errorf("leader election lease duration %s is not longer than the renew deadline %s: "+
-			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", le.LeaseDuration, le.RenewDeadline)
+			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", election.LeaseDuration, election.RenewDeadline)
 	}
 	// client-go adds 20 % jitter to the retry period and rejects a shorter deadline.
-	if float64(le.RenewDeadline) <= 1.2*float64(le.RetryPeriod) {
+	if float64(election.RenewDeadline) <= 1.2*float64(election.RetryPeriod) {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
-			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
+			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", election.RenewDeadline, election.RetryPeriod)
 	}
 	if c.Exposure.Ingress() && c.Exposure.IngressDomain == "" {
 		return fmt.Errorf("--exposure=%s needs a domain for the hosts of Ingresses: set --ingress-domain, INGRESS_DOMAIN or exposure.ingressDomain", ExposeIngress)
