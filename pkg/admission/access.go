@@ -35,7 +35,7 @@ func LimitReviews(access Access) Access {
 	}
 }
 
-// NewReview returns an access review for a user with all attributes, to which the caller adds the permission.
+// NewReview returns an access review with all attributes of a user. The caller adds the permission.
 func NewReview(user authenticationv1.UserInfo) *authorizationv1.SubjectAccessReview {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, values := range user.Extra {

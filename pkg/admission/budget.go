@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxReviewBody is the maximum body size of the library's webhooks.
+	// maxReviewBody is the maximum body size of webhooks of controller-runtime.
 	maxReviewBody = 7 << 20
 	// acquireTimeout is how long a request waits for memory. The API server retries it after retryAfter, until its own timeout.
 	acquireTimeout = 2 * time.Second

@@ -56,24 +56,24 @@ type estimator struct {
 }
 
 // open enters an object or a list, and returns false if maxDepth is exceeded.
-func (s *estimator) open(fields bool) bool {
+func (s *estimator) open(hasFields bool) bool {
 	if s.depth < 0 || s.depth == maxDepth {
 		return false
 	}
 	s.weight += bytesPerValue
-	if fields {
+	if hasFields {
 		s.weight += bytesPerObject
 	}
-	var before, all int64
+	var parentLength, allPaths int64
 	if s.depth > 0 {
-		before = s.pathLengths[s.depth-1]
+		parentLength = s.pathLengths[s.depth-1]
 	}
-	s.pathLengths[s.depth] = before + s.lastString
+	s.pathLengths[s.depth] = parentLength + s.lastString
 	s.depth++
 	for _, length := range s.pathLengths[:s.depth] {
-		all += length
+		allPaths += length
 	}
-	s.maxPaths = max(s.maxPaths, all)
+	s.maxPaths = max(s.maxPaths, allPaths)
 	return true
 }
 

@@ -18,10 +18,10 @@ var podSecurityEvaluator = sync.OnceValues(func() (policy.Evaluator, error) {
 })
 
 // AddPrivileges adds the violations of a Pod Security level. Unset fields have the defaults of the manager, which all levels allow.
-func (u *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
+func (r *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
 	evaluator, err := podSecurityEvaluator()
 	if err != nil {
-		u.Add(Privilege, err.Error(), path)
+		r.Add(Privilege, err.Error(), path)
 		return
 	}
 	version := api.LevelVersion{Level: api.Level(level), Version: api.LatestVersion()}
@@ -33,7 +33,7 @@ func (u *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spe
 		if result.ForbiddenDetail != "" {
 			text = fmt.Sprintf("%s (%s)", text, result.ForbiddenDetail)
 		}
-		u.Add(Privilege, text, path)
+		r.Add(Privilege, text, path)
 	}
 }
 

@@ -59,39 +59,39 @@ type References struct {
 }
 
 // Add adds a reference, unless its name is empty.
-func (u *References) Add(kind Kind, name string, path *field.Path) {
+func (r *References) Add(kind Kind, name string, path *field.Path) {
 	if name != "" {
-		u.items = append(u.items, Reference{Kind: kind, Name: name, path: path.String()})
+		r.items = append(r.items, Reference{Kind: kind, Name: name, path: path.String()})
 	}
 }
 
 // AddContent adds a reference that is compared by name and content.
-func (u *References) AddContent(kind Kind, name string, content any, path *field.Path) {
+func (r *References) AddContent(kind Kind, name string, content any, path *field.Path) {
 	text, err := json.Marshal(content)
 	if err != nil { // cannot be compared
 		text = []byte(err.Error())
 	}
-	u.items = append(u.items, Reference{Kind: kind, Name: name, content: string(text), path: path.String()})
+	r.items = append(r.items, Reference{Kind: kind, Name: name, content: string(text), path: path.String()})
 }
 
 // AddEgressURL adds the server to which the content of a Secret is sent, if both are set. A user who cannot read the Secret must not send it
 // to another server either.
-func (u *References) AddEgressURL(secret, host string, port *int32, path *field.Path) {
+func (r *References) AddEgressURL(secret, host string, port *int32, path *field.Path) {
 	if secret != "" && host != "" {
-		u.AddContent(EgressURL, secret, []any{host, port}, path)
+		r.AddContent(EgressURL, secret, []any{host, port}, path)
 	}
 }
 
 // AddMetadata adds labels or annotations of pods.
-func (u *References) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
+func (r *References) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		u.items = append(u.items, Reference{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})
+		r.items = append(r.items, Reference{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})
 	}
 }
 
 // AddPod adds the references of a pod spec. Images and containers are included, because the author chooses all of them.
-func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
-	u.AddReferences(toJSON(spec), path)
+func (r *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
+	r.AddReferences(toJSON(spec), path)
 	for _, list := range []struct {
 		name       string
 		containers []corev1.Container
@@ -99,34 +99,34 @@ func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
 		for i := range list.containers {
 			c := list.containers[i].DeepCopy()
 			containerPath := path.Child(list.name).Index(i)
-			u.Add(Image, c.Image, containerPath.Child("image"))
+			r.Add(Image, c.Image, containerPath.Child("image"))
 			c.Resources, c.Image, c.ImagePullPolicy = corev1.ResourceRequirements{}, "", "" // do not change the process
-			u.AddContent(Container, c.Name, c, containerPath)
+			r.AddContent(Container, c.Name, c, containerPath)
 		}
 	}
 	for i, claim := range spec.ResourceClaims {
-		u.AddContent(ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
+		r.AddContent(ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
 	}
 	for i := range spec.Volumes {
 		if !isEmptyOrReferenced(&spec.Volumes[i]) {
-			u.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))
+			r.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))
 		}
 	}
 }
 
 // AddServer adds the priority class and the volumes of a server; AddReferences finds its Secrets and ConfigMaps. Mounted volumes can replace
 // the binary of the server.
-func (u *References) AddServer(pods *server.CommonPods, path *field.Path) {
-	u.Add(Priority, pods.PriorityClassName, path.Child("priorityClassName"))
+func (r *References) AddServer(pods *server.CommonPods, path *field.Path) {
+	r.Add(Priority, pods.PriorityClassName, path.Child("priorityClassName"))
 	for i := range pods.Volumes {
-		u.AddContent(Volume, pods.Volumes[i].Name, pods.Volumes[i], path.Child("volumes").Index(i))
+		r.AddContent(Volume, pods.Volumes[i].Name, pods.Volumes[i], path.Child("volumes").Index(i))
 	}
 	for i := range pods.VolumeMounts {
-		u.AddContent(Volume, pods.VolumeMounts[i].Name, pods.VolumeMounts[i], path.Child("volumeMounts").Index(i))
+		r.AddContent(Volume, pods.VolumeMounts[i].Name, pods.VolumeMounts[i], path.Child("volumeMounts").Index(i))
 	}
 }
 
-// isEmptyOrReferenced reports whether a volume is empty, or AddReferences finds its source.
+// isEmptyOrReferenced reports whether a volume is an emptyDir or contains only fields of the pod, or AddReferences finds its source.
 func isEmptyOrReferenced(v *corev1.Volume) bool {
 	return v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
@@ -146,43 +146,43 @@ func toJSON(value any) any {
 
 // AddReferences adds the Secrets, ConfigMaps, ServiceAccounts and tokens anywhere in a value, which must be convertible to JSON. It recognizes
 // them by the field names that all Kubernetes APIs and those of this operator use.
-func (u *References) AddReferences(value any, path *field.Path) {
+func (r *References) AddReferences(value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			u.addField(key, v[key], path.Child(key))
-			u.AddReferences(v[key], path.Child(key))
+			r.addField(key, v[key], path.Child(key))
+			r.AddReferences(v[key], path.Child(key))
 		}
 	case []any:
 		for i := range v {
-			u.AddReferences(v[i], path.Index(i))
+			r.AddReferences(v[i], path.Index(i))
 		}
 	case string, bool, float64, int64, nil:
 	default:
-		u.AddReferences(toJSON(value), path)
+		r.AddReferences(toJSON(value), path)
 	}
 }
 
-func (u *References) addField(key string, value any, path *field.Path) {
+func (r *References) addField(key string, value any, path *field.Path) {
 	lowerKey := strings.ToLower(key)
 	name, _ := value.(string)
 	switch {
 	case lowerKey == "serviceaccountname" || lowerKey == "serviceaccount":
-		u.Add(Account, name, path)
+		r.Add(Account, name, path)
 	case lowerKey == "serviceaccounttoken" || lowerKey == "podcertificate": // both authenticate the pod
-		u.AddContent(Token, key, value, path)
+		r.AddContent(Token, key, value, path)
 	case lowerKey == "imagepullsecrets":
 		for i, item := range nested.List(value) {
-			u.Add(Secret, nested.String(item, "name"), path.Index(i).Child("name"))
+			r.Add(Secret, nested.String(item, "name"), path.Index(i).Child("name"))
 		}
 	case hasSuffix(lowerKey, "secretname"):
-		u.Add(Secret, name, path)
+		r.Add(Secret, name, path)
 	case hasSuffix(lowerKey, "configmapname"):
-		u.Add(ConfigMap, name, path)
+		r.Add(ConfigMap, name, path)
 	case hasSuffix(lowerKey, "secret", "secretref", "secretkeyref", "urifrom"):
-		u.Add(Secret, nested.String(value, "name"), path.Child("name"))
+		r.Add(Secret, nested.String(value, "name"), path.Child("name"))
 	case hasSuffix(lowerKey, "configmap", "configmapref", "configmapkeyref"):
-		u.Add(ConfigMap, nested.String(value, "name"), path.Child("name"))
+		r.Add(ConfigMap, nested.String(value, "name"), path.Child("name"))
 	}
 }
 
@@ -191,21 +191,21 @@ func hasSuffix(word string, suffixes ...string) bool {
 }
 
 // Remove removes references by name, such as those to objects that the manager creates or ships.
-func (u *References) Remove(kind Kind, names ...string) {
-	u.items = slices.DeleteFunc(u.items, func(reference Reference) bool {
+func (r *References) Remove(kind Kind, names ...string) {
+	r.items = slices.DeleteFunc(r.items, func(reference Reference) bool {
 		return reference.Kind == kind && slices.Contains(names, reference.Name)
 	})
 }
 
 // addedSince returns the references that before does not contain, without duplicates.
-func (u References) addedSince(before References) []Reference {
+func (r References) addedSince(before References) []Reference {
 	seen := map[Reference]bool{}
 	for _, reference := range before.items {
 		reference.path = ""
 		seen[reference] = true
 	}
 	var added []Reference
-	for _, reference := range u.items {
+	for _, reference := range r.items {
 		withoutPath := reference
 		withoutPath.path = ""
 		if !seen[withoutPath] {
@@ -217,4 +217,4 @@ func (u References) addedSince(before References) []Reference {
 }
 
 // String returns the reference for messages.
-func (u Reference) String() string { return fmt.Sprintf("%s %q", u.Kind, u.Name) }
+func (r Reference) String() string { return fmt.Sprintf("%s %q", r.Kind, r.Name) }

@@ -56,13 +56,13 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) admission
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// CheckFailed rejects a request that could not be evaluated.
-func CheckFailed(of string, err error) admission.Response {
+// CheckFailed rejects a request because the given subject could not be checked.
+func CheckFailed(subject string, err error) admission.Response {
 	code := int32(http.StatusInternalServerError)
 	if errors.Is(err, errTooManyReviews) {
 		code = http.StatusForbidden
 	}
-	return admission.Errored(code, fmt.Errorf("%s: %w", of, err))
+	return admission.Errored(code, fmt.Errorf("%s: %w", subject, err))
 }
 
 // AddWarnings adds warnings to a response. Line breaks are replaced, because a warning is an HTTP header.

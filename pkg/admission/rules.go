@@ -47,7 +47,7 @@ type Rules struct {
 }
 
 // reservedLabels are prefixes of label keys by which Services of the platform select pods. Foreign pods with such a label would receive
-// their traffic.
+// the traffic of these Services.
 var reservedLabels = []string{"platform.opendatahub.io/", "ray.io/", "modelmesh-service", "workload.codeflare.dev/"}
 
 // ReservedLabel reports whether the platform selects pods by the label.

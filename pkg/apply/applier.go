@@ -2,9 +2,9 @@
 //
 // No request is sent for an unchanged object. The Applier stores the resourceVersion of its last write and a hash of the managed fields
 // entry of its field owner. The API server removes a field from that entry as soon as another client changes its value, so an unchanged
-// hash proves that all applied fields keep their values. Mutating admission webhooks are the exception; they raise metadata.generation,
-// and the object is then read and compared. After a restart each object is compared with the desired state: after one list for
-// many objects of a kind in a namespace, after a read of each otherwise.
+// hash proves that all applied fields keep their values. Mutating admission webhooks are the exception. They raise metadata.generation,
+// and the object is then read and compared. After a restart each live object is compared with the desired one. Many objects of one kind
+// and namespace are read by a single list.
 //
 // Objects are applied in stages, see Stage. Workloads are not applied while one of their prerequisites fails.
 //
@@ -39,17 +39,17 @@ type Options struct {
 	// Component is the value of names.ComponentLabel on every written object, and of the component metric label.
 	Component string
 	// LegacyManagers are the field managers under which legacy operators wrote the objects by update or client-side apply.
-	// When such an object is adopted FieldOwner takes their fields over, so that unwanted fields are pruned.
+	// When such an object is adopted, FieldOwner takes over the fields of these managers, so that undesired fields are pruned.
 	LegacyManagers []string
 	// StripAnnotations are annotations of legacy operators that are removed from adopted objects, whichever client owns them.
 	StripAnnotations []string
-	// Finalizer is the finalizer with which this component deletes Unowned objects; empty for none.
+	// Finalizer is the finalizer of owners whose Unowned objects this component deletes; empty for none.
 	Finalizer string
-	// FullObjectKinds lists the kinds that the cache holds as typed objects; it holds metadata of all others.
+	// FullObjectKinds lists the kinds that the cache holds as typed objects. The cache holds other kinds as metadata.
 	FullObjectKinds []schema.GroupVersionKind
 	// Indexed reports whether the cache has the index OwnerIndex.
 	Indexed bool
-	// Clock is the clock for the lag of the cache; nil is the real clock.
+	// Clock measures the lag of the cache, the time of deletions and the age of owners; nil is the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -58,7 +58,7 @@ type Options struct {
 type Applier struct {
 	Options
 	records      recordStore
-	snapshots    sync.Map    // functions that return loadSnapshot, by kind and namespace
+	snapshots    sync.Map    // functions that call loadSnapshot once, by kind and namespace
 	omitTimeouts atomic.Bool // the API server rejected timeouts of HTTPRoutes
 	startTime    time.Time
 }
@@ -93,10 +93,10 @@ type record struct {
 	mutationHash uint64
 }
 
-// exists reports whether the record holds a response. A record without one shows that a write was attempted, and its result is unknown.
+// exists reports whether the record holds a response. An empty record is stored after a failed apply: the state of the object is unknown.
 func (r record) exists() bool { return !r.time.IsZero() }
 
-// isOf reports whether the record describes a cached object. Otherwise the object is new, deleted, recreated, or not yet in the cache.
+// isOf reports whether the record describes a cached object. Otherwise there is no record or no cached object, or the object was recreated.
 func (r record) isOf(cached client.Object) bool {
 	return r.exists() && cached != nil && cached.GetUID() == r.uid
 }
@@ -104,7 +104,7 @@ func (r record) isOf(cached client.Object) bool {
 // recordStore holds a record for each recordKey.
 type recordStore struct{ sync.Map }
 
-// get returns a record, and whether this process ever wrote or read the object.
+// get returns a record, and whether there is one: this process read or wrote the object, or failed to apply it.
 func (s *recordStore) get(owner types.UID, k Key) (r record, attempted bool) {
 	value, attempted := s.Load(recordKey{owner, k})
 	r, _ = value.(record)
@@ -130,7 +130,7 @@ func (a *Applier) ForgetNamespace(namespace string) {
 	a.records.deleteIf(func(k recordKey) bool { return k.Namespace == namespace })
 }
 
-// legacyListedKey is the key of the record that legacy objects of an owner were listed.
+// legacyListedKey is the key of an empty record that exists once the legacy objects of an owner were listed.
 var legacyListedKey Key
 
 // Version returns the uid and resourceVersion of a child after its last write or read; both are empty if unknown.
@@ -182,11 +182,11 @@ type Changes struct {
 	Created, Updated, Deleted int
 	// RequeueAfter is the time after which Apply must be called again although no watch event may arrive; 0 for none.
 	RequeueAfter time.Duration
-	// outer is the Changes of the parent context, which records the same.
+	// outer is the Changes of the parent context; it records the same writes.
 	outer *Changes
 }
 
-// The changes of a write request.
+// Functions that count one written object.
 func created(c *Changes) { c.Created++ }
 func updated(c *Changes) { c.Updated++ }
 func deleted(c *Changes) { c.Deleted++ }

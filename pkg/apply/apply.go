@@ -28,18 +28,18 @@ import (
 )
 
 // Apply applies the desired objects of an owner stage by stage, and those of one stage in parallel. A failed object does not stop its own stage,
-// but all later ones: see Stage. The result joins one *Error for each failed object, and lists the skipped objects.
+// but all later ones: see Stage. The result joins an *Error for each failed object, and names the objects that are held back.
 //
-// A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
-// also Changes. An Ingress is not written, and is deleted, while FindHost finds an older one. An object that lost its reference to a
-// terminating owner is not written either. No object is recreated, or created without an owner reference, for an owner that is terminating
-// or deleted.
+// A terminating object is not written. It is an error only after deletionGracePeriod or without the labels, because the deletion of a labelled
+// object causes a watch event: see also Changes. An Ingress is deleted instead of written while FindHost finds an older one with its host. An
+// object that lost its reference to a terminating owner is not written either. No object is recreated, or created without an owner reference,
+// for a terminating or deleted owner: see skipsCreate.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o := newOwner(owner, a.Client.Scheme())
 	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
 	for stage := Prerequisites; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
-			return WithSkipped(err, desired.titlesAfter(stage)...)
+			return WithHeldBack(err, desired.titlesAfter(stage)...)
 		}
 	}
 	return nil
@@ -48,7 +48,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 // maxParallel is the number of objects of one owner that are written at the same time.
 const maxParallel = 4
 
-// applyStage applies objects in parallel, but bindings after the roles that they refer to: the API server looks these up.
+// applyStage applies objects in parallel, but RoleBindings after all others, because the API server looks up their roles.
 func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) error {
 	children, errs := make([]*child, len(desired)), make([]error, len(desired))
 	for i, object := range desired {
@@ -65,7 +65,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// applyOne applies one object. A panic is an error, because controller-runtime recovers only those of the goroutine that reconciles.
+// applyOne applies one object. It returns a panic as an error, because controller-runtime recovers only panics of the goroutine that reconciles.
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -122,7 +122,7 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 // versions stay lower than the recorded one.
 const maxCacheLag = 10 * time.Second
 
-// isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
+// isUnchanged reports whether a cached object still has all applied values and the owner reference, or is stale after the last write.
 func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Object) bool {
 	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
 		return a.Clock.Since(last.time) < maxCacheLag
@@ -133,7 +133,7 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 }
 
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
-// object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
+// object was attempted, and the cache does not hold it. Apply creates such an object without reading it first.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
 	cached, err := a.getCached(ctx, Key{kind, name})
 	return err == nil && a.isNew(owner, Key{kind, name}, cached), err
@@ -144,7 +144,7 @@ func (a *Applier) isNew(o metav1.Object, k Key, cached client.Object) bool {
 	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
-// createIfAbsent creates an object unless its owner is terminating. existed reports whether the object was applied or read before.
+// createIfAbsent creates an object unless its owner is terminating or deleted. existed reports whether the object was applied or read before.
 func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed bool) error {
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
@@ -153,8 +153,8 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	return a.applyWithRepair(ctx, o, c)
 }
 
-// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date, or another client modified the last
-// apply in the same way.
+// applyAfterRead reads the live object and applies the desired one, unless the live object is foreign or up to date, or still has the changes
+// that another client made to the last apply.
 func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last record, cached client.Object) error {
 	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
@@ -193,7 +193,7 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 // deletionGracePeriod is how long a deletion may take without an error: pods have grace periods, and dependents are deleted first.
 const deletionGracePeriod = time.Minute
 
-// handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
+// handleTerminating returns an error if the deletion timed out, or if no watch event will report its end. Otherwise it sets RequeueAfter.
 func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
 	a.records.Delete(recordKey{o.GetUID(), c.key})
 	err := NewTerminatingError(c.key.Kind, object)
@@ -207,8 +207,8 @@ func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, obje
 
 // prepareForApply patches the changes that server-side apply cannot make, if there are any, and returns the live object. Fields that legacy
 // operators own by update or client-side apply move to FieldOwner, once, before the object gets the labels: later writes of these managers
-// are foreign. Owner references are removed if they refer to a previous owner, to the owner of an Unowned object, or match
-// DropOwnerReferences. Annotations of StripAnnotations are removed.
+// are foreign. Owner references are removed if they refer to a previous owner or to the owner of an Unowned object, or if
+// DropOwnerReferences selects them. Annotations of StripAnnotations are removed.
 func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	prepared := live.DeepCopy()
 	if !a.hasLabels(live) {
@@ -232,8 +232,8 @@ func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *
 	if err := a.patch(ctx, "adopt", c.key, live, prepared); err != nil {
 		return nil, fmt.Errorf("adopting it: %w", err)
 	}
-	if c.Version == version {
-		c.Version = prepared.GetResourceVersion() // the new version is not a foreign change
+	if c.ResourceVersion == version {
+		c.ResourceVersion = prepared.GetResourceVersion() // the new version is not a foreign change
 	}
 	return prepared, nil
 }
@@ -251,7 +251,7 @@ func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured)
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
 //
 // Mutating webhooks leave no trace in managedFields, so an object whose generation changed is compared, and applied again if it differs. If
-// it equals the result of the last apply, another apply would result in the same: the object is left until its content or the desired object
+// it equals the result of the last apply, another apply would have the same result. None is sent until its content or the desired object
 // changes.
 func (a *Applier) applyWithRepair(ctx context.Context, o owner, c *child) error {
 	response, err := a.sendApply(ctx, o, c)
@@ -287,7 +287,7 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructur
 	body.SetResourceVersion(createOnlyVersion)
 	if c.exists {
 		change, options = updated, append(options, client.ForceOwnership)
-		body.SetResourceVersion(c.Version)
+		body.SetResourceVersion(c.ResourceVersion)
 	}
 	return body, a.send(ctx, "apply", c.key.Kind, change, func() error {
 		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
@@ -320,7 +320,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
 			return false, nil // the data may have no copy
 		}
-		c.exists, c.uid = false, "" // it is created again
+		c.exists, c.uid = false, "" // the next apply creates it
 		return true, a.deleteRecorded(ctx, o.GetUID(), c.key, live.GetUID())
 	}
 	repaired := live.DeepCopy()
@@ -343,8 +343,8 @@ func hasImmutableConflict(desired, live *unstructured.Unstructured) bool {
 	return differs("roleRef") || differs("type") || live.Object["immutable"] == true && desired.Object["immutable"] != true
 }
 
-// replaceInvalidFields replaces the fields directly below the spec in which a rejection found invalid fields, such as the whole pod template,
-// with the desired ones, and reports whether there are any.
+// replaceInvalidFields replaces each field directly below the spec that contains an invalid field of the rejection, such as the whole pod
+// template, with the desired one. It reports whether it replaced any.
 func replaceInvalidFields(live, desired *unstructured.Unstructured, rejection error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](rejection)
 	if !ok || status.ErrStatus.Details == nil {

@@ -243,11 +243,11 @@ func TestApplyFailsForOutdatedVersion(t *testing.T) {
 	read := b.get("a")
 	b.must(b.server.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
 	late := newConfigMap("a", "2")
-	late.Version = read.ResourceVersion
+	late.ResourceVersion = read.ResourceVersion
 	if err := b.tryApply(oneApply, late); !apierrors.IsConflict(err) {
 		t.Fatalf("got error %v, want a Conflict", err)
 	}
-	late.Version = b.get("a").ResourceVersion
+	late.ResourceVersion = b.get("a").ResourceVersion
 	b.expectApply(readAndApply, late)
 	if got := b.get("a").Data; got["key"] != "2" || got["theirs"] != "1" {
 		t.Errorf("unexpected data: %v", got)

@@ -35,7 +35,7 @@ func digestOf(entries []metav1.ManagedFieldsEntry, fieldOwner string) string {
 	return hashFields(entries[i].FieldsV1) + strconv.FormatInt(ptr.Deref(entries[i].Time, metav1.Time{}).Unix(), 10)
 }
 
-// isAppliedBy matches the entry of a field owner that applies the object itself. The API server keeps at most one.
+// isAppliedBy returns a predicate for the entry of a field owner for applies to the object itself. The API server keeps at most one.
 func isAppliedBy(fieldOwner string) func(metav1.ManagedFieldsEntry) bool {
 	return func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == fieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
@@ -54,8 +54,8 @@ func hashFields(fields *metav1.FieldsV1) string {
 func hashTree(tree fieldTree) string { return `"` + strconv.FormatUint(hashJSON(tree), 36) + `"` }
 
 // Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields, and
-// drops the last-applied annotation of kubectl. Managed fields are the largest part of the metadata of most objects. Common strings are interned. Objects from such a cache must not be
-// updated, only patched.
+// drops the last-applied annotation of kubectl. Managed fields are the largest part of the metadata of most objects. Common strings are
+// interned. Objects from such a cache must not be updated, only patched.
 func Transform(fieldOwners ...string) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, err := meta.Accessor(in)
@@ -122,8 +122,8 @@ func OwnerIndexers() toolscache.Indexers {
 	}}
 }
 
-// cached returns an empty object or list of a kind as the cache holds it: metadata, unless the kind is one of FullObjectKinds.
-func cached[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix string, metadata T) T {
+// newForCache returns an empty object or list of a kind as the cache holds it: metadata, unless the kind is one of FullObjectKinds.
+func newForCache[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix string, metadata T) T {
 	if slices.Contains(a.FullObjectKinds, kind) {
 		kind.Kind += suffix
 		if typed, err := a.Client.Scheme().New(kind); err == nil {
@@ -143,9 +143,9 @@ func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind + "List"}}
 }
 
-// getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
+// getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. The result must not be modified.
 func (a *Applier) getCached(ctx context.Context, k Key) (client.Object, error) {
-	object := cached[client.Object](a, k.GroupVersionKind, "", newMetadata(k.GroupVersionKind))
+	object := newForCache[client.Object](a, k.GroupVersionKind, "", newMetadata(k.GroupVersionKind))
 	err := a.Client.Get(ctx, k.NamespacedName, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -158,7 +158,7 @@ func (a *Applier) getCached(ctx context.Context, k Key) (client.Object, error) {
 
 // listManaged lists the objects of a kind with the labels of the component. They are part of the cache and must not be modified.
 func (a *Applier) listManaged(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
-	list := cached[client.ObjectList](a, kind, "List", newMetadataList(kind))
+	list := newForCache[client.ObjectList](a, kind, "List", newMetadataList(kind))
 	options = append(options, client.MatchingLabels(names.Labels(a.Component)), client.UnsafeDisableDeepCopy)
 	if err := a.Client.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
@@ -206,8 +206,8 @@ const (
 	listThreshold = 8
 	// pageSize limits the number of objects that are decoded together.
 	pageSize = 500
-	// listLifetime is how long unused objects are stored. A start with thousands of owners takes minutes.
-	listLifetime = 10 * time.Minute
+	// snapshotLifetime is how long unused objects are stored. A start with thousands of owners takes minutes.
+	snapshotLifetime = 10 * time.Minute
 )
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
@@ -224,8 +224,8 @@ func (a *Applier) takeFromSnapshot(ctx context.Context, k Key) *unstructured.Uns
 	return live
 }
 
-// loadSnapshot returns the snapshot of the kind and namespace of a child. It is empty if the cache has fewer than listThreshold objects of
-// them. Errors are ignored: the objects are then read one by one.
+// loadSnapshot returns the snapshot of the kind and namespace of a child. It is empty if the cache has fewer than listThreshold such
+// objects. Errors are ignored: the objects are then read one by one.
 func (a *Applier) loadSnapshot(ctx context.Context, k Key) *sync.Map {
 	objects, inNamespace := &sync.Map{}, client.InNamespace(k.Namespace)
 	cached, err := a.listManaged(ctx, k.GroupVersionKind, inNamespace, client.Limit(listThreshold))
@@ -245,11 +245,11 @@ func (a *Applier) loadSnapshot(ctx context.Context, k Key) *sync.Map {
 			}
 		}
 	}
-	time.AfterFunc(listLifetime, objects.Clear)
+	time.AfterFunc(snapshotLifetime, objects.Clear)
 	return objects
 }
 
-// trimForComparison removes the fields that Apply ignores in an object with the labels.
+// trimForComparison removes the fields of a managed object that Apply ignores.
 func (a *Applier) trimForComparison(object *unstructured.Unstructured) *unstructured.Unstructured {
 	delete(object.Object, "status")
 	if metadata, ok := object.Object["metadata"].(map[string]any); ok {

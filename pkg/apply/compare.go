@@ -23,7 +23,7 @@ import (
 //   - The entry of FieldOwner in managedFields contains every field that was applied and that no other client has changed or removed since. It
 //     must have exactly the desired fields: matchesDesired walks both, and pairs the items of lists by their keys.
 //   - The values are compared too, because mutating webhooks change them without a trace in managedFields. The API server omits zero values
-//     and adds defaults: see equal and apiDefaults. Typed apply configurations encode quantities as it does.
+//     and adds defaults: see equal and apiDefaults. Typed apply configurations encode quantities as the API server does.
 //
 // A hash of the applied object in an annotation would not replace this: see docs/decisions/0029-no-hash-of-what-was-applied.md.
 
@@ -61,10 +61,10 @@ func matchesDesired(desired, live *unstructured.Unstructured, owned fieldTree) b
 	return owned != nil && fieldsMatch(desired.Object, live.Object, owned)
 }
 
-// matches compares a desired and a live value, with the owned fields below them or nil. A leaf is a scalar, or an atomic list or map, and must
-// be equal. A value that is not owned must be zero in desired and absent in live.
-func matches(desired, live, element any) bool {
-	owned, ok := element.(fieldTree)
+// matches compares a desired and a live value. subtree contains the owned fields below them; nil if the value is not owned. A leaf is a scalar,
+// or an atomic list or map, and must be equal. A value that is not owned must be zero in desired and absent in live.
+func matches(desired, live, subtree any) bool {
+	owned, ok := subtree.(fieldTree)
 	if !ok {
 		return isZero(desired) && live == nil
 	}
@@ -98,27 +98,27 @@ func fieldsMatch(desired map[string]any, live any, owned fieldTree) bool {
 	return true
 }
 
-// itemsMatch compares a list with owned items, which must match the desired items one to one. Items may leave keys to the defaults of
-// the API server, so each element takes the item with most of its keys.
+// itemsMatch compares a list with owned items, which must match the desired items one to one. A desired item may omit keys that have
+// defaults, so each owned element is paired with the desired item that has most of its keys.
 func itemsMatch(desired, live []any, owned fieldTree) bool {
-	free := slices.Clone(desired)
+	unpaired := slices.Clone(desired)
 	for _, element := range slices.Sorted(maps.Keys(owned)) {
 		best, most := -1, -1
-		for i, item := range free {
+		for i, item := range unpaired {
 			if keys, _ := countKeys(element, item); keys > most {
 				best, most = i, keys
 			}
 		}
 		j := slices.IndexFunc(live, func(item any) bool { _, all := countKeys(element, item); return all })
-		if best < 0 || j < 0 || !matches(free[best], live[j], owned[element]) {
+		if best < 0 || j < 0 || !matches(unpaired[best], live[j], owned[element]) {
 			return false
 		}
-		free = slices.Delete(free, best, best+1)
+		unpaired = slices.Delete(unpaired, best, best+1)
 	}
-	return len(free) == 0
+	return len(unpaired) == 0
 }
 
-// countKeys returns how many of the keys of an element a list item has, -1 if it has another value for one of them, and whether it has all.
+// countKeys returns how many keys of an element a list item has, and whether it has all. If a key has another value, found is -1.
 func countKeys(element string, item any) (found int, all bool) {
 	kind, text, _ := strings.Cut(element, ":")
 	fields := nested.Map(item)
@@ -236,8 +236,8 @@ func isDefault(name string, v any, live map[string]any) bool {
 	})
 }
 
-// OwnsExactly reports whether the fields that FieldOwner owns in a cached object are those of a desired object without lists, whatever
-// their values. The API server takes a field from FieldOwner when another client changes its value.
+// OwnsExactly reports whether FieldOwner owns exactly the fields of a desired object, which has no lists, in the cached one. It compares no
+// values, because the API server removes a field from the entry of FieldOwner when another client changes its value.
 func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.Object) bool {
 	o := newOwner(owner, a.Client.Scheme())
 	c, err := newChild(o, object)
@@ -262,12 +262,12 @@ func fieldsOf(object map[string]any) fieldTree {
 	return tree
 }
 
-// hashContent returns a hash of an object without status and the metadata that every write changes.
+// hashContent returns a hash of an object without its status. Of the metadata it includes labels, annotations and owner references.
 func hashContent(object *unstructured.Unstructured) uint64 {
 	content := maps.Clone(object.Object)
 	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()}
 	delete(content, "status")
-	return hashJSON(content) | 1 // never 0, which is no mutation
+	return hashJSON(content) | 1 // never 0, which means no mutation
 }
 
 // hashJSON returns a hash of the fields and values of a JSON object, in any order.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Error is the failure of one object. Err is an unwrapped error of the API server, a *ForeignError or a *TerminatingError.
+// Error is the failure of one object. Err may wrap an error of the API server, a *ForeignError or a *TerminatingError.
 type Error struct {
 	// Action is deleting, or empty for applying.
 	Action                string
@@ -67,12 +67,12 @@ func (d Desired) titlesAfter(failed Stage) (titles []string) {
 	return titles
 }
 
-// WithSkipped adds to an error the objects, each as "Kind namespace/name", that are not written because of it.
-func WithSkipped(err error, skipped ...string) error {
-	if len(skipped) == 0 {
+// WithHeldBack returns an error that also names the objects, each as "Kind namespace/name", that are held back because of it.
+func WithHeldBack(err error, heldBack ...string) error {
+	if len(heldBack) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; until then not written: %s", err, strings.Join(skipped, ", "))
+	return fmt.Errorf("%w; until then not written: %s", err, strings.Join(heldBack, ", "))
 }
 
 // TerminatingError reports an object that is terminating and will be recreated afterwards.
@@ -81,8 +81,8 @@ type TerminatingError struct {
 	// Since is the deletion timestamp, Finalizers are the remaining finalizers.
 	Since      time.Time
 	Finalizers []string
-	// TimedOut reports whether deletionGracePeriod has passed, which calls for a condition. Otherwise the object has no labels of this
-	// operator, so no watch event reports its deletion, and the caller has to poll.
+	// TimedOut is true if deletionGracePeriod has passed: the caller should set a condition. If it is false, the object lacks the labels of
+	// this operator. Its deletion then causes no watch event, and the caller must poll.
 	TimedOut bool
 }
 
@@ -132,8 +132,8 @@ func IsBlocked(err error) bool {
 	})
 }
 
-// IsTerminating reports whether all errors of an Apply or Prune are about terminating objects or CRDs, or about CRDs that were deleted before
-// capability detection noticed. They resolve without an action of a user.
+// IsTerminating reports whether all errors of an Apply or Prune are about terminating objects that are not timed out, terminating CRDs, or CRDs
+// that were deleted before package capability noticed. Such errors resolve without a user.
 func IsTerminating(err error) bool {
 	return AllErrorsMatch(err, func(err error) bool {
 		if terminating, ok := any(err).(*TerminatingError); ok {

@@ -29,7 +29,7 @@ type Ownership int
 const (
 	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
 	Controlled Ownership = iota
-	// Owned objects have an owner reference without blockOwnerDeletion, which takes a permission on the finalizers of the owner.
+	// Owned objects have an owner reference without blockOwnerDeletion, because setting it requires permission to update the finalizers of the owner.
 	Owned
 	// Unowned objects have no owner reference and outlive their owner, because they hold data.
 	Unowned
@@ -39,23 +39,23 @@ const (
 type Object struct {
 	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. It is not modified. The Applier
 	// adds labels, owner references and the uid. Secrets must use data: the API server never returns stringData, so such
-	// a Secret would be written again after each restart. Defaults that matter, such as the type of a Service, are set explicitly, so that
+	// a Secret would be written again after each restart. Defaults that matter, such as the type of a Service, must be set explicitly, so that
 	// FieldOwner owns them and a change by another client is detected.
 	Config runtime.ApplyConfiguration
 	// Ownership is the kind of owner reference; the zero value is Controlled.
 	Ownership Ownership
-	// AdoptIf reports whether an existing object of that name is adopted that this component did not write. Nil adopts
-	// none: the object is reported as a *ForeignError.
+	// AdoptIf reports whether to adopt an existing object that this component did not write. If AdoptIf is nil or returns false, the
+	// error is a *ForeignError.
 	AdoptIf func(live *unstructured.Unstructured) bool
-	// DropOwnerReferences reports whether an owner reference of the existing object is removed, such as those to legacy resources of the
-	// platform. A controller reference among them does not make the object foreign. Nil removes none.
+	// DropOwnerReferences reports whether to remove an owner reference of the existing object, such as one to a legacy resource of the
+	// platform. A controller reference that is removed does not make the object foreign. Nil removes none.
 	DropOwnerReferences func(metav1.OwnerReference) bool
 	// NeverDelete protects an object whose data may have no copy, such as a generated password or key. It is never deleted to be
-	// recreated, even if its immutable fields differ. PersistentVolumeClaims are always protected.
+	// recreated, even if its immutable fields differ. Unowned objects of the core API group are always protected.
 	NeverDelete bool
-	// Version is the resourceVersion that Config is based on. An apply to another version fails with a conflict, which protects later
-	// changes of other clients, such as the replicas set by an autoscaler. Empty applies to any version.
-	Version string
+	// ResourceVersion is the version of the live object that Config is based on. An apply to another version fails with a conflict, which
+	// protects later changes of other clients, such as the replicas set by an autoscaler. Empty applies to any version.
+	ResourceVersion string
 	// Existing is the object if the caller has just read it from the API server; nil otherwise.
 	Existing client.Object
 	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. It costs a read
@@ -63,7 +63,7 @@ type Object struct {
 	IgnoreIfForeign bool
 }
 
-// Desired lists objects in the order in which they are applied.
+// Desired lists the desired objects of an owner. Apply orders them by Stage.
 type Desired []Object
 
 // Add appends objects that the owner controls.
@@ -93,7 +93,7 @@ const (
 	Prerequisites Stage = iota
 	// Workloads are pods and the kinds that create pods.
 	Workloads
-	// Exposure contains the kinds that route traffic to pods, show them to users, monitor or scale them.
+	// Exposure contains the kinds that route traffic to pods, show them to users, monitor or scale them, or limit their disruption.
 	Exposure
 )
 
@@ -121,7 +121,7 @@ func NewKey(kind schema.GroupVersionKind, namespace, name string) Key {
 	return Key{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// unversioned returns the key of the object in all versions of its API.
+// unversioned returns the key without the API version.
 func (k Key) unversioned() Key {
 	k.Version = ""
 	return k
@@ -161,12 +161,13 @@ type child struct {
 	key         Key
 	body        []byte // Config as JSON, without the fields that the Applier adds
 	desiredHash uint64 // hash of the body and the ownership
-	// exists reports whether the apply is an update of the object with the uid, which fails if another client has deleted the object.
+	// exists is true if the live object has the uid. The apply sends the uid, so it fails instead of recreating an object that another
+	// client has deleted.
 	exists bool
 	uid    types.UID
 }
 
-// dropsReference reports whether an owner reference of the existing object is removed.
+// dropsReference reports whether an owner reference of the existing object must be removed.
 func (c *child) dropsReference(ref metav1.OwnerReference) bool {
 	return c.DropOwnerReferences != nil && c.DropOwnerReferences(ref)
 }
@@ -227,8 +228,8 @@ func (a *Applier) render(o owner, c *child) *unstructured.Unstructured {
 	return body
 }
 
-// setEmptyRules sets the rules of a NetworkPolicy for each direction without rules, which denies all traffic: typed apply configurations omit
-// an empty list. FieldOwner then owns the rules, and those that another client adds are detected.
+// setEmptyRules sets ingress or egress of a NetworkPolicy to an empty list if policyTypes contains the direction and the field is absent. Both
+// forms deny all traffic, but FieldOwner must own the field to detect rules of other clients. Typed apply configurations omit empty lists.
 func setEmptyRules(policy map[string]any) {
 	directions, _, _ := unstructured.NestedStringSlice(policy, "spec", "policyTypes")
 	for _, direction := range directions {

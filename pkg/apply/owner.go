@@ -20,7 +20,7 @@ import (
 type owner struct {
 	client.Object
 	kind schema.GroupVersionKind
-	// terminating returns ownerTerminating, with one request for a whole Apply; nil for other calls.
+	// terminating calls ownerTerminating once for a whole Apply; nil for other calls.
 	terminating func() (bool, error)
 }
 
@@ -64,7 +64,7 @@ func (o owner) matchesPrevious(ref metav1.OwnerReference) bool {
 }
 
 // RefersToPreviousUID reports whether a reference refers to an object of the same kind and name with another uid. That object no
-// longer exists if both are in one namespace or cluster-scoped.
+// longer exists if both objects are in the same namespace or cluster-scoped.
 func RefersToPreviousUID(ref metav1.OwnerReference, kind schema.GroupKind, name string, uid types.UID) bool {
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind && ref.Name == name && ref.UID != uid
@@ -93,8 +93,8 @@ func (a *Applier) IsManaged(object metav1.Object) bool {
 		!ManagedByOther(object, a.Component) && slices.ContainsFunc(object.GetManagedFields(), isAppliedBy(a.FieldOwner))
 }
 
-// ManagedByOther reports whether the component label of an object has the name of another component of this operator, whichever client
-// owns its fields. A label with an unknown name is ignored.
+// ManagedByOther reports whether the component label of an object has the name of another component of this operator. Field owners and labels
+// with an unknown name are ignored.
 func ManagedByOther(object metav1.Object, component string) bool {
 	label := object.GetLabels()[names.ComponentLabel]
 	return label != component && names.IsComponent(label)
@@ -136,9 +136,9 @@ func newForeignError(k Key, live metav1.Object) *ForeignError {
 }
 
 // A client that deletes an owner with orphan propagation lets the garbage collector remove the owner references of the children while the
-// owner still exists. The caches of owner and children are not in step: the child may lose its reference before the cache shows the
-// deletion timestamp of the owner. A restored reference would have the child collected with the owner. The API server
-// sets the deletion timestamp before the collector removes references, so a live read of the owner is reliable.
+// owner still exists. The caches of owner and children are not synchronized: the child may lose its reference before the cache shows the
+// deletion timestamp of the owner. With a restored reference, the garbage collector would delete the child with the owner. The API server
+// sets the deletion timestamp before the garbage collector removes references, so a live read of the owner is reliable.
 
 // ownerTerminating reports whether an owner is terminating or deleted. It reads from the API server, but only before an object is
 // created or gets a reference to the owner. It lists by name, because list is a permission of every client that watches. The namespace of
@@ -161,14 +161,13 @@ func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1
 }
 
 // skipsCreate reports whether an object must not be created because its owner is terminating or deleted, although a stale cache still
-// shows it. An Unowned object would be leaked; others would be collected and recreated until the cache catches up. An existing
-// owner is safe: its finalizer deletes every object that is created now.
+// shows the owner. An Unowned object would be leaked. Others would be deleted by the garbage collector and recreated until the cache catches up.
 //
-// The read of the owner is skipped if the object never existed and the owner was created after this process started. For an Unowned object
-// the owner must also have Finalizer.
+// The owner is not read if the object never existed and the owner was created after this process started. For an Unowned
+// object the owner must also have Finalizer, so that this component deletes the object. A Namespace is not read for the objects inside it.
 func (a *Applier) skipsCreate(ctx context.Context, o owner, c *child, existed bool) (bool, error) {
-	isDeleted := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.GetFinalizers(), a.Finalizer)
-	isNew := isDeleted && !existed && !a.predatesProcess(o)
+	deletedWithOwner := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.GetFinalizers(), a.Finalizer)
+	isNew := deletedWithOwner && !existed && !a.predatesProcess(o)
 	if isNew || o.kind.GroupKind() == namespaceKind && o.GetName() == c.key.Namespace {
 		return false, nil
 	}

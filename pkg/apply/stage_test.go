@@ -98,7 +98,7 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 	}
 }
 
-// The message contains the failure and the skipped objects.
+// The message contains the failure and the objects that are held back.
 func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
 	b, _ := newStageTest(t, "")
 	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))

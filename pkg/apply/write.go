@@ -18,7 +18,7 @@ import (
 )
 
 // Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
-// reference that Apply would set. An existing object of the same owner is no error; any other is a *ForeignError. Errors are *Error.
+// reference that Apply would set. An existing object of the same owner is no error; any other is a *ForeignError, wrapped in an *Error.
 func (a *Applier) Create(ctx context.Context, owner client.Object, object Object) error {
 	o := newOwner(owner, a.Client.Scheme())
 	c, err := newChild(o, object)
@@ -55,7 +55,7 @@ func (a *Applier) CreateAsIs(ctx context.Context, object *unstructured.Unstructu
 // PatchExisting sends the modifications of mutate as a merge patch. It serves objects that are created once and never applied again, such as
 // a PersistentVolumeClaim with its mostly immutable spec. live must be the caller's own copy; the response is stored in it. A
 // concurrent write is a conflict error. The patch is skipped if nothing changed, if the object is terminating, or if it
-// would get a reference to a terminating owner. Errors are *Error.
+// would get a reference to a terminating owner. Errors are of type *Error.
 func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate func()) error {
 	k, original := a.keyOf(live), live.DeepCopyObject().(client.Object)
 	mutate()
@@ -106,8 +106,8 @@ func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object cl
 // dependents are deleted, so old and new pods never run together.
 const Foreground = client.PropagationPolicy(metav1.DeletePropagationForeground)
 
-// DeleteByLabels deletes the objects of a kind in all namespaces that have the labels of the component and the given ones, unless keep
-// returns true. They are listed from the cache. Kinds that are not served are skipped.
+// DeleteByLabels deletes the objects of a kind that have the labels of the component and the given ones, in all namespaces, unless keep
+// returns true. The objects are listed from the cache. A kind that is not served is skipped.
 func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, labels map[string]string, keep func(client.Object) bool) error {
 	objects, err := a.listManaged(ctx, kind, client.MatchingLabels(labels))
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -122,7 +122,7 @@ func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind s
 	return errors.Join(errs...)
 }
 
-// DeleteIf reads an object from the API server and deletes it if matches returns true. NotFound is no error.
+// DeleteIf reads an object from the API server and deletes it if matches returns true. A missing object or API is no error.
 func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
 	matches func(*metav1.PartialObjectMetadata) (bool, error),
 ) error {
@@ -142,10 +142,10 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 
 // Prune deletes the objects of the given kinds that have the labels of the component and a reference to owner but are not desired. An
 // object with further owners is kept unless owner is its controller. Unowned objects are kept. The objects are listed from the cache, so a
-// call without a deletion sends no request. Kinds that are not served are skipped.
+// call without legacy and without a deletion sends no request. Kinds that are not served are skipped.
 //
-// legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are
-// listed from the API server once per owner and process, unless the owner is new and nothing has reported a condition of it.
+// legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are listed from
+// the API server once per owner and process, unless the owner was created after this process started and has no conditions.
 func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desired,
 	kinds []schema.GroupVersionKind, legacy client.ListOption,
 ) error {
@@ -211,7 +211,7 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 	return errors.Join(errs...)
 }
 
-// listLegacy returns the objects of a legacy operator that do not have the labels of this one.
+// listLegacy returns the objects of a legacy operator that do not have the labels of this operator.
 func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) (unlabelled []client.Object, err error) {
 	list := newMetadataList(kind)
 	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Kind returns a source of the objects of an optional kind, which runs while the kind is served; its informer is removed with the kind. A
-// nil object selects a metadata-only watch. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
+// Kind returns a source of the objects of an optional kind. It watches while the kind is served, and then removes the informer. A nil
+// object selects a metadata-only watch. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
 func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object client.Object, h handler.EventHandler, predicates ...predicate.Predicate) source.Source {
 	if object == nil {
 		object = MetadataOf(kind)
@@ -33,9 +33,9 @@ func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object cl
 		w.OnChange(ctx, func(s Set) {
 			switch served := s.Has(kind); {
 			case served && stop == nil:
-				var running context.Context
-				running, stop = context.WithCancel(ctx)
-				_ = source.Kind(from, object, h, predicates...).Start(running, queue) // fails only without an object or a handler
+				var watchCtx context.Context
+				watchCtx, stop = context.WithCancel(ctx)
+				_ = source.Kind(from, object, h, predicates...).Start(watchCtx, queue) // fails only without an object or a handler
 			case !served && stop != nil:
 				stop()
 				stop = nil
@@ -46,12 +46,12 @@ func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object cl
 	})
 }
 
-// NewCache returns a cache whose reads of optional kinds return a NoKindMatchError when the kind is not served. Caches of controller-runtime
-// start an informer for each read, which never syncs for such a kind and blocks the worker until its timeout.
+// NewCache returns a cache whose reads of optional kinds return a NoKindMatchError when the kind is not served. A cache of controller-runtime
+// would start an informer that never syncs, and the read would block the worker until its timeout.
 func (w *Watcher) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("making the cache: %w", err)
+		return nil, fmt.Errorf("creating the cache: %w", err)
 	}
 	return &servedOnlyCache{c, options.Scheme, w}, nil
 }
@@ -64,7 +64,7 @@ type servedOnlyCache struct {
 
 // Get implements client.Reader.
 func (c *servedOnlyCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if err := c.check(object); err != nil {
+	if err := c.checkServed(object); err != nil {
 		return err
 	}
 	return c.Cache.Get(ctx, key, object, opts...)
@@ -72,17 +72,17 @@ func (c *servedOnlyCache) Get(ctx context.Context, key client.ObjectKey, object 
 
 // List implements client.Reader.
 func (c *servedOnlyCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := c.check(list); err != nil {
+	if err := c.checkServed(list); err != nil {
 		return err
 	}
 	return c.Cache.List(ctx, list, opts...)
 }
 
-func (c *servedOnlyCache) check(object runtime.Object) error {
+func (c *servedOnlyCache) checkServed(object runtime.Object) error {
 	kind, err := apiutil.GVKForObject(object, c.scheme)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	if err != nil || !slices.Contains(c.watcher.options.Kinds, kind) || c.watcher.Current().Has(kind) {
-		return nil // errors are those of the cache
+		return nil // the cache returns the error
 	}
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }

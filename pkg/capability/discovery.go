@@ -43,7 +43,7 @@ func readDiscovery(ctx context.Context, client discovery.DiscoveryInterface) (li
 var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // newCRDInformer returns an informer that calls onEvent with the name of each CustomResourceDefinition and whether it exists. It is separate
-// from the cache of the manager, because cached names take a few hundred bytes instead of megabytes, and because the permission may be missing.
+// from the cache of the manager, because it stores only names and resourceVersions, and because the permission may be missing.
 func newCRDInformer(client metadata.Interface, onEvent func(name string, exists bool)) toolscache.SharedIndexInformer {
 	informer := metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
 	_ = informer.SetTransform(nameOnly) // fails only if the informer has started

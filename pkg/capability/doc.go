@@ -3,7 +3,7 @@
 // A Watcher reads discovery when CustomResourceDefinitions change, and every ten minutes for aggregated APIs, and replaces an immutable
 // Set. A kind is removed only when its CRD is deleted or discovery omits it persistently: a failed discovery call keeps the last
 // known state of the versions it could not read. Until the first successful call the set is empty, the Watcher is not ready, and
-// components, which all require a kind, wait. The kinds of a version that cannot be read then count as served.
+// components, which all require a kind, wait. In the first result, the kinds of a version that cannot be read count as served.
 //
 // Optional kinds must be watched through Watcher.Kind, or by a component that requires them. Reads from a cache of NewCache fail for kinds
 // that are not served.

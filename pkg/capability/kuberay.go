@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// PlatformKubeRayConfiguration is the MutatingWebhookConfiguration of the KubeRay of Open Data Hub and OpenShift AI since 3.0, which secures
-// all Ray clusters if Routes are served. Tenants cannot create one. Upstream KubeRay has no mutating webhook.
+// PlatformKubeRayConfiguration is the name of the MutatingWebhookConfiguration of the platform's KubeRay: that of Open Data Hub and OpenShift AI
+// since 3.0. Tenants cannot create a MutatingWebhookConfiguration. Upstream KubeRay has no mutating webhook.
 const PlatformKubeRayConfiguration = "kuberay-mutating-webhook-configuration"
 
 const (
@@ -37,7 +37,7 @@ func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 		})
 }
 
-// newPlatformKubeRay returns a watcher of the presence of the platform's KubeRay. It counts as absent without the permission, or if no
+// newPlatformKubeRay returns a watcher of the presence of the platform's KubeRay. KubeRay counts as absent without the permission, or if no
 // component needs it.
 func newPlatformKubeRay(o Options) *singleton.Value[bool] {
 	if o.KubeRay == nil {

@@ -17,7 +17,7 @@ func TestServedKindsMetric(t *testing.T) {
 		return m.GetGauge().GetValue()
 	}
 	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueOlder), {}} {
-		(&Watcher{options: Options{Kinds: watchedKinds}}).record(set)
+		(&Watcher{options: Options{Kinds: watchedKinds}}).setGauge(set)
 		for _, k := range watchedKinds {
 			if got, want := metricValue(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {
 				t.Errorf("metric of %s is %v, want %v while %s are served", k, got, want, set)

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Set is the set of the optional kinds that are served, with the presence of the platform's KubeRay. The zero value is empty. A Set that was
-// published is not modified.
+// Set is the set of the optional kinds that are served, with the presence of the platform's KubeRay. The zero value is empty. A published
+// Set is not modified.
 type Set struct {
 	sets.Set[schema.GroupVersionKind]
 }

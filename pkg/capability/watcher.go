@@ -90,7 +90,7 @@ func New(options Options) *Watcher {
 		backoff: minBackoff,
 	}
 	w.crds = newCRDInformer(options.Metadata, w.onCRDEvent)
-	w.record(Set{})
+	w.setGauge(Set{})
 	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
 	if options.KubeRay != nil {
@@ -100,10 +100,10 @@ func New(options Options) *Watcher {
 	return w
 }
 
-// Current returns the latest set. It is empty until discovery succeeded once.
+// Current returns the latest set. It is empty until the Watcher is ready.
 func (w *Watcher) Current() Set { return ptr.Deref(w.current.Load(), Set{}) }
 
-// Ready is a readiness check (healthz.Checker). It fails until discovery succeeded once.
+// Ready is a readiness check (healthz.Checker). It fails until discovery succeeded and the presence of the platform's KubeRay is known.
 func (w *Watcher) Ready(*http.Request) error {
 	if w.current.Load() == nil {
 		return errors.New("discovery has not succeeded yet, or the MutatingWebhookConfiguration of KubeRay could not be read")
@@ -172,7 +172,7 @@ func (w *Watcher) onCRDEvent(name string, exists bool) {
 func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	listed, unreadable, err := readDiscovery(ctx, w.options.Discovery)
 	platformKubeRay, known := w.kubeRay.Current()
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // the manager is stopping
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // ctx is canceled when the manager stops
 		w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
 	}
 	if err == nil && known {
@@ -191,25 +191,25 @@ func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	return delay
 }
 
-// servedKinds returns the kinds for a discovery result, and whether it agrees with the CRDs. A kind whose CRD was deleted is
-// not served, regardless of discovery. A kind that was served and is omitted stays while its version cannot be read, and during the grace
+// servedKinds returns the served kinds for a discovery result, and whether the result agrees with the CRDs. A kind whose CRD was deleted is
+// not served, regardless of discovery. An omitted kind that was served remains so while its version cannot be read, and during the grace
 // period.
 //
 // In the first result all kinds of an unreadable version count as served: the server of an aggregated API may be down when the manager
-// starts. Kinds wrongly missing would make controllers prune objects; for kinds wrongly served requests fail and are retried.
+// starts. A kind that is wrongly missing would make controllers prune objects. Requests for a kind that is wrongly served fail and are retried.
 func (w *Watcher) servedKinds(listed Set, unreadable sets.Set[schema.GroupVersion]) (served []schema.GroupVersionKind, consistent bool) {
 	previous, now := w.current.Load(), w.options.Clock.Now()
 	consistent = true
 	for _, k := range w.options.Kinds {
-		failed, was := unreadable.Has(k.GroupVersion()), previous != nil && previous.Has(k)
+		failed, wasServed := unreadable.Has(k.GroupVersion()), previous != nil && previous.Has(k)
 		exists, observed := w.crdExists(k)
 		unlisted := exists && now.Before(w.gracePeriodEnd) && !listed.Has(k.GroupKind().WithVersion(anyVersion))
 		consistent = consistent && !failed && !unlisted
 		switch {
 		case observed && !exists:
-		case listed.Has(k), failed && (was || previous == nil):
+		case listed.Has(k), failed && (wasServed || previous == nil):
 			served = append(served, k)
-		case was && w.inGracePeriod(k, now):
+		case wasServed && w.inGracePeriod(k, now):
 			served, consistent = append(served, k), false
 			continue
 		}
@@ -218,14 +218,14 @@ func (w *Watcher) servedKinds(listed Set, unreadable sets.Set[schema.GroupVersio
 	return served, consistent
 }
 
-// crdExists reports whether the CustomResourceDefinition of a kind exists, and whether it was ever observed. Its name is always plural.group.
+// crdExists reports whether the CustomResourceDefinition of a kind exists, and whether it was ever observed. The name of a CRD is plural.group.
 func (w *Watcher) crdExists(k schema.GroupVersionKind) (exists, observed bool) {
 	resource, _ := meta.UnsafeGuessKindToResource(k) // correct for all our kinds
 	value, observed := w.crdExistence.Load(resource.GroupResource().String())
 	return value == true, observed
 }
 
-// inGracePeriod reports whether a kind has been omitted for less than the grace period.
+// inGracePeriod reports whether a kind has been omitted for less than the grace period, which starts with the first call.
 func (w *Watcher) inGracePeriod(k schema.GroupVersionKind, now time.Time) bool {
 	if w.omittedSince[k].IsZero() {
 		w.omittedSince[k] = now
@@ -240,13 +240,13 @@ func (w *Watcher) publish(next Set) {
 	if next.Equal(previous) {
 		return
 	}
-	w.record(next)
+	w.setGauge(next)
 	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", Set{next.Difference(previous.Set)}.String(), "lost", Set{previous.Difference(next.Set)}.String())
 	w.Notify(next)
 }
 
-// record sets the metric of each kind.
-func (w *Watcher) record(s Set) {
+// setGauge sets the metric of each kind.
+func (w *Watcher) setGauge(s Set) {
 	for _, k := range w.options.Kinds {
 		value := 0.0
 		if s.Has(k) {

@@ -32,8 +32,8 @@ type Target struct {
 	Name string
 	// Optional reports whether the object may be absent because its component is disabled and its manifests were removed.
 	Optional bool
-	// Service restricts the injection to client configurations of this Service name, since another operator may own the others.
-	// "" means all Services.
+	// Service restricts the injection to webhooks that call a Service of this name, since another operator may own the other webhooks.
+	// "" means all Services. It has no effect for Conversion.
 	Service string
 }
 

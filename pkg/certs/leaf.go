@@ -17,15 +17,15 @@ import (
 type LeafOptions struct {
 	// CommonName is the only field of the subject.
 	CommonName string
-	// DNSNames and Addresses are the required names in any order. An issued certificate keeps names that are no longer required until
+	// DNSNames and Addresses are the required names and addresses in any order. An issued certificate keeps names that are no longer required until
 	// it is renewed for another reason.
 	DNSNames  []string
 	Addresses []netip.Addr
 	// Lifetime is the validity, limited by the validity of the CA. The certificate is renewed after a third, because a process
 	// keeps the certificate that it read at start.
 	Lifetime time.Duration
-	// ServerOnly is for a server that reloads its certificate and does not use it as a client. It is renewed after two thirds of
-	// its lifetime.
+	// ServerOnly is for a server that reloads its certificate and does not use it as a client. The certificate is renewed after two
+	// thirds of its lifetime.
 	ServerOnly bool
 	// Algorithm is the algorithm of the key.
 	Algorithm Algorithm
@@ -40,8 +40,8 @@ type Leaf struct {
 	Cause string
 	// Expires is the end of validity. Next is the time of the next call.
 	Expires, Next time.Time
-	// Renewed reports whether an expiring or unusable certificate was replaced. It is false for a first certificate and for added
-	// names.
+	// Renewed reports whether an expiring or unusable certificate was replaced. It is false for a first certificate, added names and
+	// another signing CA.
 	Renewed bool
 	// Names and Addresses are the subject alternative names.
 	Names     []string
@@ -82,7 +82,7 @@ func (r *Root) EnsureLeaf(data map[string][]byte, o LeafOptions, now time.Time) 
 	return l, nil
 }
 
-// checkLeaf returns the reason to replace the certificate in data, empty for none. It returns certificate and key if the key is reused.
+// checkLeaf returns the reason to replace the certificate in data, empty for none. It returns certificate and key if the key can be reused.
 func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
 	if len(data) == 0 {
 		return nil, nil, "no certificate existed"

@@ -19,8 +19,8 @@ func IsMounted(dir string) bool {
 	return true
 }
 
-// NewMounted returns a watcher, to run on every replica, of tls.crt and tls.key in dir, which another program renews. It returns an error
-// if they are missing or do not match.
+// NewMounted returns a watcher of tls.crt and tls.key in dir, which another program renews. The watcher must run on every replica. NewMounted
+// returns an error if the files are missing or do not match.
 func NewMounted(dir string) (*certwatcher.CertWatcher, error) {
 	watcher, err := certwatcher.New(filepath.Join(dir, dataKeyCert), filepath.Join(dir, dataKeyPrivateKey))
 	if err != nil {

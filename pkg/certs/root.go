@@ -73,7 +73,7 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// EnsureRoot returns the CA of a Secret of any creator after all rotation steps that are due. Valid CAs of the previous bundle stay
+// EnsureRoot returns the CA of a Secret, which any program may have created, after all rotation steps that are due. Valid CAs of the previous bundle stay
 // in the bundle.
 func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
@@ -245,8 +245,8 @@ func lifetime(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBe
 // announceTime returns when the next CA is published.
 func (r *Root) announceTime() time.Time { return r.bundle[0].NotBefore.Add(lifetime(r.bundle[0]) / 3) }
 
-// promoteTime returns when the next CA starts to sign: after two thirds of the lifetime of the signing CA, or later if it was published
-// late, but early enough before the signing CA expires.
+// promoteTime returns when the next CA starts to sign: after two thirds of the lifetime of the signing CA, or later if the next CA was
+// published late, but at the latest a twelfth of the lifetime before the signing CA expires.
 func (r *Root) promoteTime() time.Time {
 	signer, next := r.bundle[0], r.bundle[1]
 	third := lifetime(signer) / 3

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxClockSkew is the assumed difference between the clocks of the cluster.
+	// maxClockSkew is the assumed maximum difference between the clocks of nodes and clients.
 	maxClockSkew = 5 * time.Minute
 	caLifetime   = 2 * 365 * 24 * time.Hour
 	leafLifetime = 90 * 24 * time.Hour

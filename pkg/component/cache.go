@@ -31,13 +31,13 @@ type CacheNeed struct {
 	Namespace string
 	// FullObjects caches whole objects, for kinds whose spec or status is read; otherwise only their metadata is cached.
 	FullObjects bool
-	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects that are cached as metadata keep
-	// only their identity and version, because there may be thousands. Custom resources with FullObjects always include foreign objects.
+	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects of built-in kinds that are cached as metadata
+	// keep only name, uid and version, because there may be thousands. Custom resources with FullObjects always include foreign objects.
 	IncludeForeign bool
 }
 
 // CacheOptions merges the needs of the enabled components: a kind is cached in the union of their namespaces, and without the label
-// selector if one of them includes foreign objects. The transform applies to every object. Other kinds are cached without limits.
+// selector if one of the needs includes foreign objects. The transform applies to every object. Other kinds are cached without limits.
 //
 // Custom resources get their selector in NewInformer instead of ByObject, because the cache looks up the scope of each kind in ByObject and
 // fails to start if one is not served.
@@ -57,7 +57,7 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 			managedOnly.Insert(kind)
 		}
 	}
-	// Typed objects do not carry their kind, so custom resources that are cached as such are not selected.
+	// Typed objects have no kind in their TypeMeta, so custom resources that are cached as typed objects get no selector.
 	options.NewInformer = func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		selector := ""
 		if managedOnly.Has(obj.GetObjectKind().GroupVersionKind()) {
@@ -74,38 +74,38 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 
 // mergeNeeds returns the namespaces in which each kind is cached, "" for all, and whether foreign objects are included there.
 func mergeNeeds(enabled []Component) map[schema.GroupVersionKind]map[string]bool {
-	out := map[schema.GroupVersionKind]map[string]bool{}
+	needs := map[schema.GroupVersionKind]map[string]bool{}
 	for _, c := range enabled {
 		for _, need := range c.Caches {
-			if out[need.Kind] == nil {
-				out[need.Kind] = map[string]bool{}
+			if needs[need.Kind] == nil {
+				needs[need.Kind] = map[string]bool{}
 			}
-			out[need.Kind][need.Namespace] = out[need.Kind][need.Namespace] || need.IncludeForeign
+			needs[need.Kind][need.Namespace] = needs[need.Kind][need.Namespace] || need.IncludeForeign
 		}
 	}
-	return out
+	return needs
 }
 
-// byObject returns the configuration of the cache for one kind. It omits namespaces that the rule for all namespaces covers, because each of
-// them needs a watch.
+// byObject returns the configuration of the cache for one kind. It omits namespaces that the rule for all namespaces covers, because each
+// namespace needs a watch.
 func byObject(includeForeign map[string]bool) cache.ByObject {
 	foreignEverywhere, everywhere := includeForeign[""]
 	if foreignEverywhere {
 		return cache.ByObject{}
 	}
-	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
+	options := cache.ByObject{Namespaces: map[string]cache.Config{}}
 	for namespace, foreign := range includeForeign {
 		switch {
 		case foreign:
-			by.Namespaces[namespace] = cache.Config{}
+			options.Namespaces[namespace] = cache.Config{}
 		case namespace == "" || !everywhere:
-			by.Namespaces[namespace] = cache.Config{LabelSelector: managedSelector()}
+			options.Namespaces[namespace] = cache.Config{LabelSelector: managedSelector()}
 		}
 	}
-	if everywhere && len(by.Namespaces) == 1 {
+	if everywhere && len(options.Namespaces) == 1 {
 		return cache.ByObject{Label: managedSelector()} // also for cluster-scoped kinds
 	}
-	return by
+	return options
 }
 
 // FullObjectKinds returns the kinds that at least one component caches as full objects. All components must read them as such, because
@@ -122,8 +122,8 @@ func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
 	return kinds.UnsortedList()
 }
 
-// NewCache adds a cache of the objects that match a label selector, or "" for all, to the manager, whose own cache has one selector for each
-// kind. The API server requires a field selector by name for list and watch if RBAC limits them to one name. The kinds must always be served.
+// NewCache adds a cache to the manager. It contains the objects that match a label selector, "" for all; the manager's own cache has one selector
+// for each kind. If RBAC limits list and watch to one name, options must have the field selector metadata.name. The kinds must always be served.
 func NewCache(mgr ctrl.Manager, label string, options cache.Options) (cache.Cache, error) {
 	selector, err := labels.Parse(label)
 	if err != nil {
@@ -180,7 +180,7 @@ func stripForeign(in any) (any, error) {
 	return in, nil
 }
 
-// StripMetadata is a transform of metadata that keeps only name, namespace, uid, resourceVersion and the like.
+// StripMetadata is a transform that removes labels, annotations, owner references, finalizers and managed fields from metadata.
 func StripMetadata(in any) (any, error) {
 	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok {
 		stripLists(metadata)

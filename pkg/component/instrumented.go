@@ -39,7 +39,7 @@ func boolToFloat(yes bool) float64 {
 	return 0
 }
 
-// controllers is the entry of instrumentedManager.missing for the controllers; the others are informers.
+// controllers is the entry of instrumentedManager.missing for the controllers; the other entries are informers.
 const controllers = "controllers"
 
 // instrumentedManager is the manager of one component. It redacts events, and maintains the gauge of running components.
@@ -81,8 +81,8 @@ func (m *instrumentedManager) GetCache() cache.Cache {
 	return &instrumentedCache{m.Manager.GetCache(), m}
 }
 
-// instrumentedCache records informers that are requested and not synced. GetInformer returns after the sync, which never happens without
-// permission to list: the component then counts as not running. It returns early if the informer is no longer needed.
+// instrumentedCache records informers that are requested and not synced. GetInformer returns after the sync. Without permission to list it
+// blocks, and the component counts as not running. If ctx ends, the informer is no longer needed and does not count.
 type instrumentedCache struct {
 	cache.Cache
 	manager *instrumentedManager

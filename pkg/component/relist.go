@@ -29,26 +29,26 @@ func isCustomResource(obj runtime.Object) bool {
 }
 
 // listWatchCustomResources returns a ListerWatcher that selects objects by a label selector, which may be empty. It makes a reflector relist
-// after the API server closed a watch before its timeout, as it does after a change of the CRD schema: unchanged objects would stay cached
-// without newly added fields otherwise.
+// after the API server closed a watch before its timeout, as it does after a change of the CRD schema. Without a relist, unchanged objects
+// would stay cached without newly added fields.
 func listWatchCustomResources(lw toolscache.ListerWatcher, selector string, clk clock.PassiveClock) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
-	var timeout time.Time // of the last watch; a reflector sends one request at a time
+	var watchEnd time.Time // expected end of the last watch; a reflector sends one request at a time
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			timeout, options.LabelSelector = time.Time{}, selector
+			watchEnd, options.LabelSelector = time.Time{}, selector
 			return inner.ListWithContext(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			started := clk.Now()
-			if lists := options.SendInitialEvents != nil; !lists && started.Before(timeout) {
+			if lists := options.SendInitialEvents != nil; !lists && started.Before(watchEnd) {
 				reconciler.RecordRelist()
 				return nil, apierrors.NewResourceExpired("the API server closed the watch early")
 			}
-			timeout, options.LabelSelector = time.Time{}, selector
+			watchEnd, options.LabelSelector = time.Time{}, selector
 			events, err := inner.WatchWithContext(ctx, options)
 			if err == nil && options.TimeoutSeconds != nil {
-				timeout = started.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+				watchEnd = started.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 			}
 			return events, err
 		},

@@ -90,8 +90,8 @@ func (s *supervisor) addControllers(ctx context.Context) error {
 	return nil
 }
 
-// bufferedManager is the manager for one attempt to set up a component, whose runnables are added after the attempt succeeded. Informers of
-// the manager's cache remain after a failed attempt and reject a second index of the same name, so components index caches of their own.
+// bufferedManager is the manager for one attempt to set up a component. Its runnables are added after the attempt succeeded. Informers of
+// the manager's cache remain after a failed attempt and reject a second index of the same name, so components index only their own caches.
 type bufferedManager struct {
 	ctrl.Manager
 	runnables []manager.Runnable

@@ -65,7 +65,7 @@ func (c Config) AppWrapper(legacyConfigs ...LegacyConfig) (AppWrapper, []string,
 	return settings, warnings, err
 }
 
-// appWrapperSettings returns the settings of the component. Those of Autopilot follow the switch for all of them.
+// appWrapperSettings returns the settings of the component. The setting that disables Autopilot precedes the settings of Autopilot.
 func appWrapperSettings(w *AppWrapper) []setting {
 	autopilot, all := &Autopilot{}, fieldSettings(w)
 	enable := setting{key: "appwrapper.autopilot", nullValue: "null", valueType: typeObject, set: func(raw string) error {
@@ -77,7 +77,7 @@ func appWrapperSettings(w *AppWrapper) []setting {
 	return slices.Insert(all, indexOf(all, "appwrapper.faultTolerance.admissionGracePeriod"), append([]setting{enable}, fieldSettings(autopilot)...)...)
 }
 
-// taints parses taints, which replace the existing ones of the same resources.
+// taints parses the taints of resources. They replace the existing taints of the same resources.
 func taints(dst *map[string][]NodeTaint) func(string) error {
 	return func(raw string) error {
 		parsed := map[string][]NodeTaint{}

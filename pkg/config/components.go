@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// DefaultOn reports whether a component is enabled by default. The component platform must be enabled explicitly, because another operator
-// creates its resources, and so must olm, which the OLM bundle enables.
+// DefaultOn reports whether a component is enabled by default. Another operator creates the resources of platform, so platform must be enabled
+// explicitly. The OLM bundle enables olm.
 func DefaultOn(component string) bool { return component != "platform" && component != "olm" }
 
 // legacyEnableVariables are the variables that enable components of the legacy operators. Only the value true has an effect, because the
@@ -32,7 +32,7 @@ func componentSettings(known []string) []setting {
 }
 
 // components returns the enabled components. In each source the flag or variable of a component (--enable-x, ENABLE_X) overrides the list, and
-// sources of higher precedence override lower ones. Otherwise defaults applies, if it is not nil.
+// sources of higher precedence override lower ones. Without a source, defaults applies, or DefaultOn if it is nil.
 func (s sources) components(known, defaults []string) (map[string]bool, error) {
 	enabled := make(map[string]bool, len(known))
 	for _, name := range known {

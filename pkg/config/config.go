@@ -62,21 +62,21 @@ type Config struct {
 	TLSCipherSuites string  `flag:"tls-cipher-suites" env:"TLS_CIPHER_SUITES" key:"tls.cipherSuites" parse:"list" help:"cipher suites of the same listeners for TLS 1.2, with the names of Go; if empty, those of the profile or of each program"`
 	Health          Health  `section:""`
 	Webhook         Webhook `section:""`
-	// TLS is the profile of all listeners, including those in pods. Without a setting it is zero, or the profile of the cluster for servers in pods.
+	// TLS is the profile of servers in pods: the configured one, which the listeners of the manager also use, or that of the cluster from SetTLS.
 	TLS tlsprofile.Profile
 	// Authors are the rules for the pods of custom resources, with the account of the manager.
 	Authors admission.Rules
 	// Logging are the options of the zap logger, from the --zap-* flags.
 	Logging zap.Options
 
-	// Exposure applies to mlflow, modelregistry and modelcatalog.
+	// Exposure applies to all components that publish servers.
 	Exposure Exposure
 	MLflow   MLflow
 	// ModelRegistry applies to the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 	ModelMesh     ModelMesh
 
-	// Warnings are messages about legacy settings without effect.
+	// Warnings are messages about settings without effect.
 	Warnings []string
 
 	enabled  map[string]bool
@@ -88,7 +88,7 @@ type LeaderElection struct {
 	Enabled bool `flag:"leader-elect" key:"leaderElection.enabled" default:"true" help:"elect one replica that reconciles"`
 	// Namespace is the namespace of the Lease.
 	Namespace string `flag:"leader-election-namespace" key:"leaderElection.namespace" help:"namespace of the Lease; default: the namespace of the manager"`
-	// Identity is the holder of the Lease, the name of the pod; empty if it is unknown.
+	// Identity is the name of the pod, as holder of the Lease; empty if it is unknown.
 	Identity      string
 	LeaseDuration time.Duration `flag:"leader-elect-lease-duration" key:"leaderElection.leaseDuration" default:"15s" help:"how long other replicas wait for a leader that no longer renews its Lease; the manifests for OpenShift set 137s"`
 	RenewDeadline time.Duration `flag:"leader-elect-renew-deadline" key:"leaderElection.renewDeadline" default:"10s" help:"how long the leader tries to renew its Lease before it gives up; on OpenShift 107s"`
@@ -116,7 +116,7 @@ type Webhook struct {
 	Port    int         `flag:"webhook-port" key:"webhook.port" default:"9443" help:"port of the webhook listener"`
 	CertDir string      `flag:"webhook-cert-dir" key:"webhook.certDir" default:"$TMPDIR/k8s-webhook-server/serving-certs" parse:"required" help:"directory of a mounted webhook certificate"`
 	Mode    WebhookMode `flag:"webhook-cert-mode" key:"webhook.mode" default:"auto" oneof:"auto mounted self" help:"source of the webhook certificate: auto, mounted or self"`
-	// Listener is the file descriptor of the listener that a process keeps when the program starts again in it; 0 for none.
+	// Listener is the file descriptor of a listener that stays open while the program starts again in the same process; 0 for none.
 	Listener int
 }
 
@@ -190,7 +190,7 @@ func FromProcess(p Program, args []string) (Config, error) {
 }
 
 // Load reads every setting from the source with the highest precedence, and validates the result. An empty environment variable counts as
-// unset. Errors are one line with the setting, its value and the fix. Load returns ErrHelp if the arguments request help.
+// unset. Each error is one line with the setting, its value and the fix. Load returns ErrHelp if the arguments request help.
 func Load(p Program, args []string, lookup func(string) (string, bool), read func(string) ([]byte, error)) (Config, error) {
 	cfg := Config{}
 	cfg.MLflow.Version = strings.TrimPrefix(strings.TrimSpace(p.MLflowVersion), "v")
@@ -228,19 +228,19 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		cfg.Warnings = append(cfg.Warnings, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift: set GATEWAY_NAMESPACE "+
 			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace)")
 	}
-	cfg.resolveNamespaces(src, read)
+	cfg.resolveEnvironment(src, read)
 	if err := cfg.resolveModelMesh(src, read); err != nil {
 		return Config{}, err
 	}
 	return cfg, cfg.validate()
 }
 
-// SetTLS sets the profile of all listeners.
+// SetTLS sets the profile of servers in pods.
 func (c *Config) SetTLS(p tlsprofile.Profile) { c.TLS, c.ModelRegistry.TLS, c.ModelMesh.TLS = p, p, p }
 
-// resolveNamespaces sets the namespaces of operands and of the manager. The platform operator sets APPLICATIONS_NAMESPACE together with the
-// component platform; it then takes precedence.
-func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error)) {
+// resolveEnvironment sets the namespaces of operands and of the manager, and the values that only the environment contains. If the component
+// platform is enabled, the platform operator sets APPLICATIONS_NAMESPACE, which takes precedence.
+func (c *Config) resolveEnvironment(src sources, read func(string) ([]byte, error)) {
 	if c.Enabled("platform") {
 		if ns := src.env("APPLICATIONS_NAMESPACE"); ns != "" {
 			c.Namespace = ns
@@ -275,20 +275,20 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%s %q: %w", ns.from, ns.value, err)
 		}
 	}
-	le := c.LeaderElection
-	if le.LeaseDuration <= le.RenewDeadline {
+	election := c.LeaderElection
+	if election.LeaseDuration <= election.RenewDeadline {
 		return fmt.Errorf("leader election lease duration %s is not longer than the renew deadline %s: "+
-			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", le.LeaseDuration, le.RenewDeadline)
+			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", election.LeaseDuration, election.RenewDeadline)
 	}
 	// client-go adds 20 % jitter to the retry period and rejects a shorter deadline.
-	if float64(le.RenewDeadline) <= 1.2*float64(le.RetryPeriod) {
+	if float64(election.RenewDeadline) <= 1.2*float64(election.RetryPeriod) {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
-			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
+			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", election.RenewDeadline, election.RetryPeriod)
 	}
 	if c.Exposure.Ingress() && c.Exposure.IngressDomain == "" {
 		return fmt.Errorf("--exposure=%s needs a domain for the hosts of Ingresses: set --ingress-domain, INGRESS_DOMAIN or exposure.ingressDomain", ExposeIngress)
 	}
-	// Their components read them later, but errors in the file must be reported at the start.
+	// The components evaluate these settings later, but errors in the file must be reported at the start.
 	_, _, appWrapperErr := c.AppWrapper()
 	_, _, rayErr := c.RayCluster(nil)
 	if err := errors.Join(appWrapperErr, rayErr); err != nil {

@@ -34,32 +34,32 @@ const (
 )
 
 // format returns a value in the syntax of flags, objects as JSON; ok is false for a value of another type.
-func (s valueType) format(value any) (raw string, ok bool) {
+func (t valueType) format(value any) (raw string, ok bool) {
 	switch value := value.(type) {
 	case string:
-		return value, s == typeString || s == typeDuration
+		return value, t == typeString || t == typeDuration
 	case bool:
-		return strconv.FormatBool(value), s == typeBool
+		return strconv.FormatBool(value), t == typeBool
 	case json.Number:
-		if s == typeDuration { // nanoseconds, as in legacy ConfigMaps
+		if t == typeDuration { // nanoseconds, as in legacy ConfigMaps
 			_, err := value.Int64()
 			return value.String() + "ns", err == nil
 		}
-		return value.String(), s == typeInt
+		return value.String(), t == typeInt
 	case []any:
 		items := make([]string, len(value))
 		for i, item := range value {
 			items[i] = fmt.Sprint(item)
 		}
-		return strings.Join(items, ","), s == typeList
+		return strings.Join(items, ","), t == typeList
 	default:
 		text, err := json.Marshal(value)
-		return string(text), err == nil && s == typeObject
+		return string(text), err == nil && t == typeObject
 	}
 }
 
 // typeError returns the error for a value of another type.
-func (s valueType) typeError(from string, value any) error {
+func (t valueType) typeError(from string, value any) error {
 	found := fmt.Sprint(value)
 	switch value := value.(type) {
 	case string:
@@ -69,10 +69,10 @@ func (s valueType) typeError(from string, value any) error {
 	case map[string]any:
 		found = "is an object"
 	}
-	if s == typeString {
-		s = "a string"
+	if t == typeString {
+		t = "a string"
 	}
-	return fmt.Errorf("%s %s: must be %s", from, found, s)
+	return fmt.Errorf("%s %s: must be %s", from, found, t)
 }
 
 // document is a configuration file or a ConfigMap that is matched against settings.

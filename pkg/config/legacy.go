@@ -24,16 +24,16 @@ type LegacyConfig struct {
 	Embedded bool
 }
 
-// settings returns the settings by their lower-case keys in the ConfigMap. Known keys without effect, which are obsolete or set by flags, have
-// empty settings.
-func (o LegacyConfig) settings() map[string]setting {
+// settings returns the settings by their lower-case keys in the ConfigMap. Known keys that have no effect,
+// because they are obsolete or set by flags, have empty settings.
+func (c LegacyConfig) settings() map[string]setting {
 	rows, appWrapperPrefix := map[string]setting{}, appWrapperKey
 	for _, key := range []string{
 		"mcad", "instascale", "clientConnection", "metrics", "health", "leaderElection", "controllerManager", "kuberay.certGeneratorImage",
 	} {
 		rows[strings.ToLower(key)] = setting{}
 	}
-	if o.Embedded {
+	if c.Embedded {
 		rows["appwrapper.enabled"], rows["appwrapper.externalcontroller"] = setting{}, setting{}
 		appWrapperPrefix += "config."
 	}
@@ -52,27 +52,27 @@ func (o LegacyConfig) settings() map[string]setting {
 
 // read reads the single document of the ConfigMap. Keys are case-insensitive. It returns the values, and warnings about keys without effect by
 // their lower-case paths.
-func (o LegacyConfig) read() (values map[string]value, warnings map[string]string, err error) {
-	if len(o.Data) != 1 {
+func (c LegacyConfig) read() (values map[string]value, warnings map[string]string, err error) {
+	if len(c.Data) != 1 {
 		return nil, nil, fmt.Errorf("%s: cannot resolve the configuration: it has %d keys %v: leave exactly one",
-			o.Source, len(o.Data), slices.Sorted(maps.Keys(o.Data)))
+			c.Source, len(c.Data), slices.Sorted(maps.Keys(c.Data)))
 	}
-	d := document{source: o.Source, settings: o.settings(), normalizeKey: strings.ToLower, values: map[string]value{}}
-	for key, text := range o.Data {
+	d := document{source: c.Source, settings: c.settings(), normalizeKey: strings.ToLower, values: map[string]value{}}
+	for key, text := range c.Data {
 		raw, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: key %s is not valid YAML: %w", o.Source, key, err)
+			return nil, nil, fmt.Errorf("%s: key %s is not valid YAML: %w", c.Source, key, err)
 		}
 		tree, err := decodeTree(raw)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: key %s must hold one YAML object: %w", o.Source, key, err)
+			return nil, nil, fmt.Errorf("%s: key %s must hold one YAML object: %w", c.Source, key, err)
 		}
 		d.read(tree, "")
 	}
 	warnings = map[string]string{}
 	for _, u := range d.unknownKeys {
 		path := strings.TrimPrefix(u.path+"."+u.key, ".")
-		warnings[strings.ToLower(path)] = fmt.Sprintf("%s: %s is unknown and has no effect: remove or correct it", o.Source, path)
+		warnings[strings.ToLower(path)] = fmt.Sprintf("%s: %s is unknown and has no effect: remove or correct it", c.Source, path)
 	}
 	const slack = appWrapperKey + "slackQueueName"
 	if queue := d.values[slack]; queue.raw != "" {
@@ -102,11 +102,11 @@ func (c Config) mergeLayers(sectionSettings []setting, legacyConfigs []LegacyCon
 		})
 		warnings = append(warnings, slices.Sorted(maps.Values(unknown))...)
 	}
-	return warnings, set(sectionSettings, append(layers, c.explicit))
+	return warnings, applyLayers(sectionSettings, append(layers, c.explicit))
 }
 
-// set parses the values of all layers in ascending precedence, and returns the joined errors.
-func set(table []setting, layers []map[string]value) error {
+// applyLayers parses and stores the values of all layers in ascending precedence, and returns the joined errors.
+func applyLayers(table []setting, layers []map[string]value) error {
 	var errs []error
 	for _, row := range table {
 		for _, layer := range layers {

@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// ModelMesh holds the startup settings of the component modelmesh; see modelMeshSettings for their meaning. The other settings are in package
+// ModelMesh holds the startup settings of the component modelmesh; see their tags for their meaning. The other settings are in package
 // meshsettings.
 type ModelMesh struct {
 	// Namespace is the namespace of the configuration; never empty.
@@ -28,7 +28,7 @@ type ModelMesh struct {
 	Defaults     string
 	// MonitoringNamespace is "" if no Prometheus has access.
 	MonitoringNamespace string `env:"MONITORING_NAMESPACE" key:"modelmesh.monitoringNamespace" parse:"namespace?" help:"namespace of the Prometheus that may discover targets in namespaces with runtimes; if empty, none"`
-	// TLS is the profile of all listeners.
+	// TLS is the profile of servers in pods.
 	TLS tlsprofile.Profile
 	// Images are "" if they are not configured.
 	Images ModelMeshImages `section:""`

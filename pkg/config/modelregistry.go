@@ -17,7 +17,7 @@ type ModelRegistry struct {
 	Gateway       RegistryGateway `section:""`
 	// Exposure is the exposure of all components.
 	Exposure Exposure
-	// TLS is the profile of all listeners.
+	// TLS is the profile of servers in pods.
 	TLS tlsprofile.Profile
 	// Images are the default images of custom resources; none is empty.
 	Images RegistryImages `section:""`
@@ -105,7 +105,6 @@ func optional(parse func(*string) func(string) error, dst *string) func(string) 
 }
 
 // equals returns a parser for the variables of legacy operators, which recognized one word and ignored all other values.
-
 func equals(word string, dst *bool) func(string) error {
 	return func(raw string) error {
 		*dst = strings.TrimSpace(raw) == word

@@ -126,7 +126,7 @@ func prefix(dst *string) func(string) error {
 		"must start an object name: a-z, 0-9, - and ., a letter or digit first")
 }
 
-// image parses an image reference. It rejects only strings that cannot be one.
+// image parses an image reference. It rejects only strings that cannot be a reference.
 func image(dst *string) func(string) error {
 	return validated(dst, func(text string) bool {
 		return !strings.ContainsAny(text, " \t\n\"'") && !strings.Contains(text, "://")
@@ -134,7 +134,7 @@ func image(dst *string) func(string) error {
 		"must be an image reference such as quay.io/opendatahub/mlflow:odh-stable")
 }
 
-// baseURL parses and normalizes an external URL. Both placeholders count as unset: the legacy operators published them like configured URLs.
+// baseURL parses and normalizes an external URL. ExampleURL and PlaceholderURL count as unset, although the legacy operators published them.
 func baseURL(dst *string) func(string) error {
 	return func(raw string) error {
 		base := strings.TrimRight(strings.TrimSpace(raw), "/")
@@ -151,7 +151,7 @@ func baseURL(dst *string) func(string) error {
 		if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("must be a base URL without user, query and fragment")
 		}
-		if base != ExampleURL && base != PlaceholderURL { // any user could register their hosts
+		if base != ExampleURL && base != PlaceholderURL { // anyone could register the domains of both
 			*dst = base
 		}
 		return nil

@@ -68,11 +68,11 @@ type RayCluster struct {
 	GatewayNamespace string `key:"raycluster.gatewayNamespace" parse:"trimmed" help:"namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
 	// Exposure is the exposure of all servers; see ForPlatform.
 	Exposure Exposure
-	// TLS is the profile of all listeners.
+	// TLS is the profile of servers in pods.
 	TLS tlsprofile.Profile
 }
 
-// ForPlatform returns the effective settings on a platform. Exposure provides the defaults on platforms other than OpenShift.
+// ForPlatform returns the effective settings on a platform. Except on OpenShift, Exposure overrides Publish and provides a default IngressDomain.
 func (r RayCluster) ForPlatform(openShift bool) RayCluster {
 	switch {
 	case openShift:
@@ -166,7 +166,7 @@ func namespaces(dst *[]string) func(string) error {
 	}
 }
 
-// quantities parses a JSON object of quantities, which replaces the list.
+// quantities parses a JSON object of quantities, which replaces the existing list.
 func quantities(dst *corev1.ResourceList) func(string) error {
 	return func(raw string) error {
 		*dst = nil

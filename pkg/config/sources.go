@@ -23,7 +23,7 @@ type sources struct {
 	file   map[string]value // by dotted key
 }
 
-// env returns the value of an environment variable without spaces.
+// env returns the value of an environment variable without surrounding spaces.
 func (s sources) env(name string) string {
 	if s.lookup == nil {
 		return ""

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// derivedConditions are the types of the conditions that this package sets.
+// derivedConditions are the types of conditions that this package derives from errors and other conditions.
 var derivedConditions = []string{conditions.Ready, conditions.Stalled, ConditionReconciled, conditions.Reconciling}
 
 const (
@@ -36,12 +36,12 @@ const (
 	reasonPaused            = "Paused"
 )
 
-// retryableMessages are parts of the messages of responses 400 and 422 that may succeed later: those of admission policies, which can
-// change unnoticed, and of a JSON patch whose test operation failed because the object has changed.
+// retryableMessages are parts of the messages of responses 400 and 422 to requests that may succeed later: requests that admission policies
+// deny, which can change unnoticed, and JSON patches whose test operation failed because the object has changed.
 var retryableMessages = []string{"denied the request", "denied request", "the server rejected our request due to an error in our request"}
 
-// IsTerminal reports whether an error consists only of responses 400 and 422 of the API server. Such a request fails until the spec or a
-// watched object changes.
+// IsTerminal reports whether an error consists only of responses 400 and 422 of the API server without retryableMessages. Such a request
+// fails until the spec or a watched object changes.
 func IsTerminal(err error) bool {
 	return apply.AllErrorsMatch(err, func(err error) bool {
 		apiStatus, ok := any(err).(apierrors.APIStatus)
@@ -84,7 +84,7 @@ func requeueSooner(result reconcile.Result, after time.Duration, err error) reco
 	return result
 }
 
-// reportError sets Stalled or Reconciled for an error that no other condition reports, and removes them otherwise.
+// reportError sets Stalled for a terminal error, or Reconciled for another error that no condition reports, and removes them otherwise.
 func (r *baseReconciler[T]) reportError(obj T, err error) {
 	terminal := IsTerminal(err)
 	unreported := err != nil && !terminal && !r.isReported(obj, err)
@@ -155,7 +155,7 @@ func (r *baseReconciler[T]) setOrRemoveCondition(obj T, set bool, c metav1.Condi
 const maxMessagePrefix = 80
 
 // isReported reports whether the conditions contain the text of each part of an error. Conflicts, waits, terminating objects and
-// terminating namespaces need no condition: they resolve without the user.
+// terminating namespaces count as reported.
 func (r *baseReconciler[T]) isReported(obj T, err error) bool {
 	list := r.conditions.List(obj)
 	return apply.AllErrorsMatch(err, func(err error) bool {

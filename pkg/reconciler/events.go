@@ -12,12 +12,12 @@ import (
 const (
 	// action is the action field of the Events.
 	action = "Reconcile"
-	// maxNote is the limit of the events API for the note, in bytes.
-	maxNote = 1000
+	// maxNoteBytes is the maximum length of a note; the events API allows 1024 bytes.
+	maxNoteBytes = 1000
 )
 
 // recordTransitions records an event for each condition whose status or reason changed, and for new conditions that are not Unknown.
-// Conditions that repeat the ready condition get no event.
+// Derived conditions get no event.
 func recordTransitions(recorder events.EventRecorder, obj client.Object, readyCondition string, before, after []metav1.Condition) {
 	if recorder == nil {
 		return
@@ -30,7 +30,7 @@ func recordTransitions(recorder events.EventRecorder, obj client.Object, readyCo
 		if previous != nil && previous.Status == c.Status && previous.Reason == c.Reason {
 			continue
 		}
-		note := conditions.Clip(c.Type+" is "+string(c.Status)+": "+c.Message, maxNote)
+		note := conditions.Clip(c.Type+" is "+string(c.Status)+": "+c.Message, maxNoteBytes)
 		recorder.Eventf(obj, nil, conditions.Severity(previous, c), c.Reason, action, "%s", note)
 	}
 }

@@ -32,7 +32,7 @@ type Conditions[T StatusObject] struct {
 	Remove func(T, string)
 }
 
-func standard[T Object]() Conditions[T] {
+func standardConditions[T Object]() Conditions[T] {
 	return Conditions[T]{
 		List: func(obj T) []metav1.Condition { return *obj.ConditionsRef() },
 		Set: func(obj T, c metav1.Condition) {

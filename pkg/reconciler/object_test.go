@@ -26,11 +26,11 @@ func TestCustomConditionType(t *testing.T) {
 		},
 		Set: func(w *widget, c metav1.Condition) {
 			calls = append(calls, "set "+c.Type+" "+string(c.Status))
-			standard[*widget]().Set(w, c)
+			standardConditions[*widget]().Set(w, c)
 		},
 		Remove: func(w *widget, kind string) {
 			calls = append(calls, "remove "+kind)
-			standard[*widget]().Remove(w, kind)
+			standardConditions[*widget]().Remove(w, kind)
 		},
 	}
 	f.reconciler = NewWith(Options{Client: f.client, Recorder: f.recorder, Component: t.Name()}, measuringLogic(), access)

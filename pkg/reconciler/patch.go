@@ -15,7 +15,7 @@ func statusPatch(original, obj client.Object) []byte {
 	if equality.Semantic.DeepEqual(original, obj) {
 		return nil
 	}
-	patch, _ := client.MergeFrom(original).Data(obj) // cannot fail for two objects of one type of the API
+	patch, _ := client.MergeFrom(original).Data(obj) // cannot fail for two objects of one API type
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(patch, &fields)
 	status, changed := fields["status"]

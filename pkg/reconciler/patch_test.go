@@ -65,7 +65,7 @@ func TestRecordTransitions(t *testing.T) {
 
 	r := events.NewFakeRecorder(1)
 	recordTransitions(r, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", strings.Repeat("100% ", 500))})
-	if note := <-r.Events; len(note) > maxNote+20 || strings.Contains(note, "MISSING") {
+	if note := <-r.Events; len(note) > maxNoteBytes+20 || strings.Contains(note, "MISSING") {
 		t.Errorf("the note is longer than the API allows, or was formatted twice: %d bytes, %q", len(note), note[:40])
 	}
 }

@@ -17,6 +17,6 @@ const (
 	// RequeueUnavailable is how often the pods of an unavailable server are read for the cause. A waiting pod does not change its Deployment.
 	RequeueUnavailable = 30 * time.Second
 	// RequeueBlocked is the pause while only a user or another program can resolve a problem: a foreign object has the name, the API server
-	// rejects a write or drops fields of a status, a namespace terminates. The cache does not show the end of it.
+	// rejects a write or drops fields of a status, a namespace terminates. The cache does not show when the problem ends.
 	RequeueBlocked = time.Minute
 )

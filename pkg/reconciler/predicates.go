@@ -13,7 +13,7 @@ func Changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, Relisted())
 }
 
-// Relisted admits updates to the same resourceVersion: the CRD may have changed, and with it the fields that are returned or stored.
+// Relisted admits updates with an unchanged resourceVersion: the CRD may have changed, and with it the fields that are returned or stored.
 func Relisted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		version := e.ObjectNew.GetResourceVersion()
@@ -22,14 +22,14 @@ func Relisted() predicate.Predicate {
 }
 
 // ManagedBy matches objects with the labels of a component, and updates that remove the labels. All deletions match, because
-// labels may be lost before.
+// an object may lose its labels before its deletion.
 func ManagedBy(component string) predicate.Predicate {
 	p := MatchesOldOrNew(func(o client.Object) bool { return apply.HasComponentLabels(o, component) })
 	p.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return p
 }
 
-// MatchesOldOrNew matches objects, and updates of which the old or the new object matches.
+// MatchesOldOrNew matches objects, and updates whose old or new object matches.
 func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
 	p := predicate.NewPredicateFuncs(matches)
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return matches(e.ObjectOld) || matches(e.ObjectNew) }

@@ -43,8 +43,8 @@ func NewController(mgr ctrl.Manager, name string, sources ...source.Source) *bui
 	return b
 }
 
-// fairQueue is a work queue of client-go that serves namespaces round-robin, those with the fewest active reconciles first. It reserves
-// the last worker for other namespaces, because a reconcile may wait for a server of the tenant.
+// fairQueue is a work queue of client-go that serves namespaces round-robin, those with the fewest active reconciles first. One
+// namespace cannot occupy all workers, because its reconciles may wait for a server of the tenant.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	namespaces *namespaceQueues
@@ -83,7 +83,7 @@ func (q *fairQueue) Done(request reconcile.Request) {
 	q.TypedRateLimitingInterface.Done(request)
 }
 
-// namespaceQueues holds the queued requests by namespace, and counts the active ones. It is the storage of a work queue, which calls
+// namespaceQueues holds the queued requests by namespace, and counts those that are being processed. It is the storage of a work queue, which calls
 // Touch, Push, Len and Pop while it holds its own lock; that lock is never acquired while mu is held.
 type namespaceQueues struct {
 	perNamespaceLimit int // concurrent reconciles

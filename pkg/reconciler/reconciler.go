@@ -59,10 +59,10 @@ type Logic[T StatusObject] struct {
 	NeedsFinalizer func(T) bool
 	// Finalize deletes what garbage collection does not. It may return a *Wait, and must be idempotent.
 	Finalize func(context.Context, T) error
-	// OnDeleted releases the state stored for the uid of a deleted object.
+	// OnDeleted deletes the state stored for the uid of a deleted object.
 	OnDeleted func(types.UID)
 	// MayWait reports whether an update of the status may wait for SettleTime, because others probably follow and only the last one matters.
-	// It is not called after an error, or for a user who has to act. Nil means never.
+	// It is not called after an error, nor for a Wait that is Stalled. Nil means never.
 	MayWait func(original, updated T) bool
 	// AfterStatusUpdate is called with the original and the updated object after each successful status update. It reports what must be
 	// reported exactly once, such as a state transition.
@@ -75,7 +75,7 @@ type Options struct {
 	Client client.Client
 	// Recorder receives an event for each transition of a condition; none when nil.
 	Recorder events.EventRecorder
-	// Component is the label of the metrics.
+	// Component is the value of the label component of the metrics.
 	Component string
 	// SettleTime is how long an update of the status waits if Logic.MayWait allows it; 0 for no wait.
 	SettleTime time.Duration
@@ -83,7 +83,7 @@ type Options struct {
 
 // New wraps logic into a controller-runtime reconciler.
 func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
-	return NewWith(options, logic, standard[T]())
+	return NewWith(options, logic, standardConditions[T]())
 }
 
 // NewWith is New for a kind whose conditions are not of the standard type.
@@ -107,7 +107,7 @@ type baseReconciler[T StatusObject] struct {
 	conditions Conditions[T]
 	tracker    *objectTracker
 	goType     reflect.Type
-	// unconfirmed holds the resourceVersion of each object whose last status patch failed, possibly after it was stored.
+	// unconfirmed holds the resourceVersion of each object whose last status patch failed, although the API server may have stored it.
 	unconfirmed UIDMap[string]
 	writes      *StatusWrites
 }
@@ -171,10 +171,10 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 	}
 	rollout := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
 	r.summarize(obj, err, rollout)
-	if pause := r.deferStatus(original, obj, err); pause > 0 {
+	if delay := r.deferStatus(original, obj, err); delay > 0 {
 		r.track(obj)
 		result, _ := toResult(err, nil)
-		return requeueSooner(result, pause, nil), nil
+		return requeueSooner(result, delay, nil), nil
 	}
 	result, err := toResult(err, r.patchStatus(ctx, original, obj))
 	if rollout {
@@ -208,9 +208,9 @@ func (r *baseReconciler[T]) deferStatus(original, obj T, err error) time.Duratio
 func toResult(err, patchErr error) (ctrl.Result, error) {
 	wait, waiting := AsWait(err)
 	switch {
-	case errors.Is(patchErr, errNotFound): // the cache may show the object for long, if an API server that lags behind the others filled it
+	case errors.Is(patchErr, errNotFound): // the cache shows the deleted object until its API server catches up with the others
 		return ctrl.Result{RequeueAfter: RequeueSoon}, nil
-	case errors.Is(patchErr, errStatusRejected):
+	case errors.Is(patchErr, errStatusNotStored):
 		result, err := toResult(err, nil)
 		if result.RequeueAfter > 0 {
 			result.RequeueAfter = max(result.RequeueAfter, RequeueBlocked)
@@ -249,7 +249,7 @@ func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) er
 	}
 	if r.writes.Covers(original, obj) {
 		r.track(obj)
-		return errStatusRejected
+		return errStatusNotStored
 	}
 	// The response is decoded into a copy: events and metrics describe the findings of this reconcile.
 	response := clone(obj)
@@ -271,16 +271,16 @@ func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) er
 	return nil
 }
 
-// track records the object, and releases the state of a deleted object of the same name.
+// track records the object, and deletes the state of a deleted object of the same name.
 func (r *baseReconciler[T]) track(obj T) {
 	previousUID, replaced := r.tracker.track(client.ObjectKeyFromObject(obj), obj.GetUID(), r.conditions.List(obj))
 	if replaced {
-		r.release(previousUID)
+		r.deleteState(previousUID)
 	}
 }
 
-// release deletes the state stored for a deleted object.
-func (r *baseReconciler[T]) release(uid types.UID) {
+// deleteState deletes the state stored for a deleted object.
+func (r *baseReconciler[T]) deleteState(uid types.UID) {
 	r.unconfirmed.Delete(uid)
 	if r.logic.OnDeleted != nil {
 		r.logic.OnDeleted(uid)
@@ -298,7 +298,7 @@ func (r *baseReconciler[T]) ensureFinalizer(ctx context.Context, obj T) error {
 	return r.patchFinalizers(ctx, original, obj)
 }
 
-// reconcileDelete finalizes a terminating object and removes its finalizer, even if it is paused: the deletion is the later request.
+// reconcileDelete finalizes a terminating object and removes its finalizer, even if the object is paused.
 func (r *baseReconciler[T]) reconcileDelete(ctx context.Context, obj T) (ctrl.Result, error) {
 	if r.logic.Finalizer == "" || !controllerutil.ContainsFinalizer(obj, r.logic.Finalizer) {
 		r.forget(client.ObjectKeyFromObject(obj))
@@ -335,6 +335,6 @@ func (r *baseReconciler[T]) patchFinalizers(ctx context.Context, original, obj T
 func (r *baseReconciler[T]) forget(name types.NamespacedName) {
 	r.writes.Forget(name)
 	if uid, found := r.tracker.remove(name); found {
-		r.release(uid)
+		r.deleteState(uid)
 	}
 }

@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-var errStatusRejected = errors.New("the API server does not store this status")
+var errStatusNotStored = errors.New("the API server does not store this status")
 
-// StatusWrites stores the last status update of each object of one kind. It detects objects in the cache that are older than their update, and
-// fields that the API server dropped, such as those that an older CRD lacks. A status that differs only in dropped fields is not sent again
-// for the same resourceVersion.
+// StatusWrites stores the last status update of each object of one kind. It detects cached objects that are older than their update, and fields
+// that the API server dropped, such as fields that an older CRD lacks. A status that differs only in dropped fields is not sent again for
+// the same resourceVersion.
 type StatusWrites struct {
 	clock      clock.PassiveClock
 	settleTime time.Duration
@@ -48,15 +48,15 @@ type statusWrite struct {
 	at          time.Time
 	version     string
 	relistCount int64
-	rejected    sets.Set[string]
+	dropped     sets.Set[string] // paths of fields that the response lacks or changes
 }
 
 // maxCacheLag limits how long after a status update an older version counts as stale. After a restore of etcd all versions are lower than
 // the written one.
 const maxCacheLag = 10 * time.Second
 
-// of returns the last update of an object; the zero value if the stored one is of a deleted object of the same name.
-func (s *StatusWrites) of(obj client.Object) statusWrite {
+// lastWrite returns the last update of an object; the zero value if the stored one is of a deleted object of the same name.
+func (s *StatusWrites) lastWrite(obj client.Object) statusWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.objects[client.ObjectKeyFromObject(obj)]; last.uid == obj.GetUID() {
@@ -67,7 +67,7 @@ func (s *StatusWrites) of(obj client.Object) statusWrite {
 
 // IsStale reports whether an object from the cache is older than its last status update.
 func (s *StatusWrites) IsStale(obj client.Object) bool {
-	last := s.of(obj)
+	last := s.lastWrite(obj)
 	if last.version == "" || s.clock.Since(last.at) >= maxCacheLag {
 		return false
 	}
@@ -75,9 +75,9 @@ func (s *StatusWrites) IsStale(obj client.Object) bool {
 	return err == nil && order < 0
 }
 
-// Defer returns how long an update that may wait must wait: until settleTime has passed since the last update or, before it, the first call.
+// Defer returns how long an update that may wait must wait: until settleTime has passed since the last update or, if there is none, the first call.
 func (s *StatusWrites) Defer(obj client.Object) time.Duration {
-	last := s.of(obj)
+	last := s.lastWrite(obj)
 	if last.at.IsZero() && s.settleTime > 0 {
 		last = statusWrite{uid: obj.GetUID(), at: s.clock.Now()}
 		s.mu.Lock()
@@ -90,17 +90,17 @@ func (s *StatusWrites) Defer(obj client.Object) time.Duration {
 // relistCount is the number of relists of the informers of custom resources.
 var relistCount atomic.Int64
 
-// RecordRelist allows rejected statuses to be sent once more, since the CRD may have changed.
+// RecordRelist allows statuses with dropped fields to be sent once more, since the CRD may have changed.
 func RecordRelist() { relistCount.Add(1) }
 
-// Covers reports whether the status of an object differs from the original only in rejected fields.
+// Covers reports whether the status of an object differs from the original only in fields that the API server dropped from the last update.
 func (s *StatusWrites) Covers(original, obj client.Object) bool {
-	last := s.of(original)
-	if last.rejected.Len() == 0 || last.version != original.GetResourceVersion() || last.relistCount != relistCount.Load() {
+	last := s.lastWrite(original)
+	if last.dropped.Len() == 0 || last.version != original.GetResourceVersion() || last.relistCount != relistCount.Load() {
 		return false
 	}
 	for field := range statusDiff(original, obj) {
-		if !slices.ContainsFunc(last.rejected.UnsortedList(), func(r string) bool {
+		if !slices.ContainsFunc(last.dropped.UnsortedList(), func(r string) bool {
 			return field == r || strings.HasPrefix(field, r+".") || strings.HasPrefix(field, r+"[")
 		}) {
 			return false
@@ -109,17 +109,17 @@ func (s *StatusWrites) Covers(original, obj client.Object) bool {
 	return true
 }
 
-// Record stores an update. It compares the status that was sent with the response of the API server, and logs each rejected field once.
+// Record stores an update. It compares the status that was sent with the response of the API server, and logs each dropped field once.
 func (s *StatusWrites) Record(ctx context.Context, c client.Client, sent, response client.Object) {
 	fields := statusDiff(response, sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects[client.ObjectKeyFromObject(sent)] = statusWrite{
-		uid: response.GetUID(), at: s.clock.Now(), version: response.GetResourceVersion(), relistCount: relistCount.Load(), rejected: fields,
+		uid: response.GetUID(), at: s.clock.Now(), version: response.GetResourceVersion(), relistCount: relistCount.Load(), dropped: fields,
 	}
 	if !s.logged.HasAll(fields.UnsortedList()...) {
 		s.logged = s.logged.Union(fields)
-		log.FromContext(ctx).Error(errStatusRejected, "Apply the CustomResourceDefinitions of this release, or find the admission webhook that changes the status",
+		log.FromContext(ctx).Error(errStatusNotStored, "Apply the CustomResourceDefinitions of this release, or find the admission webhook that changes the status",
 			"customResourceDefinition", resourceName(c, response), "fields", sets.List(fields))
 	}
 }

@@ -25,8 +25,8 @@ type Wait struct {
 // Error implements error.
 func (w *Wait) Error() string { return "waiting for " + w.For }
 
-// AsWait returns the wait that an error consists of, or represents: terminating objects, blocked names and terminating namespaces. Joined
-// errors are a wait only if each of them is one. The shortest positive Retry is returned, and Unready and Stalled if any wait has them.
+// AsWait returns the Wait that an error is or wraps, or a Wait for terminating objects, foreign objects and terminating namespaces. Joined
+// errors are a Wait only if each of them is one. The shortest positive Retry is returned, and Unready and Stalled if any wait has them.
 func AsWait(err error) (*Wait, bool) {
 	switch e := any(err).(type) { // errors.As would find a wait that is joined with failures
 	case nil:
@@ -34,7 +34,7 @@ func AsWait(err error) (*Wait, bool) {
 	case *Wait:
 		return e, e != nil
 	case *apply.Error:
-		if !apply.IsTerminating(e) { // otherwise a deleted CRD, which IsTerminating finds by the *apply.Error
+		if !apply.IsTerminating(e) { // for a deleted CRD, IsTerminating needs the *apply.Error
 			return AsWait(e.Err)
 		}
 	case interface{ Unwrap() []error }:

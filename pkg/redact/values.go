@@ -63,8 +63,8 @@ func (v Values) Text(text string) string {
 	return Text(text)
 }
 
-// redactableForms returns the forms in which a value may occur: the value, the password of a URL, both in base64, the lines, and all of
-// them in JSON.
+// redactableForms returns the forms in which a value may occur: the value, the password of a URL also in its escaped forms, all of them in
+// base64, the lines of the value, and everything in JSON.
 func redactableForms(key, value string) []string {
 	value = strings.TrimSpace(value)
 	if len(value) > maxValueLength || !isSecret(key, value) {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// SecretCache holds a value derived from each Secret or ConfigMap of users, of which the manager's cache stores metadata only. An object is
+// SecretCache holds a value derived from each Secret or ConfigMap of users. The manager's cache stores only their metadata. An object is
 // read from the API server when its resourceVersion has changed. It is safe for concurrent use.
 type SecretCache[T any] struct {
 	// cached reads metadata from the cache, live reads whole objects from the API server.
@@ -25,7 +25,7 @@ type SecretCache[T any] struct {
 	entries      *cache.LRUExpireCache // cacheEntry by cacheKey
 }
 
-// maxEntries limits the memory of a cache. Beyond it, the objects that were not used for longest are read again.
+// maxEntries limits the memory of a cache. Beyond it, the least recently used objects are read again.
 const maxEntries = 1 << 16
 
 // cacheKey identifies a Secret or ConfigMap.

@@ -88,13 +88,13 @@ func mergeKeys(a, b Reference) Reference {
 }
 
 const (
-	// Condition is False while a Secret, ConfigMap or key does not exist that pods need to start, and absent otherwise.
+	// Condition is False while an object or key that pods need to start does not exist, and absent otherwise.
 	Condition = "ReferencesReady"
 	// ReasonMissing is the reason of Condition.
 	ReasonMissing = "ReferencesMissing"
 )
 
-// SetCondition sets Condition for missing objects and keys, even if pods run that were started with them, and removes it if none is missing.
+// SetCondition sets Condition for missing objects and keys, even if running pods were started with them, and removes it if none is missing.
 func SetCondition(all *[]metav1.Condition, generation int64, namespace string, missing []Missing) {
 	if len(missing) == 0 {
 		conditions.Remove(all, Condition)
@@ -112,7 +112,7 @@ func Describe(namespace string, missing []Missing) string {
 	return "In namespace " + namespace + ": " + strings.Join(texts, "; ")
 }
 
-// OfEnv returns the Secrets and ConfigMaps of which environment variables use single keys.
+// OfEnv returns the Secrets and ConfigMaps from which environment variables take single keys.
 func OfEnv(env []corev1.EnvVar) []Reference {
 	var refs []Reference
 	for _, e := range env {
@@ -143,7 +143,7 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	return refs
 }
 
-// OfPods returns the Secrets and ConfigMaps that pods need to start: of volumes and image pulls. A change needs no rollout, because the
+// OfPods returns the Secrets and ConfigMaps of volumes and image pulls, which pods need to start. A change needs no rollout, because the
 // kubelet updates mounted files.
 func OfPods(p *server.Pods) []Reference {
 	var refs []Reference

@@ -11,7 +11,7 @@ import (
 
 // Annotations of workloads. They are stored in the cluster, so a restart of the manager causes no rollout.
 const (
-	// HashesAnnotation is set on the workload: a JSON object from reference ID to the hash that the running pods were started with.
+	// HashesAnnotation is set on the workload: a JSON object of reference IDs and the hashes with which the running pods were started.
 	HashesAnnotation = "platform.opendatahub.io/references"
 	// RolloutAnnotation is set on the pod template after the first change of a reference; another value starts a rollout.
 	RolloutAnnotation = "platform.opendatahub.io/references-rollout"
@@ -35,11 +35,11 @@ func (h RolloutHash) Apply(d *appsv1ac.DeploymentApplyConfiguration) {
 	}
 }
 
-// NewRolloutHash returns the annotations that roll the pods of a live Deployment, which is empty if it does not exist, if a reference changed.
-// hashes are the current hashes by ID.
+// NewRolloutHash returns the next annotations of a Deployment. They start a rollout if a reference changed. live is empty if the Deployment does
+// not exist. hashes are the current hashes by ID.
 //
-// A rollout needs a hash that differs from the last one. A new or adopted workload does not roll, nor one whose Secret is created later,
-// such as a serving certificate. A deleted object keeps its hash, so a recreation with other content is a change.
+// A rollout needs a hash that differs from the last one. A new or adopted workload does not roll, nor does a workload whose Secret is created
+// later, such as a serving certificate. A deleted object keeps its hash, so a recreation with other content is a change.
 func NewRolloutHash(live *appsv1.Deployment, hashes map[string]string, referenced []Reference) RolloutHash {
 	lastHashes := live.Annotations[HashesAnnotation]
 	previous := map[string]string{}
@@ -64,7 +64,7 @@ func NewRolloutHash(live *appsv1.Deployment, hashes map[string]string, reference
 		text, _ := json.Marshal(current) // cannot fail for strings
 		next.Hashes = string(text)
 	}
-	if changed { // a hash of the change differs from earlier values even if content changes back, so the pods roll
+	if changed { // Rollout hashes the transition, because the pods must also roll if the content changes back
 		sum := fnv.New64a()
 		fmt.Fprint(sum, lastHashes, "|", next.Hashes)
 		next.Rollout = fmt.Sprintf("%016x", sum.Sum64())

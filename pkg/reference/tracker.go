@@ -38,8 +38,8 @@ func NewTracker(cached, live client.Reader) *Tracker {
 	return &Tracker{NewSecretCache(cached, live, hashContent)}
 }
 
-// Resolve returns the state of references. It reads content only of objects whose resourceVersion changed since the last call. Errors are
-// those of the API server except NotFound.
+// Resolve returns the state of references. It reads content only of objects whose resourceVersion changed since the last call. A
+// missing object is no error.
 func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Reference) (Resolved, error) {
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range Merge(refs) {
@@ -59,8 +59,8 @@ func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Referenc
 	return resolved, nil
 }
 
-// FindMissing returns the required objects of a namespace that do not exist. Unlike Resolve it reads no content. A nil exists looks for the
-// metadata of the objects.
+// FindMissing returns the required objects of a namespace that do not exist. Unlike Resolve it reads no content. If exists is nil,
+// the metadata of the objects is read.
 func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
 	if exists == nil {
 		exists = func(ref Reference) (bool, error) {

@@ -71,7 +71,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 			return replicas.RequeueAfter, err // the creation of the Secret triggers a reconcile
 		}
 	}
-	if err := r.applyRuntime(ctx, state, rt, in, apply.Object{Config: config, Version: version}, scale); err != nil || state.errPrerequisites != nil {
+	if err := r.applyRuntime(ctx, state, rt, in, apply.Object{Config: config, ResourceVersion: version}, scale); err != nil || state.errPrerequisites != nil {
 		return replicas.RequeueAfter, err
 	}
 	state.warn(rt.Object, actionTakeOver, ReasonReplaced, replacedMessage)

@@ -64,7 +64,7 @@ func (state *namespaceState) blockedError(deployment string) error {
 	if state.errPrerequisites == nil {
 		return nil
 	}
-	return apply.WithSkipped(state.errPrerequisites, deploymentKind.Kind+" "+namespacedName(state.Namespace, deployment).String())
+	return apply.WithHeldBack(state.errPrerequisites, deploymentKind.Kind+" "+namespacedName(state.Namespace, deployment).String())
 }
 
 // needsDeployments reports whether any runtime needs a Deployment.

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Suspended is the reason of Ready while a user or a queue suspends an object. Such objects are not reported.
+// Suspended is the reason of Ready while a user or a queue suspends an object. Such an object has no series.
 const Suspended = "Suspended"
 
 // deletingResources is True while an AppWrapper deletes its objects, in several phases. Its reason lets alerts find deletions that hang.
 const deletingResources = "DeletingResources"
 
-// notReady has a series only for each object that is neither ready nor suspended, which limits the cardinality.
+// notReady has a series only for objects that are neither ready nor suspended, to limit the cardinality.
 var notReady = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_resource_not_ready",
 	Help: "1 for each custom resource whose condition Ready is not True, by the reason of the condition, or of DeletingResources while that is True.",
@@ -36,7 +36,7 @@ func NewNotReadySeries(component, kind string) *NotReadySeries {
 	return &NotReadySeries{component: component, kind: kind, reasons: map[types.NamespacedName]string{}}
 }
 
-// Observe updates the metric for an object. An object without the condition Ready has no series.
+// Observe updates the metric for an object. An object without the condition Ready gets no series.
 func (s *NotReadySeries) Observe(name types.NamespacedName, list []metav1.Condition) {
 	reason := ""
 	for _, c := range list {

@@ -92,7 +92,7 @@ var (
 	boundedResources = regexp.MustCompile(`per (?:Container|Pod)|\.resources\.`)
 )
 
-// Cause is [Cause] with the fields to change if a quota or a LimitRange rejects the resources of pods.
+// Cause returns the result of the function [Cause], with the fields to change if a quota or a LimitRange rejects the resources of pods.
 func (f ResourceFields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	cause := Cause(d, pods)
 	if Rollout(d).Reason != ReasonReplicaFailure {
@@ -114,7 +114,7 @@ func (f ResourceFields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	return cause + ": set " + strings.Join(fields, ", ")
 }
 
-// ProgressDeadlineExceeded reports whether a rollout exceeded its progress deadline. Before that, problems may be transient.
+// ProgressDeadlineExceeded reports whether the condition Progressing is False. Before that, problems may be transient.
 func ProgressDeadlineExceeded(d *appsv1.Deployment) bool {
 	return DeploymentCondition(d, appsv1.DeploymentProgressing).Status == corev1.ConditionFalse
 }

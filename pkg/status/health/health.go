@@ -32,7 +32,7 @@ const (
 	Deleting State = "Deleting"
 	// Progressing means that a controller is reconciling the object, which may become healthy.
 	Progressing State = "Progressing"
-	// Unknown means that no controller has reported a status yet, or that the status is unknown.
+	// Unknown means that no controller has reported a status yet, or that the status cannot be evaluated.
 	Unknown State = "Unknown"
 	// Degraded means that the object works with a problem.
 	Degraded State = "Degraded"

@@ -30,7 +30,7 @@ status:
   conditions:
   - {type: Ready, status: "True", reason: Fine, message: all is well, lastTransitionTime: "2026-05-01T08:00:00Z"}
 `,
-			want: Verdict{State: Healthy, Reason: "Fine", Message: "all is well", Since: hourOfDay(8)},
+			want: Verdict{State: Healthy, Reason: "Fine", Message: "all is well", Since: atHour(8)},
 		},
 		{
 			name: "not ready",
@@ -229,7 +229,7 @@ apiVersion: example.com/v1
 kind: Thing
 metadata: {name: a, deletionTimestamp: "2026-05-01T08:00:00Z"}
 `,
-			want: Verdict{State: Deleting, Reason: "Terminating", Message: "it is being deleted", Since: hourOfDay(8)},
+			want: Verdict{State: Deleting, Reason: "Terminating", Message: "it is being deleted", Since: atHour(8)},
 		},
 		{
 			name: "with finalizers",
@@ -244,7 +244,7 @@ status:
   conditions:
   - {type: Ready, status: "True", message: all is well}
 `,
-			want: Verdict{State: Deleting, Reason: "Terminating", Since: hourOfDay(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
+			want: Verdict{State: Deleting, Reason: "Terminating", Since: atHour(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
 		},
 		{
 			name: "blocked by a condition, while paused",
@@ -261,7 +261,7 @@ status:
   - {type: Ready, status: "False", reason: Busy, message: models are left}
 `,
 			want: Verdict{
-				State: Deleting, Reason: "Terminating", Since: hourOfDay(8), Paused: true,
+				State: Deleting, Reason: "Terminating", Since: atHour(8), Paused: true,
 				Message: "it is being deleted and waits for example.com/one: models are left",
 			},
 		},

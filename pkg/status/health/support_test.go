@@ -48,5 +48,5 @@ func checkExamples(t *testing.T, examples []example) {
 	}
 }
 
-// hourOfDay returns the given hour of the day on which the examples are set.
-func hourOfDay(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }
+// atHour returns the given hour of the fixed date of the examples.
+func atHour(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }
