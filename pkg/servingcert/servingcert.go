@@ -95,8 +95,8 @@ type Issuer struct {
 }
 
 // Ensure issues or renews the certificates of an owner. It does not write a Secret of another owner, or one in which a user replaced the
-// certificate. The condition of the spec reports when such a certificate expires. Servers reload renewed certificates. State and conditions
-// of other certificates are deleted. Errors of writes are those of apply.Applier.
+// certificate. The condition of the spec reports when such a certificate expires. State and conditions of other certificates are deleted.
+// Errors of writes are those of apply.Applier.
 func (i *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
 	if err := i.EnsureSecrets(ctx, owner, specs...); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (i *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
 	if serving.Cause != "" || !i.hasDesiredMetadata(live, owner, spec) {
-		live = &corev1.Secret{} // the new version is read once
+		live = &corev1.Secret{} // without a version, so that the next reconcile reads the written Secret
 		if err := i.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
 			return last, err
 		}
@@ -208,8 +208,8 @@ func (i *Issuer) hasDesiredMetadata(live *corev1.Secret, owner client.Object, sp
 }
 
 // newForeignState returns the state of a foreign certificate. An unreadable certificate has no expiry.
-func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec *Spec) certificateState {
-	state := certificateState{uid: s.UID, version: s.ResourceVersion, external: spec.External, foreign: true}
+func newForeignState(secret *corev1.Secret, leaf *x509.Certificate, spec *Spec) certificateState {
+	state := certificateState{uid: secret.UID, version: secret.ResourceVersion, external: spec.External, foreign: true}
 	if leaf != nil {
 		lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
 		state.expires, state.renewAt = leaf.NotAfter, leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
@@ -217,7 +217,7 @@ func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec *Spec) certi
 	return state
 }
 
-// setCondition sets a condition for the first of its foreign certificates that expires soon, and removes it if there is none.
+// setCondition sets a condition for the first foreign certificate with that condition that expires soon, or removes it if there is none.
 func (i *Issuer) setCondition(owner reconciler.Object, conditionType string, specs []Spec, states map[string]certificateState) {
 	index := slices.IndexFunc(specs, func(spec Spec) bool {
 		state := states[spec.Name]

@@ -119,8 +119,7 @@ func enqueueNamespace() handler.EventHandler {
 	})
 }
 
-// enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel, or all labelled namespaces for an MLflow without
-// a name.
+// enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel. An MLflow without a name enqueues those of every MLflow.
 func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
 		list := capability.MetadataListOf(namespaceKind)
