@@ -198,7 +198,7 @@ func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 	}
 }
 
-// observeServers counts the users of the database: replicas and pods of the servers, and other managed pods. Terminating pods count,
+// observeServers counts the users of the database: replicas and pods of the servers, and pods of the CronJobs. Terminating pods count,
 // and so does an artifacts server that the MLflow controls but no longer desires.
 func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, workloads *migration.Workloads) error {
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUseDatabase(&pod) })

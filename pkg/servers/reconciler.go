@@ -73,10 +73,10 @@ type Reconciler struct {
 }
 
 // NewReconciler returns a Reconciler.
-func NewReconciler(cached client.Client, fullObjects, live client.Reader, applier *apply.Applier, clk clock.PassiveClock) *Reconciler {
+func NewReconciler(cached client.Client, fullObjects, apiReader client.Reader, applier *apply.Applier, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
-		Cached: cached, FullObjects: fullObjects, APIReader: live, Applier: applier, Clock: clk, References: reference.NewTracker(cached, live),
-		Certificates: &servingcert.Issuer{Cached: cached, Live: live, Applier: applier, Clock: clk},
+		Cached: cached, FullObjects: fullObjects, APIReader: apiReader, Applier: applier, Clock: clk, References: reference.NewTracker(cached, apiReader),
+		Certificates: &servingcert.Issuer{Cached: cached, Live: apiReader, Applier: applier, Clock: clk},
 	}
 }
 
@@ -217,12 +217,12 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 	maps.Copy(resolved.Hashes, refs.Hashes)
 	rollouts = map[string]reference.RolloutHash{}
 	for _, name := range slices.Sorted(maps.Keys(refs.Rollouts)) {
-		live, err := r.DeploymentOf(ctx, owner, namespace, name)
+		deployment, err := r.DeploymentOf(ctx, owner, namespace, name)
 		if err == nil && refs.Inspect != nil {
-			err = refs.Inspect(live)
+			err = refs.Inspect(deployment)
 		}
 		if err == nil {
-			rollouts[name] = reference.NewRolloutHash(live, resolved.Hashes, refs.Rollouts[name])
+			rollouts[name] = reference.NewRolloutHash(deployment, resolved.Hashes, refs.Rollouts[name])
 		}
 		if err != nil {
 			return nil, missing, err

@@ -169,42 +169,42 @@ func (i *Issuer) isUpToDate(state certificateState, metadata metav1.Object, spec
 // ensureSecret reads the Secret from the API server, since the cache may be stale after a write, and applies it if certificate, owner or
 // labels are not as desired.
 func (i *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec *Spec, last certificateState) (certificateState, error) {
-	live := &corev1.Secret{}
-	err := i.Live.Get(ctx, key, live)
+	secret := &corev1.Secret{}
+	err := i.Live.Get(ctx, key, secret)
 	if client.IgnoreNotFound(err) != nil {
 		return last, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	exists := err == nil
-	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
+	pair, _ := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	// A user may replace the certificate in a managed Secret. An unreadable certificate is issued again.
 	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != spec.CACommonName
-	if exists && (spec.External || !i.Applier.IsManaged(live) || replaced) {
-		return newForeignState(live, pair.Leaf, spec), nil
+	if exists && (spec.External || !i.Applier.IsManaged(secret) || replaced) {
+		return newForeignState(secret, pair.Leaf, spec), nil
 	}
-	if live.DeletionTimestamp != nil || !exists && spec.External {
+	if secret.DeletionTimestamp != nil || !exists && spec.External {
 		return last, nil // the next event of the Secret starts a reconcile
 	}
-	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
+	serving, err := certs.EnsureServing(secret.Data, certs.ServingOptions{
 		CACommonName: spec.CACommonName, DNSNames: DNSNames(spec.Service, spec.Namespace), Lifetime: Lifetime,
 	}, i.Clock.Now())
 	if err != nil {
 		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Cause != "" || !i.hasDesiredMetadata(live, owner, spec) {
-		live = &corev1.Secret{} // without a version, so that the next reconcile reads the written Secret
+	if serving.Cause != "" || !i.hasDesiredMetadata(secret, owner, spec) {
+		secret = &corev1.Secret{} // without a version, so that the next reconcile reads the written Secret
 		if err := i.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
 			return last, err
 		}
 	}
-	state := certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: last.trust}
+	state := certificateState{uid: secret.UID, version: secret.ResourceVersion, renewAt: serving.Next, trust: last.trust}
 	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], i.Clock.Now())
 	return state, nil
 }
 
 // hasDesiredMetadata reports whether the Secret has the desired owner and labels.
-func (i *Issuer) hasDesiredMetadata(live *corev1.Secret, owner client.Object, spec *Spec) bool {
-	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)) && apply.HasComponentLabels(live, i.Applier.Component) &&
-		labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels))
+func (i *Issuer) hasDesiredMetadata(secret *corev1.Secret, owner client.Object, spec *Spec) bool {
+	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(secret, owner)) && apply.HasComponentLabels(secret, i.Applier.Component) &&
+		labels.SelectorFromSet(spec.Labels).Matches(labels.Set(secret.Labels))
 }
 
 // newForeignState returns the state of a foreign certificate. An unreadable certificate has no expiry.

@@ -23,7 +23,7 @@ const sha1Bytes = 20
 
 // EnsureCookie returns the stored cookie secret, or a new one if the Secret does not exist. If known, the result of the last call, is
 // set, it sends no request while the Secret is in the cache. Users rotate the cookie secret by deleting the Secret.
-func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
+func EnsureCookie(ctx context.Context, cached, apiReader client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
 	metadata, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.Ob
 		return known, nil
 	}
 	stored := &corev1.Secret{}
-	if err := live.Get(ctx, key, stored); client.IgnoreNotFound(err) != nil {
+	if err := apiReader.Get(ctx, key, stored); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if cookie := stored.Data[KeyCookie]; len(cookie) > 0 {
