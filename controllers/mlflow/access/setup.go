@@ -86,7 +86,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	return report, nil
 }
 
-// eventSources returns the sources of the controller.
 func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 	sources := []source.Source{
 		source.Kind(r.namespaces, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),

@@ -83,7 +83,6 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 //go:embed serve.py
 var serveProgram string
 
-// serverLockPath is the path of the lock file.
 const serverLockPath = storagePath + "/.mlflow-server.lock"
 
 const serverGracePeriodSeconds = 60
