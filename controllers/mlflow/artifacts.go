@@ -42,12 +42,12 @@ func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1
 	return nil
 }
 
-// newStoreCache returns a cache that reports, by key of a Secret, whether the key holds the URI of a database that two servers can share.
-func newStoreCache(cached, live client.Reader) *reference.SecretCache[map[string]bool] {
-	return reference.NewSecretCache(cached, live, func(secret *corev1.Secret) map[string]bool {
+// newStoreCache returns a cache that reports, by key of a Secret, whether the value is the URI of a database server.
+func newStoreCache(cached, apiReader client.Reader) *reference.SecretCache[map[string]bool] {
+	return reference.NewSecretCache(cached, apiReader, func(secret *corev1.Secret) map[string]bool {
 		keys := map[string]bool{}
 		for key, value := range secret.Data {
-			keys[key] = resources.IsSQLServer(string(value))
+			keys[key] = resources.IsDatabaseServer(string(value))
 		}
 		return keys
 	})
@@ -60,14 +60,14 @@ func (r *mlflowReconciler) checkStore(ctx context.Context, namespace string, sto
 	}
 	name := client.ObjectKey{Namespace: namespace, Name: store.From.Name}
 	keys, found, err := r.stores.Get(ctx, name)
-	switch isSQLServer, hasKey := keys[store.From.Key]; {
+	switch isDatabaseServer, hasKey := keys[store.From.Key]; {
 	case err != nil:
 		return "", err
 	case !found:
 		return missingStoreMessage(namespace, store, ""), nil
 	case !hasKey:
 		return missingStoreMessage(namespace, store, store.From.Key), nil
-	case !isSQLServer:
+	case !isDatabaseServer:
 		return fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
 			"spec.artifactsServer.enabled two servers use the store at the same time: write such a URI, or set spec.artifactsServer.enabled to false",
 			store.Field, store.From.Key, name), nil
@@ -82,7 +82,7 @@ func missingStoreMessage(namespace string, store resources.Store, key string) st
 }
 
 // scaleDownArtifactsServer scales an artifacts server that is no longer desired to zero while a migration needs exclusive access to
-// the database. Its Deployment is deleted after the migration, which waits for its pods.
+// the database. Its Deployment is deleted after the migration, because the migration waits for the pods of the Deployment.
 func (r *mlflowReconciler) scaleDownArtifactsServer(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
 	if resources.HasArtifactsServer(m) || d.Workloads != migration.ScaleToZero {
 		return nil

@@ -20,9 +20,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// The claim holds the database and artifacts of a user. It is created once, never applied again, and by default has no owner:
-// removing the ownerReference on deletion would be too late for a foreground deletion, in which the garbage collector deletes
-// dependents before finalizers run.
+// The claim holds the database and artifacts of a user. It is created once and never applied again. By default it has no owner, because
+// removing the ownerReference on deletion would be too late: in a foreground deletion the garbage collector deletes dependents before
+// finalizers run.
 
 // reconcileClaim creates the claim, or updates the labels, the owner and the size of an existing one. A rejected update is
 // reported in ConditionStorage and blocks nothing else.
@@ -71,7 +71,7 @@ func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, 
 	return err
 }
 
-// isManagedClaim reports whether this operator or the legacy operator created the claim. Any other claim of the name is mounted
+// isManagedClaim reports whether this operator or the legacy operator created the claim. Any other claim of that name is mounted
 // but never changed.
 func isManagedClaim(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Labels[names.OperatorLabel] == names.OperatorName {

@@ -32,7 +32,7 @@ var exposureErrors = map[string]exposureError{
 }
 
 // applyExposure applies Services, routes, monitors and disruption budgets, regardless of the state of the server and its database. It
-// reports each failure in the condition of the kind, and returns that of a Service, without which the server is unreachable.
+// reports each failure in the condition of the kind, and returns the error of a Service, without which the server is unreachable.
 func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
 	reported := map[string]bool{}
 	for _, object := range exposed {

@@ -23,8 +23,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// planMigration returns the migration decision of this reconcile. It writes nothing, and reads from the API server only while a
-// migration is requested that the recorded status does not decide.
+// planMigration returns the migration decision of this reconcile. It does not write to the API server, and reads from it only if the
+// decision depends on the workloads.
 func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
 	f := migration.FactsOf(m, in, r.Clock.Now())
 	d := migration.Decide(&f)
@@ -44,8 +44,8 @@ func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs a
 	server, cronJobs = without[*corev1ac.PersistentVolumeClaimApplyConfiguration](p.Server), p.CronJobs // reconcileClaim writes the claim
 	if d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain {
 		for _, o := range cronJobs {
-			if job, ok := o.Config.(*batchv1ac.CronJobApplyConfiguration); ok {
-				job.Spec.WithSuspend(true)
+			if cronJob, ok := o.Config.(*batchv1ac.CronJobApplyConfiguration); ok {
+				cronJob.Spec.WithSuspend(true)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (r *mlflowReconciler) executeDecision(ctx context.Context, m *mlflowv1.MLfl
 	return awaitMigration(d)
 }
 
-// waitForRollout reports the rollout of the servers, and also returns a Wait while a check Job runs.
+// waitForRollout reports the rollout of the servers. While the workloads are kept running, it also returns the Wait of the migration.
 func (r *mlflowReconciler) waitForRollout(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
 	err := r.observeRollout(ctx, m)
 	if d.Workloads == migration.KeepRunning {
@@ -134,7 +134,7 @@ func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, jo
 }
 
 // removeForceAnnotation removes the annotation unless the MLflow has changed since it was read: the annotation may be a new request.
-// It ends the reconcile, because the status patch would use an outdated resourceVersion; the update event starts the next one.
+// It returns a Wait, because a status patch would use an outdated resourceVersion. The update event triggers the next reconcile.
 func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv1.MLflow) error {
 	updated := m.DeepCopy()
 	delete(updated.Annotations, migration.ForceAnnotation)
@@ -146,8 +146,8 @@ func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv
 	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be deleted", Retry: migration.ShortRequeue}
 }
 
-// concludeMigration reports success once the server is ready: it first removes the force annotation, then sets version, condition
-// and record together.
+// concludeMigration reports success after the rollout. It removes the force annotation first; the next reconcile then sets version,
+// condition and record together.
 func (r *mlflowReconciler) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
 	record := m.Status.Migration
 	if !rolloutPending(m) {
@@ -173,19 +173,19 @@ func reportMigration(m *mlflowv1.MLflow, d *migration.Decision) {
 	if d.Report == nil {
 		return
 	}
-	r := d.Report
-	setCondition(m, migration.ConditionMigration, r.Status, r.Reason, r.Message)
+	report := d.Report
+	setCondition(m, migration.ConditionMigration, report.Status, report.Reason, report.Message)
 	if d.ContinuesRollout() {
 		return
 	}
 	progressing := metav1.ConditionFalse
-	if r.Progressing {
+	if report.Progressing {
 		progressing = metav1.ConditionTrue
 	}
 	if !d.ServerReady {
-		setCondition(m, ConditionAvailable, metav1.ConditionFalse, r.Reason, r.Message)
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, report.Reason, report.Message)
 	}
-	setCondition(m, ConditionProgressing, progressing, r.Reason, r.Message)
+	setCondition(m, ConditionProgressing, progressing, report.Reason, report.Message)
 }
 
 // failMigration reports an error of the operator, as opposed to one of the Job, and returns it.

@@ -30,15 +30,15 @@ const jobUIDLabel = batchv1.ControllerUidLabel
 
 // workloadSelector selects the objects of the servers and CronJobs, including those of the legacy operator.
 func workloadSelector(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
-	apps, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
+	requirement, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
 		[]string{resources.NameOf(m), resources.Artifacts(m).Name, resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
 	utilruntime.Must(err) // the values are valid label values
-	return client.MatchingLabelsSelector{Selector: k8slabels.NewSelector().Add(*apps)}
+	return client.MatchingLabelsSelector{Selector: k8slabels.NewSelector().Add(*requirement)}
 }
 
 // observeWorkloads reads the Jobs, CronJobs, pods and Deployments of an MLflow from the API server. The cache has no pods and no
-// Jobs of the legacy operator, and may be stale. If nothing used the database within JobPollInterval, and the migration was started, only
-// its Job and the pods of the Job are read: the server stays scaled down and the CronJobs suspended until the Job ends.
+// Jobs of the legacy operator, and may be stale. If the migration is running and the database was idle less than JobPollInterval ago, it reads
+// only the migration Job and its pods: the server stays scaled down and the CronJobs suspended until the Job ends.
 func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
 	if since, idle := r.idle.Get(m.UID); idle && f.Record.Outcome == mlflowv1.MigrationRunning && r.Clock.Since(since) < migration.JobPollInterval {
 		job, workloads := &batchv1.Job{}, &migration.Workloads{ScaledDown: true}
@@ -60,7 +60,7 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 func (r *mlflowReconciler) observeAll(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
 	workloads, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
 	jobs, pods, cronJobs := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
-	// CronJobs first: a Job that a CronJob created before it was suspended is in the later list of Jobs.
+	// List CronJobs first, so that the list of Jobs contains every Job that a CronJob created before it was suspended.
 	if err := r.APIReader.List(ctx, cronJobs, namespace, workloadSelector(m)); err != nil {
 		return nil, fmt.Errorf("listing CronJobs: %w", err)
 	}
@@ -108,8 +108,8 @@ func (r *mlflowReconciler) observeJob(ctx context.Context, m *mlflowv1.MLflow, i
 	return nil
 }
 
-// jobOwnership reports whether the MLflow controls a Job, or whether the Job is orphaned: this operator created it for a deleted MLflow
-// of the same name, and it has no other owner. Garbage collection of such a Job can take minutes, so it may be deleted.
+// jobOwnership reports whether the MLflow controls a Job, or whether the Job is orphaned: this operator created the Job for a deleted
+// MLflow of the same name, and the Job has no other owner. Garbage collection can take minutes, so the operator deletes orphaned Jobs.
 func jobOwnership(job *batchv1.Job, m *mlflowv1.MLflow) (owned, orphaned bool) {
 	if job.Labels[resources.LabelMigrationInstance] != m.Name {
 		return false, false
@@ -174,7 +174,7 @@ func (r *mlflowReconciler) podCreationError(ctx context.Context, job *batchv1.Jo
 	return conditions.PodCreationFailure(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
 }
 
-// observeCronJob adds the unfinished Jobs of a CronJob, even of one that is no longer desired.
+// observeCronJob adds the state of a CronJob and its unfinished Jobs, even if the CronJob is no longer desired.
 func observeCronJob(cronJob *batchv1.CronJob, jobs []batchv1.Job, pods []corev1.Pod, workloads *migration.Workloads) {
 	workloads.CronJobsActive = workloads.CronJobsActive || cronJob.Spec.Suspend == nil || !*cronJob.Spec.Suspend
 	for i := range jobs {
@@ -198,7 +198,7 @@ func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 	}
 }
 
-// observeServers counts the users of the database: replicas and pods of the servers, and other managed pods. Terminating pods count,
+// observeServers counts the users of the database: replicas and pods of the servers, and pods of the CronJobs. Terminating pods count,
 // and so does an artifacts server that the MLflow controls but no longer desires.
 func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, workloads *migration.Workloads) error {
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUseDatabase(&pod) })
@@ -242,13 +242,13 @@ func isEnabled(d *appsv1.Deployment, m *mlflowv1.MLflow) bool {
 	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && pkgresources.ReplicasOrOne(d.Spec.Replicas) > 0
 }
 
-// isScaledDown reports whether a Deployment desires no replica and its controller has observed that.
+// isScaledDown reports whether a Deployment desires no replica and the Deployment controller has observed the current generation.
 func isScaledDown(d *appsv1.Deployment) bool {
 	return pkgresources.ReplicasOrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
 }
 
-// mayUseDatabase reports whether a pod uses the database or may do so later. A pod that is unscheduled or terminating before it
-// started never will, because its controller is scaled down before pods are counted.
+// mayUseDatabase reports whether a pod uses the database or may do so later. A pod that never started and is unscheduled or terminating
+// will not, because the Deployments are scaled to zero before pods are counted.
 func mayUseDatabase(pod *corev1.Pod) bool {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -286,8 +286,8 @@ func describePods(pods []corev1.Pod) string {
 	return migration.WithCause(text, conditions.Diagnose(pods))
 }
 
-// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret or key, which the status does not
-// report. It returns "" if neither is found.
+// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret or key, because the status does
+// not report it. It returns "" if neither is found.
 func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod) (string, error) {
 	if cause := conditions.Diagnose(pods); cause != "" {
 		return cause, nil

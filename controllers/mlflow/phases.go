@@ -33,9 +33,9 @@ type mlflowReconciler struct {
 	platform    *platformGate
 	authorRules admission.Rules
 	feedback    Feedback
-	// stores reports which keys of Secrets hold URIs of stores that two servers can share.
+	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.SecretCache[map[string]bool]
-	// idle holds the time at which no workload of an MLflow was found to use its database.
+	// idle holds the last time at which no workload of an MLflow was found to use its database.
 	idle reconciler.UIDMap[time.Time]
 }
 
@@ -90,7 +90,7 @@ func (e *nonFatalErrors) join(ctx context.Context, result error) error {
 		switch {
 		case waits:
 			err = wait
-		case apply.AllErrorsMatch(err, isRefusal):
+		case apply.AllErrorsMatch(err, isRejection):
 			log.FromContext(ctx).Info("The API server rejected an object; the other objects are applied", "error", err.Error())
 			err = &reconciler.Wait{For: "rejected objects: " + err.Error(), Retry: reconciler.RequeueBlocked}
 		}
@@ -99,8 +99,8 @@ func (e *nonFatalErrors) join(ctx context.Context, result error) error {
 	return result
 }
 
-// isRefusal reports whether an error persists until an object changes.
-func isRefusal(err error) bool {
+// isRejection reports whether an error persists until an object changes.
+func isRejection(err error) bool {
 	if apply.IsBlocked(err) {
 		return true
 	}
@@ -219,7 +219,7 @@ func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in res
 	return r.Applier.DeleteOwned(ctx, m.UID, secret)
 }
 
-// reportApplyError reports a failed apply in the conditions. An object that is terminating is not a failure: it returns a Wait.
+// reportApplyError reports a failed apply in the conditions. For a terminating object, which is not a failure, it returns a Wait.
 func reportApplyError(m *mlflowv1.MLflow, err error) error {
 	return servers.ReportError(err, func() { failApply(m, err) })
 }
@@ -240,7 +240,7 @@ func (r *mlflowReconciler) observeRollout(ctx context.Context, m *mlflowv1.MLflo
 	return nil
 }
 
-// observeServer reports the rollout of a server's Deployment, unless it is ready.
+// observeServer reports whether a server's Deployment is ready, and otherwise sets the conditions of its rollout.
 func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
 	readers := []client.Reader{r.Cached, r.APIReader}
 	if rolloutPending(m) {
@@ -263,15 +263,15 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 		return true, nil
 	}
 	if state.Reason == conditions.ReasonNotObserved && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
-		// Available stays True until the Deployment controller observes the change, often milliseconds later and without a rollout. A change
-		// of the spec makes Ready False until then, and an annotation that another client sets changes no condition.
+		// Available stays True until the Deployment controller observes the change, normally within milliseconds and often without a rollout. If
+		// the spec of the MLflow changed, Ready is False until then. An annotation of another client on the Deployment changes no condition.
 		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
 	}
 	cause, err := r.diagnose(ctx, m, s)
 	switch {
 	case err != nil:
 		cause = fmt.Sprintf("the cause could not be determined: %v", err)
-	case cause == "" && state.Failed: // the messages of a healthy rollout would cause a status write each
+	case cause == "" && state.Failed: // each message of a healthy rollout would cause a status write
 		cause = state.Message
 	}
 	reportRollout(m, s, state, cause)

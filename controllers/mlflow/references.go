@@ -73,7 +73,7 @@ func consumes(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
 	return slices.ContainsFunc(all, func(r reference.Reference) bool { return r.Kind == kind && r.Name == name })
 }
 
-const certificateAuthority = "odh-platform-operator-mlflow-ca"
+const caCommonName = "odh-platform-operator-mlflow-ca"
 
 // authorities returns the CAs of the certificates that this operator issued, by server name.
 func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
@@ -84,14 +84,14 @@ func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
 	return all
 }
 
-// reconcileCertificates issues and renews the serving certificates where neither the platform nor a user provides them. Their common
-// condition reports the first failure.
+// reconcileCertificates issues and renews the serving certificates where neither the platform nor a user provides them. ConditionCertificate
+// reports the failures of all.
 func (r *mlflowReconciler) reconcileCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	var specs []servingcert.Spec
 	for _, s := range resources.Servers(m) {
 		specs = append(specs, servingcert.Spec{
-			Namespace: in.Namespace, Name: s.Secret, External: in.OpenShift || providesCertificate(m), CACommonName: certificateAuthority, Service: s.Name,
+			Namespace: in.Namespace, Name: s.Secret, External: in.OpenShift || providesCertificate(m), CACommonName: caCommonName, Service: s.Name,
 			Labels: resources.Labels(resources.NameOf(m)),
 		})
 	}

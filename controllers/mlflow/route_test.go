@@ -24,10 +24,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// routeCondition is a condition of a route status.
-func routeCondition(kind string, status metav1.ConditionStatus, generation int64) map[string]any {
+// routeCondition returns a condition of a route status.
+func routeCondition(conditionType string, status metav1.ConditionStatus, generation int64) map[string]any {
 	return map[string]any{
-		"type": kind, "status": string(status), "reason": "NotAllowedByListeners", "message": "no matching listener",
+		"type": conditionType, "status": string(status), "reason": "NotAllowedByListeners", "message": "no matching listener",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
 	}
 }
@@ -40,7 +40,8 @@ func parent(name, namespace string, conditions ...any) map[string]any {
 	return map[string]any{"parentRef": ref, "controllerName": "example.com/gateway", "conditions": conditions}
 }
 
-func checkRoute(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
+// reconcileRoute returns an MLflow after a reconcile of its addresses with the given status of its HTTPRoute.
+func reconcileRoute(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	t.Helper()
 	route := framework.Unstructured(capability.HTTPRoute, in.Namespace, "mlflow")
 	route.SetGeneration(2)
@@ -67,9 +68,10 @@ func reconcilerWithRoutes(routes ...client.Object) *servers.Reconciler {
 	}
 }
 
-func TestRouteRefusal(t *testing.T) {
+func TestRejectedRoute(t *testing.T) {
 	no, yes := metav1.ConditionFalse, metav1.ConditionTrue
-	managed := func(conditions ...any) any {
+	// gatewayStatus returns a route status with the configured Gateway as parent.
+	gatewayStatus := func(conditions ...any) any {
 		return map[string]any{"parents": []any{parent("data-science-gateway", "openshift-ingress", conditions...)}}
 	}
 	for name, c := range map[string]struct {
@@ -78,20 +80,20 @@ func TestRouteRefusal(t *testing.T) {
 	}{
 		"[D30] no status":                                      {nil, false},
 		"[D30] no parent":                                      {map[string]any{"parents": []any{}}, false},
-		"[D30] accepted":                                       {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
-		"[D30] not accepted":                                   {managed(routeCondition("Accepted", no, 2)), true},
-		"[D30] not accepted, without generation":               {managed(routeCondition("Accepted", no, 0)), true},
-		"[D30] references not resolved":                        {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
-		"[D30] not accepted in a previous generation":          {managed(routeCondition("Accepted", no, 1)), false},
-		"[D30] Accepted unknown":                               {managed(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
-		"[D30] other condition is False":                       {managed(routeCondition("PartiallyInvalid", no, 2)), false},
+		"[D30] accepted":                                       {gatewayStatus(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
+		"[D30] rejected":                                       {gatewayStatus(routeCondition("Accepted", no, 2)), true},
+		"[D30] rejected, without generation":                   {gatewayStatus(routeCondition("Accepted", no, 0)), true},
+		"[D30] references not resolved":                        {gatewayStatus(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
+		"[D30] rejected in a previous generation":              {gatewayStatus(routeCondition("Accepted", no, 1)), false},
+		"[D30] Accepted unknown":                               {gatewayStatus(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
+		"[D30] other condition is False":                       {gatewayStatus(routeCondition("PartiallyInvalid", no, 2)), false},
 		"[D30] rejected by another Gateway":                    {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
 		"[D30] Gateway of the same name in another namespace":  {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
 		"[D30] rejected by a Gateway in the route's namespace": {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
 		"[D30] one of two parents rejects":                     {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := checkRoute(t, platformInputs["plain"], c.status)
+			m := reconcileRoute(t, platformInputs["plain"], c.status)
 			condition, found := conditions.Get(m.Status.Conditions, ConditionRoute)
 			if found != c.rejected || (m.Status.URL == "") != c.rejected || m.Status.Address == nil {
 				t.Fatalf("got condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
@@ -100,7 +102,7 @@ func TestRouteRefusal(t *testing.T) {
 				return
 			}
 			if condition.Status != no || condition.Reason != "NotAllowedByListeners" {
-				t.Errorf("got condition %v", condition)
+				t.Errorf("got condition %v, want False with the reason of the Gateway", condition)
 			}
 			for _, part := range []string{"Gateway openshift-ingress/data-science-gateway", "no matching listener", "namespace opendatahub"} {
 				if !strings.Contains(condition.Message, part) {
@@ -114,11 +116,11 @@ func TestRouteRefusal(t *testing.T) {
 		in.GatewayNamespace = "gateways"
 		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(renderObjects(t, mlflowtest.MLflow(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
-			t.Errorf("got namespace %v", got)
+			t.Errorf("got namespace %v, want gateways", got)
 		}
-		m := checkRoute(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", routeCondition("Accepted", no, 2))}})
+		m := reconcileRoute(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", routeCondition("Accepted", no, 2))}})
 		if m.Status.URL != "" {
-			t.Errorf("got URL %s", m.Status.URL)
+			t.Errorf("got URL %s, want none, because the Gateway rejects the route", m.Status.URL)
 		}
 	})
 	t.Run("without a configured Gateway no HTTPRoute is created, because a tenant could create the Gateway", func(t *testing.T) {
@@ -128,13 +130,13 @@ func TestRouteRefusal(t *testing.T) {
 		if slices.ContainsFunc(renderObjects(t, mlflowtest.MLflow(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
 			t.Error("an HTTPRoute was rendered")
 		}
-		m := checkRoute(t, in, nil)
+		m := reconcileRoute(t, in, nil)
 		condition, _ := conditions.Get(m.Status.Conditions, ConditionRoute)
 		if m.Status.URL != "" || condition.Reason != ReasonGatewayNotNamed || !strings.Contains(condition.Message, "set MLFLOW_GATEWAY_NAMESPACE") {
-			t.Errorf("got URL %q and condition %+v", m.Status.URL, condition)
+			t.Errorf("got URL %q and condition %+v, want no URL and reason %s", m.Status.URL, condition, ReasonGatewayNotNamed)
 		}
 		in.ExternalURL = ""
-		if conditions := checkRoute(t, in, nil).Status.Conditions; len(conditions) > 0 {
+		if conditions := reconcileRoute(t, in, nil).Status.Conditions; len(conditions) > 0 {
 			t.Errorf("unexpected conditions without exposure: %+v", conditions)
 		}
 		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
@@ -145,9 +147,9 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[D30] a rejection without a reason", func(t *testing.T) {
 		condition := routeCondition("Accepted", no, 2)
 		delete(condition, "reason")
-		got, _ := conditions.Get(checkRoute(t, platformInputs["plain"], managed(condition)).Status.Conditions, ConditionRoute)
+		got, _ := conditions.Get(reconcileRoute(t, platformInputs["plain"], gatewayStatus(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != routestatus.ReasonNotAccepted {
-			t.Errorf("got condition %v", got)
+			t.Errorf("got condition %v, want reason %s", got, routestatus.ReasonNotAccepted)
 		}
 	})
 	t.Run("[D30] an invalid status is an error", func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestRouteRefusal(t *testing.T) {
 		r := &mlflowReconciler{Reconciler: reconcilerWithRoutes(route)}
 		m := mlflowtest.MLflow()
 		if err := r.checkRoutes(t.Context(), m, platformInputs["plain"], resources.NewPlan(m, platformInputs["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
-			t.Errorf("got error %v", err)
+			t.Errorf("got error %v, want one that names the HTTPRoute", err)
 		}
 	})
 	t.Run("[mlflow-31] without the HTTPRoute API the condition is removed", func(t *testing.T) {
@@ -164,7 +166,7 @@ func TestRouteRefusal(t *testing.T) {
 		setCondition(m, ConditionRoute, no, "Old", "old")
 		r := &mlflowReconciler{Reconciler: reconcilerWithRoutes()}
 		if err := r.checkRoutes(t.Context(), m, platformInputs["bare"], resources.NewPlan(m, platformInputs["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
-			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
+			t.Errorf("got conditions %v and error %v, want none", m.Status.Conditions, err)
 		}
 	})
 }

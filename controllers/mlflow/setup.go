@@ -108,8 +108,8 @@ func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	return in
 }
 
-// Render returns the objects that an MLflow would create in an empty cluster with the given APIs, including the migration Job.
-// Unknown fields are errors.
+// Render returns the objects that the operator would create for an MLflow in an empty cluster with the given APIs, including the migration
+// Job. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &mlflowv1.MLflow{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
@@ -131,7 +131,7 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
 // Caches returns the needs of the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
-// of the operand namespace, because pods consume those of users.
+// of the operand namespace, because pods consume Secrets and ConfigMaps of users.
 func Caches(namespace string) []component.CacheNeed {
 	return slices.Concat(
 		servers.CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, servers.Deployment, servers.Claim),
@@ -167,7 +167,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 	if err := artifactstore.Setup(mgr, d.Served); err != nil || d.Settings.Platform {
 		return err
 	}
-	return setupFinalizerRemover(mgr, d.Served) // no other controller removes the finalizer of an existing MLflowOperator
+	return setupFinalizerRemover(mgr, d.Served) // without the component platform no other controller removes the finalizer
 }
 
 // watch builds the controller.

@@ -24,11 +24,11 @@ const (
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the current generation is being rolled out.
 	ConditionProgressing = "Progressing"
-	// ConditionStorage exists only while the PersistentVolumeClaim differs from spec.storage and cannot be changed.
+	// ConditionStorage exists, and is False, only while the PersistentVolumeClaim cannot be updated, or differs from spec.storage in an immutable field.
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while a URI in the spec contains a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute exists, and is not True, also while no Gateway is configured, or a route or Ingress cannot be written.
+	// ConditionRoute is also False while no Gateway is configured or a route or Ingress cannot be written, and Unknown while its status cannot be read.
 	ConditionRoute = routestatus.Condition
 	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
 	ConditionConsoleLink = "ConsoleLinkReady"
@@ -38,7 +38,7 @@ const (
 	ConditionBudget = "DisruptionBudgetReady"
 	// ConditionCronJobs exists, and is False, only while the CronJobs of garbage collection or trace archival cannot be written.
 	ConditionCronJobs = "ScheduledJobsReady"
-	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or expires.
+	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or expires soon.
 	ConditionCertificate = servingcert.Condition
 	// ConditionPruned exists, and is False, only while an object that is no longer desired cannot be deleted.
 	ConditionPruned = "LeftoversRemoved"
@@ -77,8 +77,8 @@ const (
 	messageComplete  = "MLflow reconciliation completed successfully"
 )
 
-func setCondition(m *mlflowv1.MLflow, kind string, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
+func setCondition(m *mlflowv1.MLflow, conditionType string, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(&m.Status.Conditions, conditionType, status, reason, message, m.Generation)
 }
 
 // fail sets Available and Progressing to False.
@@ -96,7 +96,7 @@ func failApply(m *mlflowv1.MLflow, err error) {
 	fail(m, ReasonApplyFailed, text)
 }
 
-// reportNonFatal sets the condition of an error, or removes it without an error. It returns the error.
+// reportNonFatal sets the condition to False with the error, or removes it if there is none. It returns the error.
 func reportNonFatal(m *mlflowv1.MLflow, condition, reason, prefix string, err error) error {
 	if err == nil {
 		conditions.Remove(&m.Status.Conditions, condition)
@@ -118,22 +118,22 @@ func reportReady(m *mlflowv1.MLflow) {
 
 // reportRollout reports the rollout of an unready server. cause is why pods do not start, or "". An available server stays
 // available while any of its pods serves, even one of an earlier template.
-func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutState, cause string) {
+func reportRollout(m *mlflowv1.MLflow, s resources.Server, state conditions.RolloutState, cause string) {
 	subject := "MLflow deployment"
 	if s.Name != resources.NameOf(m) {
 		subject = "MLflow artifacts deployment"
 	}
 	text := subject + " scaled to zero replicas"
-	if r.Desired > 0 {
-		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", subject, r.ReadyReplicas, r.Desired)
-		if r.ReadyReplicas >= r.Desired { // pods of an earlier template
+	if state.Desired > 0 {
+		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", subject, state.ReadyReplicas, state.Desired)
+		if state.ReadyReplicas >= state.Desired { // pods of an earlier template
 			text = subject + " not ready: the new replicas are not ready, and the previous replicas still serve"
 		}
 	}
 	if cause != "" {
 		text += ": " + cause
 	}
-	if r.Serving && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
+	if state.Serving && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
 		setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, "MLflow is available; "+text)
 	} else {
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
@@ -152,7 +152,7 @@ func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reas
 	setCondition(m, ConditionProgressing, progressing, reason, message)
 }
 
-// reportClaim sets ConditionStorage to False with the difference between spec.storage and the claim, or removes it without one.
+// reportClaim sets ConditionStorage to False with the message about a difference of the claim, or removes it if the message is empty.
 func reportClaim(m *mlflowv1.MLflow, difference string) {
 	if difference == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionStorage)
@@ -161,7 +161,7 @@ func reportClaim(m *mlflowv1.MLflow, difference string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
 }
 
-// reportCredentials sets ConditionCredentials if the spec contains passwords.
+// reportCredentials sets ConditionCredentials if URIs in the spec contain passwords, or removes it.
 func reportCredentials(m *mlflowv1.MLflow) {
 	var found, fixes []string
 	for _, s := range resources.Stores(m) {
@@ -183,11 +183,11 @@ func reportCredentials(m *mlflowv1.MLflow) {
 // RBAC is enabled.
 const ConditionNamespaceRBAC = "NamespaceRBACReady"
 
-// Feedback is a condition of another controller, which this controller writes because a status has one writer.
+// Feedback provides the condition of another controller. The MLflow controller sets it, because a status has one writer.
 type Feedback interface {
 	// State returns status, reason and message of the condition, or an empty status before the first result.
 	State() (status metav1.ConditionStatus, reason, message string)
-	// Source calls the handler when State may have changed.
+	// Source returns a source that calls the handler when State may have changed.
 	Source(handler.EventHandler) source.Source
 }
 

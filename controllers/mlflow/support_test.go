@@ -27,7 +27,7 @@ var settings = Settings{Inputs: resources.Inputs{
 	Version:          "3.14.0",
 }}
 
-// platformInputs are the inputs by platform.
+// platformInputs are the Inputs of each platform: bare serves no optional API, plain serves the Gateway API and the Prometheus operator.
 var platformInputs = map[string]resources.Inputs{
 	"bare":  settings.InputsFor(capability.NewSet()),
 	"plain": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),

@@ -158,8 +158,8 @@ func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub,
 	return r.reconcileCatalog(ctx, a, f, state == stateRemoved)
 }
 
-// namespaceConflict returns why the namespace of the AIHub conflicts with the setting, which restricts the cache and cannot change at runtime,
-// or "".
+// namespaceConflict returns why the namespace of the AIHub conflicts with the setting, or "". The setting restricts the cache and cannot
+// change at runtime.
 func namespaceConflict(setting, desired string) string {
 	if setting == "" || setting == desired {
 		return ""

@@ -32,8 +32,8 @@ const (
 )
 
 // legacyDeployments deletes the Deployments that the legacy operator created for the AIHub, because this operator replaces them. It deletes only
-// Deployments that the AIHub controls, in namespaces of administrators, because users can forge ownerReferences in their own. Any other
-// Deployment may be this operator under an older name.
+// Deployments that the AIHub controls, in namespaces of administrators, because users can forge ownerReferences in their own
+// namespaces. Any other Deployment may be this operator under an older name.
 type legacyDeployments struct {
 	operatorNamespace string
 	// readers maps the name of a Deployment to its cache.
@@ -45,24 +45,24 @@ type legacyDeployments struct {
 
 // newLegacyDeployments creates a cache and a source for each of the two names, because list and watch are permitted by name only.
 func newLegacyDeployments(mgr ctrl.Manager, operatorNamespace string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
-	f := &legacyDeployments{operatorNamespace: operatorNamespace, readers: map[string]client.Reader{}}
+	l := &legacyDeployments{operatorNamespace: operatorNamespace, readers: map[string]client.Reader{}}
 	var sources []source.Source
 	caches, err := servers.NamedCaches(mgr, "", apply.Transform(), legacyRegistryDeployment, legacyCatalogDeployment)
 	for name, c := range caches {
-		f.readers[name] = c
+		l.readers[name] = c
 		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(servers.Deployment)), h))
 	}
-	return f, sources, err
+	return l, sources, err
 }
 
 // deleteAll deletes the Deployments, and returns a *reconciler.Wait until they and their pods are deleted. It does not delete a recreated
-// Deployment, because its creator would recreate it again: the warning names both.
-func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
+// Deployment, because its creator would recreate it again. The warning names the Deployment and the creator.
+func (l *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
 	var warnings []string
-	for _, name := range slices.Sorted(maps.Keys(f.readers)) {
-		for _, namespace := range sets.List(sets.New(f.operatorNamespace, a.Spec.ApplicationNamespace)) {
+	for _, name := range slices.Sorted(maps.Keys(l.readers)) {
+		for _, namespace := range sets.List(sets.New(l.operatorNamespace, a.Spec.ApplicationNamespace)) {
 			key := types.NamespacedName{Namespace: namespace, Name: name}
-			text, err := f.deleteOne(ctx, applier, a, key)
+			text, err := l.deleteOne(ctx, applier, a, key)
 			if err != nil {
 				return "", err
 			}
@@ -74,14 +74,14 @@ func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applie
 	return strings.Join(warnings, "; "), nil
 }
 
-func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
-	d, err := capability.GetMetadata(ctx, f.readers[key.Name], servers.Deployment, key)
+func (l *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
+	d, err := capability.GetMetadata(ctx, l.readers[key.Name], servers.Deployment, key)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading Deployment %s of a legacy operator: %w", key, err)
 	case d == nil || !metav1.IsControlledBy(d, a):
 		return "", nil
-	case d.DeletionTimestamp == nil && !f.isFirstDeletion(key, d.UID):
+	case d.DeletionTimestamp == nil && !l.recordDeletion(key, d.UID):
 		return fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, was deleted and has been created again; "+
 			"delete Deployment %s, which creates it, and then this one", key, legacyAIHubDeployment), nil
 	}
@@ -91,19 +91,19 @@ func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applie
 	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, to be deleted", key)}
 }
 
-// isFirstDeletion reports whether no Deployment of that name with another UID was deleted before, and stores the UID.
-func (f *legacyDeployments) isFirstDeletion(key types.NamespacedName, uid types.UID) bool {
-	if deleted, found := f.deleted[key]; found && deleted != uid {
+// recordDeletion stores the UID of a Deployment before its deletion. It returns false if a Deployment of that name with another UID is stored.
+func (l *legacyDeployments) recordDeletion(key types.NamespacedName, uid types.UID) bool {
+	if deleted, found := l.deleted[key]; found && deleted != uid {
 		return false
 	}
-	if f.deleted == nil {
-		f.deleted = map[types.NamespacedName]types.UID{}
+	if l.deleted == nil {
+		l.deleted = map[types.NamespacedName]types.UID{}
 	}
-	f.deleted[key] = uid
+	l.deleted[key] = uid
 	return true
 }
 
 // reset removes the stored UIDs of a deleted AIHub.
-func (f *legacyDeployments) reset() {
-	f.deleted = nil
+func (l *legacyDeployments) reset() {
+	l.deleted = nil
 }

@@ -44,7 +44,7 @@ func TestLegacyDeployments(t *testing.T) {
 			deployment.Namespace = tc.namespace
 			b := newHubFixture(t, aiHubWith(), deployment)
 			if tc.deletedUID != "" {
-				b.logic.legacy.isFirstDeletion(client.ObjectKeyFromObject(deployment), tc.deletedUID)
+				b.logic.legacy.recordDeletion(client.ObjectKeyFromObject(deployment), tc.deletedUID)
 			}
 			message, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
 			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deleted {
@@ -93,17 +93,17 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	f := &legacyDeployments{}
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
 	for range 2 {
-		if !f.isFirstDeletion(key, "one") {
+		if !f.recordDeletion(key, "one") {
 			t.Error("want true for the first UID of a name, also on a second call")
 		}
 	}
-	if f.isFirstDeletion(key, "two") {
+	if f.recordDeletion(key, "two") {
 		t.Error("want false for a second UID of the name")
 	}
-	if other := (types.NamespacedName{Namespace: "other", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
+	if other := (types.NamespacedName{Namespace: "other", Name: legacyRegistryDeployment}); !f.recordDeletion(other, "two") {
 		t.Error("a Deployment in another namespace counts as already deleted")
 	}
-	if f.reset(); !f.isFirstDeletion(key, "two") {
+	if f.reset(); !f.recordDeletion(key, "two") {
 		t.Error("reset kept the recorded deletion")
 	}
 }

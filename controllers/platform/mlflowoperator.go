@@ -39,9 +39,9 @@ type mlflowOperator struct {
 	apiReader client.Reader
 	clock     clock.PassiveClock
 	served    func() capability.Set
-	// versions reads the ConfigMap with the platform's version, whose key is versionKey; nil if its namespace is unknown.
-	versions   client.Reader
-	versionKey client.ObjectKey
+	// versions reads versionConfigMap, which contains the platform's version; nil if the namespace of the ConfigMap is unknown.
+	versions         client.Reader
+	versionConfigMap client.ObjectKey
 	// platformType is the product that runs this operator, or empty.
 	platformType string
 	// release is the MLflow version that this build supports.
@@ -103,7 +103,7 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 	version := ""
 	if r.versions != nil {
 		var err error
-		if version, err = readVersion(ctx, r.versions, r.versionKey); err != nil {
+		if version, err = readVersion(ctx, r.versions, r.versionConfigMap); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
 			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
 			Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
-				r.versionKey, versionKey, version, err),
+				r.versionConfigMap, versionKey, version, err),
 		})
 		version = ""
 	} else {
@@ -126,9 +126,9 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 	return nil
 }
 
-// finalize returns a Wait while MLflow objects exist, which are still reconciled.
+// finalize returns a Wait while MLflow objects exist. They are still reconciled.
 func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
-	count, err := r.instances(ctx)
+	count, err := r.countMLflows(ctx)
 	if err != nil || count == 0 {
 		return err
 	}
@@ -142,8 +142,8 @@ func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflo
 	return &reconciler.Wait{For: "the MLflow objects to be deleted"}
 }
 
-// instances returns the number of MLflow objects. It reads from the API server if discovery does not list the kind, which may be stale.
-func (r *mlflowOperator) instances(ctx context.Context) (int, error) {
+// countMLflows returns the number of MLflow objects. It reads from the API server if discovery, which may be stale, does not list the kind.
+func (r *mlflowOperator) countMLflows(ctx context.Context) (int, error) {
 	list := &mlflowv1.MLflowList{}
 	var reader client.Reader = r.cached
 	if !r.served().Has(mlflowKind) {

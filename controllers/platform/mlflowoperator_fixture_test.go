@@ -89,7 +89,7 @@ func newOperatorFixture(t *testing.T, objects ...client.Object) *operatorFixture
 	})
 	b.logic = &mlflowOperator{
 		cached: cached, apiReader: live, clock: b.clock, served: func() capability.Set { return b.served }, release: "3.14.0", platformType: "Open Data Hub",
-		versions: cached, versionKey: client.ObjectKey{Namespace: "apps", Name: configMapName},
+		versions: cached, versionConfigMap: client.ObjectKey{Namespace: "apps", Name: configMapName},
 	}
 	b.reconciler = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.conditionAccess())
 	return b

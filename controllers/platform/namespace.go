@@ -32,8 +32,8 @@ func reservedNamespaceProblem(name string) string {
 	return fmt.Sprintf("spec.instancesNamespace %q belongs to the cluster: name another namespace", name)
 }
 
-// ensureNamespace creates the namespace of registries, or verifies that administrators provide it: its users can read the shared database. The
-// namespace has no owner, so that data survives the AIHub, and is never updated. A namespace with the Catalog of the AIHub is accepted.
+// ensureNamespace creates the namespace of registries, or verifies that administrators provide it: users of the namespace can read the shared
+// database. The namespace has no owner, so that data survives the AIHub, and is never updated. A namespace with the Catalog is accepted.
 func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	name := a.Spec.InstancesNamespace
 	if hasCatalog, err := r.hasCatalogIn(ctx, a, name); hasCatalog || err != nil {
@@ -77,9 +77,9 @@ func (r *aiHub) hasCatalogIn(ctx context.Context, a *platformv1alpha1.AIHub, nam
 	if !r.served().Has(catalogKind) {
 		return false, nil
 	}
-	present := &aihubv1alpha1.Catalog{}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: name, Name: aihubv1alpha1.CatalogName}, present)
-	return err == nil && metav1.IsControlledBy(present, a), client.IgnoreNotFound(err)
+	catalog := &aihubv1alpha1.Catalog{}
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: name, Name: aihubv1alpha1.CatalogName}, catalog)
+	return err == nil && metav1.IsControlledBy(catalog, a), client.IgnoreNotFound(err)
 }
 
 func (r *aiHub) createNamespace(ctx context.Context, name string) error {

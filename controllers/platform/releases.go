@@ -52,14 +52,14 @@ func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error)
 
 // readVersion returns the version of the platform, or "" without one.
 func readVersion(ctx context.Context, cached client.Reader, key client.ObjectKey) (string, error) {
-	m := &corev1.ConfigMap{}
-	if err := cached.Get(ctx, key, m); client.IgnoreNotFound(err) != nil {
+	configMap := &corev1.ConfigMap{}
+	if err := cached.Get(ctx, key, configMap); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	return strings.TrimSpace(m.Data[versionKey]), nil
+	return strings.TrimSpace(configMap.Data[versionKey]), nil
 }
 
-// distribution returns the product that runs this operator, or nil without a type and a version.
+// distribution returns the product that runs this operator, or nil if name and version are empty.
 func distribution(name, version string) *platformv1alpha1.Distribution {
 	if name == "" && version == "" {
 		return nil

@@ -111,7 +111,7 @@ func SetupMLflowOperator(mgr ctrl.Manager, settings Settings, d Deps) error {
 	const name = platformv1alpha1.MLflowOperatorName
 	r := &mlflowOperator{
 		cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), clock: d.Clock, served: d.Served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
-		versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
+		versionConfigMap: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
 	}
 	var sources []source.Source
 	if settings.Namespace != "" {

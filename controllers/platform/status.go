@@ -34,8 +34,8 @@ func mergeCondition(list *[]platformv1alpha1.Condition, now metav1.Time, c platf
 	(*list)[i] = c
 }
 
-func removeCondition(list *[]platformv1alpha1.Condition, kind string) {
-	*list = slices.DeleteFunc(*list, ofType(kind))
+func removeCondition(list *[]platformv1alpha1.Condition, conditionType string) {
+	*list = slices.DeleteFunc(*list, ofType(conditionType))
 }
 
 // conditionAccess makes the conditions of a platform resource accessible to pkg/reconciler.
@@ -48,12 +48,12 @@ func conditionAccess[T reconciler.StatusObject](conditionsOf func(T) *[]platform
 				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
 			})
 		},
-		Remove: func(o T, kind string) { removeCondition(conditionsOf(o), kind) },
+		Remove: func(o T, conditionType string) { removeCondition(conditionsOf(o), conditionType) },
 	}
 }
 
-func ofType(kind string) func(platformv1alpha1.Condition) bool {
-	return func(c platformv1alpha1.Condition) bool { return c.Type == kind }
+func ofType(conditionType string) func(platformv1alpha1.Condition) bool {
+	return func(c platformv1alpha1.Condition) bool { return c.Type == conditionType }
 }
 
 // toMetaConditions converts conditions for events and metrics.
@@ -121,14 +121,14 @@ type aihubFacts struct {
 
 // aihubConditions returns all conditions except Ready.
 func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
-	condition := func(kind string, status metav1.ConditionStatus, reason, message string) platformv1alpha1.Condition {
-		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: f.generation}
+	condition := func(conditionType string, status metav1.ConditionStatus, reason, message string) platformv1alpha1.Condition {
+		return platformv1alpha1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: f.generation}
 	}
-	child := func(kind, readyMessage, problem string) platformv1alpha1.Condition {
+	child := func(conditionType, readyMessage, problem string) platformv1alpha1.Condition {
 		if problem != "" {
-			return condition(kind, metav1.ConditionFalse, ReasonChildNotReady, problem)
+			return condition(conditionType, metav1.ConditionFalse, ReasonChildNotReady, problem)
 		}
-		return condition(kind, metav1.ConditionTrue, ReasonAvailable, readyMessage)
+		return condition(conditionType, metav1.ConditionTrue, ReasonAvailable, readyMessage)
 	}
 	registry := child(ConditionRegistryReady, "the controllers of model registries run", f.registry)
 	catalog := child(ConditionCatalogReady, "the controllers of the catalog run", f.catalog)
@@ -146,19 +146,19 @@ func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
 		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonLegacyOperator, f.warning)
 	case f.registry == "" && f.catalog == "" && f.domain == "":
 		degraded = condition(ConditionDegraded, metav1.ConditionTrue, ReasonNoGatewayDomain,
-			"no gateway publishes registries and the catalog, unless a setting names its domain; set spec.gateway.domain")
+			"spec.gateway.domain is empty; set it, unless a setting of the operator contains the domain of the gateway: without a domain no gateway publishes registries and the catalog")
 	}
 	degraded.Severity = severity
 	return []platformv1alpha1.Condition{provisioned, registry, catalog, degraded}
 }
 
-// readyCondition returns Ready. If a dependent is not True, Ready has its values: those of a False dependent first, then of the latest
-// transition. Dependents of severity Info are ignored.
+// readyCondition returns Ready. If a dependent is not True, Ready has its values: a False dependent takes precedence over an Unknown one, and a
+// later transition over an earlier one. Dependents of severity Info are ignored.
 func readyCondition(list []platformv1alpha1.Condition, generation int64) platformv1alpha1.Condition {
 	var notTrue []platformv1alpha1.Condition
-	for _, kind := range dependents {
-		c := platformv1alpha1.Condition{Type: kind, Status: metav1.ConditionUnknown}
-		if i := slices.IndexFunc(list, ofType(kind)); i >= 0 {
+	for _, dependent := range dependents {
+		c := platformv1alpha1.Condition{Type: dependent, Status: metav1.ConditionUnknown}
+		if i := slices.IndexFunc(list, ofType(dependent)); i >= 0 {
 			c = list[i]
 		}
 		if c.Status != metav1.ConditionTrue && c.Severity != platformv1alpha1.SeverityInfo {
@@ -208,8 +208,8 @@ func setReadyAndPhase(status *platformv1alpha1.AIHubStatus, now metav1.Time, gen
 }
 
 // conditionIndex returns the position of a condition; equal positions are sorted by name.
-func conditionIndex(kind string) int {
-	if i := slices.Index(conditionOrder, kind); i >= 0 {
+func conditionIndex(conditionType string) int {
+	if i := slices.Index(conditionOrder, conditionType); i >= 0 {
 		return i
 	}
 	return len(conditionOrder)

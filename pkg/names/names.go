@@ -14,9 +14,9 @@ const (
 	OperatorLabel = "platform.opendatahub.io/operator"
 	// OperatorName is the value of OperatorLabel.
 	OperatorName = "odh-platform-operator"
-	// ComponentLabel is the component that manages an object.
+	// ComponentLabel contains the name of the component that manages an object.
 	ComponentLabel = "platform.opendatahub.io/component"
-	// HostLabel is the host of an Ingress of this operator, truncated like a name.
+	// HostLabel contains the host of an Ingress of this operator, truncated like a name.
 	HostLabel = "platform.opendatahub.io/host"
 	// PausedAnnotation pauses the reconciliation of a custom resource while its value is true, see [Paused].
 	PausedAnnotation = "platform.opendatahub.io/paused"
@@ -36,8 +36,8 @@ func Labels(component string) map[string]string {
 	return map[string]string{OperatorLabel: OperatorName, ComponentLabel: component}
 }
 
-// Paused parses PausedAnnotation, ignoring case: true, yes, on and 1 pause; false, no, off, 0, an empty and a missing value do not. Other
-// values are invalid and do not pause.
+// Paused parses PausedAnnotation, ignoring case: true, t, yes, y, on and 1 pause; false, f, no, n, off, 0, an empty and a missing value do
+// not. Other values are invalid and do not pause.
 func Paused(annotations map[string]string) (paused, valid bool) {
 	switch strings.ToLower(strings.TrimSpace(annotations[PausedAnnotation])) {
 	case "true", "t", "yes", "y", "on", "1":

@@ -24,9 +24,21 @@ func TestAt(t *testing.T) {
 			t.Errorf("At(%q) differs (-want +got):\n%s", test.path, diff)
 		}
 	}
-	if String(object, "number") != "" || String(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||
-		Map(object, "list") != nil || Map(object, "list", "2")["name"] != "b" {
-		t.Error("want nil for values of other types, and list indexes supported")
+}
+
+// Values of other types count as absent, and a path may contain list indexes.
+func TestTypedValues(t *testing.T) {
+	for name, test := range map[string]struct{ got, want any }{
+		"string":              {String(object, "text"), "t"},
+		"string of a number":  {String(object, "number"), ""},
+		"list":                {len(List(object, "list")), 4},
+		"list of a string":    {List(object, "text"), []any(nil)},
+		"map of a list":       {Map(object, "list"), map[string]any(nil)},
+		"map by a list index": {Map(object, "list", "2"), map[string]any{"name": "b"}},
+	} {
+		if diff := cmp.Diff(test.want, test.got); diff != "" {
+			t.Errorf("%s differs (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 const PostgresGraceSeconds int64 = 120
 
 // postgresCommand starts the server of the sclorg images (https://github.com/sclorg/postgresql-container) once no other server uses the
-// volume at $1. A Deployment may replace a terminating pod whose server still runs, which PostgreSQL does not detect, because both have
-// process ID 1. Descriptor 9 holds the lock and is inherited by all server processes, so that the lock ends with the last of them.
+// volume at $1. A Deployment may replace a terminating pod whose server still runs. PostgreSQL does not detect that server, because both
+// have process ID 1. Descriptor 9 holds the lock and is inherited by all server processes, so that the lock ends with the last of them.
 //
 //go:embed postgres_run.sh
 var postgresCommand string
@@ -117,7 +117,7 @@ const (
 
 	postgresTLSVolume = "postgres-tls"
 	postgresTLSDir    = "/etc/postgres-tls"
-	// postgresKeyMode is the least strict mode that PostgreSQL accepts for a key of root; the pods read the key through their group.
+	// postgresKeyMode is the least strict mode that PostgreSQL accepts for a key file of root; the pods read the key through their group.
 	postgresKeyMode = int32(0o640)
 )
 
@@ -153,7 +153,7 @@ func AddPostgresVerification(container *corev1ac.ContainerApplyConfiguration, ss
 // VerifyFull is the sslmode in which a client verifies the certificate and name of the server.
 const VerifyFull = "verify-full"
 
-// ConnectionURIKey is the key with the URL of a database, including the escaped user and password, in Secrets of CloudNativePG and Crunchy
+// ConnectionURIKey is the key with the URI of a database, including the escaped user and password, in Secrets of CloudNativePG and Crunchy
 // Postgres for Kubernetes.
 const ConnectionURIKey = "uri"
 
@@ -162,7 +162,7 @@ var ConnectionKeys = []struct{ Variable, Key string }{
 	{"PGHOST", "host"}, {"PGPORT", "port"}, {"PGDATABASE", "dbname"}, {"PGUSER", "user"}, {"PGPASSWORD", "password"},
 }
 
-// PostgresConnectionEnv returns the libpq variables of the database that such a Secret describes.
+// PostgresConnectionEnv returns the libpq variables of a database from a Secret with ConnectionKeys.
 func PostgresConnectionEnv(secret string) []*corev1ac.EnvVarApplyConfiguration {
 	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(ConnectionKeys))
 	for _, k := range ConnectionKeys {

@@ -24,8 +24,8 @@ const (
 	backupVolume = "backups"
 	// BackupDir is the mount path of the backups.
 	BackupDir = "/backups"
-	// backupDeadline is the deadline of a Job in seconds.
-	backupDeadline = 6 * 60 * 60
+	// backupDeadlineSeconds is the deadline of a Job.
+	backupDeadlineSeconds = 6 * 60 * 60
 )
 
 // PostgresBackup is a schedule for backups of a database.
@@ -82,7 +82,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 		WithFailedJobsHistoryLimit(3).
 		WithJobTemplate(batchv1ac.JobTemplateSpec().WithSpec(batchv1ac.JobSpec().
 			WithBackoffLimit(1).
-			WithActiveDeadlineSeconds(backupDeadline).
+			WithActiveDeadlineSeconds(backupDeadlineSeconds).
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(b.Labels).WithSpec(pod)))))
 }
 

@@ -53,7 +53,7 @@ func (g Gateway) Matches(ref gatewayv1.ParentReference, namespace string) bool {
 // Prefix is a path prefix of a route. Rewritten replaces it, unless empty.
 type Prefix struct {
 	Path, Rewritten string
-	// Redirected redirects the path to the same path with a trailing slash, because the page has relative links.
+	// Redirected is true if the path is redirected to the same path with a trailing slash, because the page has relative links.
 	Redirected bool
 }
 
@@ -98,15 +98,15 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 }
 
 // httpRouteRule returns a rule without a timeout for a path, because some Gateways default to 15 s.
-func httpRouteRule(kind gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
+func httpRouteRule(matchType gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
 	return gatewayv1ac.HTTPRouteRule().WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s")).
-		WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().WithType(kind).WithValue(path)))
+		WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().WithType(matchType).WithValue(path)))
 }
 
 // ReferenceGrant allows HTTPRoutes of a namespace to refer to this Service only, because databases have Services too.
-func (p Published) ReferenceGrant(meta metav1.ObjectMeta, routes string) runtime.ApplyConfiguration {
+func (p Published) ReferenceGrant(meta metav1.ObjectMeta, routeNamespace string) runtime.ApplyConfiguration {
 	return gatewayv1beta1ac.ReferenceGrant(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(gatewayv1ac.ReferenceGrantSpec().
 		WithFrom(gatewayv1ac.ReferenceGrantFrom().
-			WithGroup(gatewayv1.GroupName).WithKind("HTTPRoute").WithNamespace(gatewayv1.Namespace(routes))).
+			WithGroup(gatewayv1.GroupName).WithKind("HTTPRoute").WithNamespace(gatewayv1.Namespace(routeNamespace))).
 		WithTo(gatewayv1ac.ReferenceGrantTo().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))))
 }

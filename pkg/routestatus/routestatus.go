@@ -42,7 +42,7 @@ const (
 	ReasonHostTaken   = "HostTaken"
 )
 
-// maxActionBytes is the limit of the events API.
+// maxActionBytes is the limit of the events API for an action.
 const maxActionBytes = 128
 
 // gatewayGracePeriod is how long a Gateway may take to respond.
@@ -73,7 +73,7 @@ func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, 
 		if err := report.readHost(ctx, reader, desired, key.Name); err != nil {
 			return report, err
 		}
-		read := readers[key.GroupVersionKind]
+		read := statusReaders[key.GroupVersionKind]
 		if read == nil {
 			continue
 		}
@@ -95,21 +95,21 @@ func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, 
 // Kinds are the kinds that Gateways or routers accept or reject.
 var Kinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy}
 
-var readers = map[schema.GroupVersionKind]func(*Report, *unstructured.Unstructured, resources.Gateway, time.Time) error{
+var statusReaders = map[schema.GroupVersionKind]func(*Report, *unstructured.Unstructured, resources.Gateway, time.Time) error{
 	capability.HTTPRoute: (*Report).readHTTPRoute, capability.BackendTLSPolicy: (*Report).readPolicy, capability.Route: (*Report).readRoute,
 }
 
-// readHost adds a problem if an older Ingress has the host of a desired one, which is then not written.
+// readHost adds a problem if an older Ingress has the host of a desired Ingress. The desired Ingress is not written then.
 func (r *Report) readHost(ctx context.Context, reader client.Reader, desired apply.Object, name string) error {
-	host, first, err := apply.FindHost(ctx, reader, desired)
-	if err != nil || first == nil {
+	host, older, err := apply.FindHost(ctx, reader, desired)
+	if err != nil || older == nil {
 		return err
 	}
-	holder := ptr.Deref(metav1.GetControllerOf(first), metav1.OwnerReference{})
+	holder := ptr.Deref(metav1.GetControllerOf(older), metav1.OwnerReference{})
 	r.Retry = max(r.Retry, reconciler.RequeueBlocked)
 	r.Problems = append(r.Problems, Problem{Kind: "Ingress", Name: name, Rejected: true, Reason: ReasonHostTaken, Message: fmt.Sprintf(
 		"there is no Ingress, because the older Ingress %s/%s of %s %s has the host %s: recreate one of the two resources under another name or in another namespace",
-		first.Namespace, first.Name, holder.Kind, holder.Name, host)})
+		older.Namespace, older.Name, holder.Kind, holder.Name, host)})
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resour
 		return nil
 	}
 	if remaining := gatewayGracePeriod - now.Sub(lastAppliedTime(object)); remaining > 0 {
-		r.Retry = max(r.Retry, min(remaining, gatewayGracePeriod)) // clocks differ
+		r.Retry = max(r.Retry, min(remaining, gatewayGracePeriod)) // the clocks of the manager and the API server may differ
 		return nil
 	}
 	r.Problems = append(r.Problems, Problem{Kind: route.Kind, Name: route.Name, Reason: ReasonNotSeen, Message: fmt.Sprintf(
@@ -151,13 +151,13 @@ func (r *Report) addRejection(object *unstructured.Unstructured, gateway resourc
 	if !gateway.Matches(parent, object.GetNamespace()) {
 		return false
 	}
-	for _, kind := range []string{string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs)} {
-		c, found := conditions.Get(parentConditions, kind)
+	for _, conditionType := range []string{string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs)} {
+		c, found := conditions.Get(parentConditions, conditionType)
 		if !found || c.Status != metav1.ConditionFalse || c.ObservedGeneration != 0 && c.ObservedGeneration < object.GetGeneration() {
 			continue
 		}
 		message := fmt.Sprintf("Gateway %s/%s rejects %s %s/%s (%s is False): %s",
-			gateway.Namespace, gateway.Name, object.GetKind(), object.GetNamespace(), object.GetName(), kind, c.Message)
+			gateway.Namespace, gateway.Name, object.GetKind(), object.GetNamespace(), object.GetName(), conditionType, c.Message)
 		if c.Reason == string(gatewayv1.RouteReasonNotAllowedByListeners) {
 			message += "; let a listener of the Gateway allow routes of namespace " + object.GetNamespace() + ", or configure another Gateway"
 		}
@@ -198,7 +198,7 @@ func Admitted(route *routev1.Route) (bool, *Problem) {
 	return false, rejection
 }
 
-// lastAppliedTime returns when the fields of this operator last changed. The cache keeps this time.
+// lastAppliedTime returns when the fields of this operator last changed. The cache keeps only the managedFields of this operator.
 func lastAppliedTime(object metav1.Object) time.Time {
 	last := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {

@@ -47,7 +47,7 @@ func IsUnbound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil
 }
 
-// SetStorageClassIfUnbound sets the storage class of an unbound claim without one, the only change that the API server allows.
+// SetStorageClassIfUnbound sets the storage class of an unbound claim without one, the only change of a class that the API server allows.
 func SetStorageClassIfUnbound(claim *corev1.PersistentVolumeClaim, class *string) {
 	if class != nil && *class != "" && claim.Spec.StorageClassName == nil && IsUnbound(claim) {
 		claim.Spec.StorageClassName = class

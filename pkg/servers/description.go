@@ -77,7 +77,7 @@ func (d *Description) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguratio
 	return corev1ac.ServiceAccount(d.Name, d.Namespace).WithLabels(d.Labels(d.Name))
 }
 
-// Service returns the Service, which requests a certificate in a Secret and has the address of the server, unless these are empty.
+// Service returns the Service, with annotations for the Secret of a requested certificate and the address of the server, unless these are empty.
 func (d *Description) Service(certificate, address string) *corev1ac.ServiceApplyConfiguration {
 	annotations := map[string]string{AnnotationServingCert: certificate, AnnotationAddress: address}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
@@ -126,7 +126,7 @@ func (d *Description) EgressPolicy() *networkingv1ac.NetworkPolicyApplyConfigura
 	return resources.EgressPolicy(d.Meta(d.Name+"-egress"), d.Selector, resources.AllowAllEgress())
 }
 
-// IngressPolicy allows ingress from all clients to ports, and denies it to others.
+// IngressPolicy allows ingress from all clients to the given ports, and denies ingress to other ports.
 func (d *Description) IngressPolicy(ports ...int32) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	policy := resources.IngressPolicy(d.Meta(d.Name+"-ingress"), d.Selector)
 	for _, port := range ports {

@@ -36,7 +36,7 @@ const (
 
 // DeleteSharedGrant deletes the shared ReferenceGrant unless an HTTPRoute needs it for a Service without its own grant. done is true if
 // no later call is needed.
-func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
+func DeleteSharedGrant(ctx context.Context, apiReader client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
 	done bool, err error,
 ) {
 	done = true
@@ -45,7 +45,7 @@ func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.A
 		if grant.Labels["app.kubernetes.io/created-by"] != "model-registry-operator" {
 			return false, nil
 		}
-		needed, err := needsSharedGrant(ctx, live, namespace)
+		needed, err := needsSharedGrant(ctx, apiReader, namespace)
 		done = err == nil && !needed
 		return done, err
 	})
@@ -59,13 +59,13 @@ func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.A
 type backendReference struct{ from, service string }
 
 // needsSharedGrant reports whether an HTTPRoute of any namespace refers to a Service that no other grant allows.
-func needsSharedGrant(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+func needsSharedGrant(ctx context.Context, apiReader client.Reader, namespace string) (bool, error) {
 	needed, granted := sets.New[backendReference](), sets.New[backendReference]()
-	err := forEach(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addNeededReferences(needed, route, namespace) })
+	err := forEach(ctx, apiReader, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addNeededReferences(needed, route, namespace) })
 	if err != nil || needed.Len() == 0 {
 		return false, err
 	}
-	err = forEach(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGrantedReferences(granted, grant) })
+	err = forEach(ctx, apiReader, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGrantedReferences(granted, grant) })
 	for reference := range needed {
 		if !granted.HasAny(reference, backendReference{from: reference.from}) {
 			return true, err
@@ -100,10 +100,10 @@ func addGrantedReferences(granted sets.Set[backendReference], grant *gatewayv1be
 }
 
 // forEach calls read for each object of a kind in a namespace, "" for all. An API that is not served has no objects.
-func forEach[T any](ctx context.Context, live client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
+func forEach[T any](ctx context.Context, apiReader client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := live.List(ctx, list, client.InNamespace(namespace))
+	err := apiReader.List(ctx, list, client.InNamespace(namespace))
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

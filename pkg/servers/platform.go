@@ -83,7 +83,7 @@ func (p *Publishing) gateway() resources.Gateway {
 	return resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}
 }
 
-// HasGatewayAddress reports whether clients reach the server at the gateway, which has not rejected its HTTPRoute.
+// HasGatewayAddress reports whether the server is exposed by the gateway and the gateway rejects none of its objects.
 func (p *Publishing) HasGatewayAddress() bool {
 	return p.GatewayMode() && !p.RouteReport.RejectedByGateway()
 }

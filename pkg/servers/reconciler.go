@@ -73,10 +73,10 @@ type Reconciler struct {
 }
 
 // NewReconciler returns a Reconciler.
-func NewReconciler(cached client.Client, fullObjects, live client.Reader, applier *apply.Applier, clk clock.PassiveClock) *Reconciler {
+func NewReconciler(cached client.Client, fullObjects, apiReader client.Reader, applier *apply.Applier, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
-		Cached: cached, FullObjects: fullObjects, APIReader: live, Applier: applier, Clock: clk, References: reference.NewTracker(cached, live),
-		Certificates: &servingcert.Issuer{Cached: cached, Live: live, Applier: applier, Clock: clk},
+		Cached: cached, FullObjects: fullObjects, APIReader: apiReader, Applier: applier, Clock: clk, References: reference.NewTracker(cached, apiReader),
+		Certificates: &servingcert.Issuer{Cached: cached, Live: apiReader, Applier: applier, Clock: clk},
 	}
 }
 
@@ -112,7 +112,7 @@ func Enqueue[T client.Object](cached client.Reader, list client.ObjectList, same
 	})
 }
 
-// ReadRoutes reads the status of the routes among objects, and sets its condition.
+// ReadRoutes reads the status of the routes among objects, and sets the condition of the owner.
 func (r *Reconciler) ReadRoutes(ctx context.Context, owner reconciler.Object, in *Publishing, objects apply.Desired) (err error) {
 	if in.RouteReport, err = routestatus.Read(ctx, r.FullObjects, in.gateway(), objects, r.Clock.Now()); err != nil {
 		return err
@@ -153,8 +153,8 @@ func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*a
 	return DeploymentFrom(ctx, namespace, name, r.Cached, r.APIReader)
 }
 
-// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache lacks it, it is read from the API server, because
-// removing the label must not roll the pods. An owner without conditions is new and has no such Deployment.
+// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache does not contain the Deployment, DeploymentOf reads from the API
+// server, because removing the operator label must not roll the pods. An owner without conditions is new and has no such Deployment.
 func (r *Reconciler) DeploymentOf(ctx context.Context, owner reconciler.Object, namespace, name string) (*appsv1.Deployment, error) {
 	if len(*owner.ConditionsRef()) == 0 {
 		return DeploymentFrom(ctx, namespace, name, r.Cached)
@@ -188,17 +188,17 @@ type References struct {
 	Hashes map[string]string
 	// Required has other objects, or keys, without which pods do not start.
 	Required []reference.Reference
-	// Mounted has the objects of which pods need no key, see [reference.OfPods]. Exists reports whether one exists; nil reads the cache.
+	// Mounted has the objects of [reference.OfPods], of which no key is required. Exists reports whether an object exists; nil reads the cache.
 	Mounted []reference.Reference
 	Exists  func(reference.Reference) (bool, error)
-	// IsManaged reports whether the platform or the operator creates a missing object, and not the user.
+	// IsManaged reports whether the platform or the operator, rather than the user, creates a missing object.
 	IsManaged func(reference.Missing) bool
-	// Inspect is called with each existing or empty Deployment of Rollouts; nil for none.
+	// Inspect, if set, is called with each Deployment of Rollouts, which is empty if it does not exist.
 	Inspect func(*appsv1.Deployment) error
 }
 
 // ResolveReferences returns the hashes with which references roll the pods of Deployments, by name, and the missing objects. It sets
-// [reference.Condition] for those that users must create.
+// [reference.Condition] for missing objects that users must create.
 func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Object, namespace string, refs References) (
 	rollouts map[string]reference.RolloutHash, missing []reference.Missing, err error,
 ) {
@@ -217,12 +217,12 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 	maps.Copy(resolved.Hashes, refs.Hashes)
 	rollouts = map[string]reference.RolloutHash{}
 	for _, name := range slices.Sorted(maps.Keys(refs.Rollouts)) {
-		live, err := r.DeploymentOf(ctx, owner, namespace, name)
+		deployment, err := r.DeploymentOf(ctx, owner, namespace, name)
 		if err == nil && refs.Inspect != nil {
-			err = refs.Inspect(live)
+			err = refs.Inspect(deployment)
 		}
 		if err == nil {
-			rollouts[name] = reference.NewRolloutHash(live, resolved.Hashes, refs.Rollouts[name])
+			rollouts[name] = reference.NewRolloutHash(deployment, resolved.Hashes, refs.Rollouts[name])
 		}
 		if err != nil {
 			return nil, missing, err
@@ -273,8 +273,8 @@ func RefersTo(ref metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// DataOwners returns the owner references of an object with data of a user: those of other kinds, and one to the owner only if the data is
-// deleted with it.
+// DataOwners returns the owner references of an object with data of a user. It keeps references to other kinds. Unless retain is set, it also
+// keeps the reference to the owner, or adds one if there is no other reference.
 func DataOwners(object, owner metav1.Object, kind schema.GroupVersionKind, retain bool) []metav1.OwnerReference {
 	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return RefersTo(ref, kind) && (retain || ref.UID != owner.GetUID())

@@ -95,8 +95,8 @@ type Issuer struct {
 }
 
 // Ensure issues or renews the certificates of an owner. It does not write a Secret of another owner, or one in which a user replaced the
-// certificate. The condition of the spec reports when such a certificate expires. Servers reload renewed certificates. State and conditions
-// of other certificates are deleted. Errors of writes are those of apply.Applier.
+// certificate. The condition of the spec reports when such a certificate expires. State and conditions of other certificates are deleted.
+// Errors of writes are those of apply.Applier.
 func (i *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
 	if err := i.EnsureSecrets(ctx, owner, specs...); err != nil {
 		return err
@@ -169,47 +169,47 @@ func (i *Issuer) isUpToDate(state certificateState, metadata metav1.Object, spec
 // ensureSecret reads the Secret from the API server, since the cache may be stale after a write, and applies it if certificate, owner or
 // labels are not as desired.
 func (i *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec *Spec, last certificateState) (certificateState, error) {
-	live := &corev1.Secret{}
-	err := i.Live.Get(ctx, key, live)
+	secret := &corev1.Secret{}
+	err := i.Live.Get(ctx, key, secret)
 	if client.IgnoreNotFound(err) != nil {
 		return last, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	exists := err == nil
-	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
+	pair, _ := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	// A user may replace the certificate in a managed Secret. An unreadable certificate is issued again.
 	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != spec.CACommonName
-	if exists && (spec.External || !i.Applier.IsManaged(live) || replaced) {
-		return newForeignState(live, pair.Leaf, spec), nil
+	if exists && (spec.External || !i.Applier.IsManaged(secret) || replaced) {
+		return newForeignState(secret, pair.Leaf, spec), nil
 	}
-	if live.DeletionTimestamp != nil || !exists && spec.External {
+	if secret.DeletionTimestamp != nil || !exists && spec.External {
 		return last, nil // the next event of the Secret starts a reconcile
 	}
-	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
+	serving, err := certs.EnsureServing(secret.Data, certs.ServingOptions{
 		CACommonName: spec.CACommonName, DNSNames: DNSNames(spec.Service, spec.Namespace), Lifetime: Lifetime,
 	}, i.Clock.Now())
 	if err != nil {
 		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Cause != "" || !i.hasDesiredMetadata(live, owner, spec) {
-		live = &corev1.Secret{} // the new version is read once
+	if serving.Cause != "" || !i.hasDesiredMetadata(secret, owner, spec) {
+		secret = &corev1.Secret{} // without a version, so that the next reconcile reads the written Secret
 		if err := i.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
 			return last, err
 		}
 	}
-	state := certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: last.trust}
+	state := certificateState{uid: secret.UID, version: secret.ResourceVersion, renewAt: serving.Next, trust: last.trust}
 	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], i.Clock.Now())
 	return state, nil
 }
 
 // hasDesiredMetadata reports whether the Secret has the desired owner and labels.
-func (i *Issuer) hasDesiredMetadata(live *corev1.Secret, owner client.Object, spec *Spec) bool {
-	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)) && apply.HasComponentLabels(live, i.Applier.Component) &&
-		labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels))
+func (i *Issuer) hasDesiredMetadata(secret *corev1.Secret, owner client.Object, spec *Spec) bool {
+	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(secret, owner)) && apply.HasComponentLabels(secret, i.Applier.Component) &&
+		labels.SelectorFromSet(spec.Labels).Matches(labels.Set(secret.Labels))
 }
 
 // newForeignState returns the state of a foreign certificate. An unreadable certificate has no expiry.
-func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec *Spec) certificateState {
-	state := certificateState{uid: s.UID, version: s.ResourceVersion, external: spec.External, foreign: true}
+func newForeignState(secret *corev1.Secret, leaf *x509.Certificate, spec *Spec) certificateState {
+	state := certificateState{uid: secret.UID, version: secret.ResourceVersion, external: spec.External, foreign: true}
 	if leaf != nil {
 		lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
 		state.expires, state.renewAt = leaf.NotAfter, leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
@@ -217,7 +217,7 @@ func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec *Spec) certi
 	return state
 }
 
-// setCondition sets a condition for the first of its foreign certificates that expires soon, and removes it if there is none.
+// setCondition sets a condition for the first foreign certificate with that condition that expires soon, or removes it if there is none.
 func (i *Issuer) setCondition(owner reconciler.Object, conditionType string, specs []Spec, states map[string]certificateState) {
 	index := slices.IndexFunc(specs, func(spec Spec) bool {
 		state := states[spec.Name]

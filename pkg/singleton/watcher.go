@@ -57,7 +57,7 @@ type Options struct {
 	OnList func([]*unstructured.Unstructured)
 	// Transform, if set, removes fields before an object is stored.
 	Transform func(*unstructured.Unstructured)
-	// OnUnavailable, if set, is called like OnUpdate when the API is not served or reading it is forbidden.
+	// OnUnavailable, if set, is called from Start or Read when the API is not served or reading it is forbidden.
 	OnUnavailable func()
 }
 
@@ -127,7 +127,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// nextDelay logs a new error, calls OnUnavailable, and returns the backoff. The last object stays in effect during errors.
+// nextDelay logs a new error, may call OnUnavailable, and returns the backoff. The last object stays in effect during errors.
 func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
 		w.lastError = ""
@@ -148,7 +148,7 @@ func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	return min(max(2*last, minBackoff), limit)
 }
 
-// list lists the object and returns the options of the subsequent watch. mu is held.
+// list lists the object and returns the options of the subsequent watch. The caller must hold w.mu.
 func (w *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
 	options := metav1.ListOptions{FieldSelector: "metadata.name=" + w.Name}
 	if w.Labels != "" {

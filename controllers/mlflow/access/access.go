@@ -26,14 +26,14 @@ import (
 
 // namespaceReconciler reconciles the RoleBindings of a namespace.
 type namespaceReconciler struct {
-	// cached reads MLflow objects, labelled the namespaces with WorkspaceLabel, bindings the RoleBindings by name.
-	cached   client.Reader
-	labelled cache.Cache
-	bindings map[string]cache.Cache
-	applier  *apply.Applier
-	auth     *authWatcher
-	report   *Report
-	prefix   string
+	// cached reads MLflow objects, namespaces the namespaces with WorkspaceLabel, bindings the RoleBindings by name.
+	cached     client.Reader
+	namespaces cache.Cache
+	bindings   map[string]cache.Cache
+	applier    *apply.Applier
+	auth       *authWatcher
+	report     *Report
+	prefix     string
 }
 
 // decision is the action for a namespace.
@@ -74,7 +74,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 }
 
 func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name string) (reconcile.Result, error) {
-	namespace, err := capability.GetMetadata(ctx, r.labelled, namespaceKind, client.ObjectKey{Name: name})
+	namespace, err := capability.GetMetadata(ctx, r.namespaces, namespaceKind, client.ObjectKey{Name: name})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -122,8 +122,8 @@ func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key cl
 	return obj, nil
 }
 
-// applyBindings applies the RoleBindings. A RoleBinding with another role is deleted first, because roleRef is immutable, unless it has
-// a foreign controller.
+// applyBindings applies the RoleBindings. A RoleBinding with another role is deleted first, because roleRef is immutable, unless the
+// RoleBinding has a foreign controller.
 func (r *namespaceReconciler) applyBindings(ctx context.Context, m *mlflowv1.MLflow, namespace string, bindings []desiredBinding) error {
 	for _, b := range bindings {
 		existing, err := r.binding(ctx, namespace, b.name)
@@ -164,9 +164,9 @@ func ignoreTransient(err error) error {
 	return err
 }
 
-// Names and labels of the legacy operators.
+// Names and labels of the legacy operator.
 const (
-	// WorkspaceLabel on a namespace contains the name of the MLflow whose users get access.
+	// WorkspaceLabel on a namespace contains the name of the MLflow for which the groups of Auth get access to the namespace.
 	WorkspaceLabel = "opendatahub.io/global-mlflow-workspace"
 	// ViewBinding and EditBinding are the names of the RoleBindings in such a namespace.
 	ViewBinding = "odh-group-mlflow-view"
@@ -194,7 +194,7 @@ func desiredBindings(prefix string, g groups) []desiredBinding {
 	}
 }
 
-// unique removes duplicates and keeps the order.
+// unique returns the names without duplicates, in the same order.
 func unique(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -205,8 +205,8 @@ func unique(names []string) []string {
 	return out
 }
 
-// applyConfiguration returns the apply configuration. It contains the list of subjects even if empty, so that the list is owned and
-// others cannot add to it; the typed configuration would omit it.
+// applyConfiguration returns the apply configuration. It contains the list of subjects even if empty, so that fieldOwner owns the list and
+// other clients cannot add subjects. A typed apply configuration would omit the empty list.
 func (b desiredBinding) applyConfiguration(namespace string) runtime.ApplyConfiguration {
 	subjects := make([]any, 0, len(b.groups))
 	for _, group := range b.groups {

@@ -142,7 +142,7 @@ func (r *Report) State() (status metav1.ConditionStatus, reason, message string)
 			auths.GroupResource().String() + ": install the operator of the platform, or switch namespace RBAC off with ENABLE_NAMESPACE_RBAC=false"
 	case authMissing:
 		return metav1.ConditionFalse, ReasonAuthMissing, "No group has access through namespaces, because there is no Auth " + authName +
-			": check that the operator of the platform runs, which creates it"
+			": check that the platform operator, which creates it, is running"
 	case authInvalid:
 		return metav1.ConditionFalse, ReasonAuthInvalid, "Access through namespaces stays as it was: " + a.Problem
 	}
@@ -154,7 +154,7 @@ func (r *Report) State() (status metav1.ConditionStatus, reason, message string)
 	return metav1.ConditionTrue, ReasonBound, "The groups of Auth " + authName + " have access in every namespace labelled " + WorkspaceLabel
 }
 
-// Source calls the handler when State may have changed.
+// Source returns a source that calls the handler when State may have changed.
 func (r *Report) Source(h handler.EventHandler) source.Source {
 	return r.listeners.EventSource(&mlflowv1.MLflow{}, h)
 }

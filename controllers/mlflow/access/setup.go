@@ -55,7 +55,7 @@ type Deps struct {
 
 // Setup registers the controller with a manager. It returns the Report for the MLflow controller.
 func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
-	labelled, err := component.NewCache(mgr, WorkspaceLabel, cache.Options{DefaultTransform: apply.Transform()})
+	namespaces, err := component.NewCache(mgr, WorkspaceLabel, cache.Options{DefaultTransform: apply.Transform()})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 		return nil
 	}}
 	r := &namespaceReconciler{
-		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
+		cached: mgr.GetClient(), namespaces: namespaces, bindings: bindings,
 		applier: d.Applier(reader), auth: watcher, report: report, prefix: d.Prefix,
 	}
 	if err := reconciler.NewController(mgr, controllerName, r.eventSources(mgr.GetCache())...).Complete(reconciler.ClassifyErrors(r)); err != nil {
@@ -86,10 +86,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	return report, nil
 }
 
-// eventSources returns the sources of the controller.
 func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 	sources := []source.Source{
-		source.Kind(r.labelled, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
+		source.Kind(r.namespaces, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
 		source.Kind(main, client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), servers.ExistenceChanged()),
 		// The MLflow without a name enqueues the namespaces of every MLflow, because Auth affects all of them.
 		r.auth.EventSource(&mlflowv1.MLflow{}, r.enqueueNamespaces()),
@@ -119,11 +118,11 @@ func enqueueNamespace() handler.EventHandler {
 	})
 }
 
-// enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel, or all namespaces for an MLflow without a name.
+// enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel. An MLflow without a name enqueues those of every MLflow.
 func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
 		list := capability.MetadataListOf(namespaceKind)
-		if err := r.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.namespaces.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces with the workspace label")
 			return nil
 		}

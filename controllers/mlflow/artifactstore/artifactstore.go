@@ -1,5 +1,5 @@
 // Package artifactstore reconciles the status of MLflowConfigs. MLflow servers ignore an MLflowConfig whose Secret is missing or names
-// no bucket, and write to the shared bucket of the server; a condition reports that.
+// no bucket, and write to the shared bucket of the server; a condition reports this case.
 package artifactstore
 
 import (
@@ -29,8 +29,8 @@ import (
 
 const (
 	controllerName = "mlflowconfig"
-	// artifactSecret and archiveSecret are the only Secret names that the API accepts. Servers use only bucketKey of them; credentials
-	// come from the environment of the servers.
+	// artifactSecret and archiveSecret are the only Secret names that the API accepts. Servers read only bucketKey from these
+	// Secrets; credentials come from the environment of the servers.
 	artifactSecret, archiveSecret, bucketKey = "mlflow-artifact-connection", "mlflow-archive-secret", "AWS_S3_BUCKET"
 )
 
@@ -52,7 +52,7 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 	}
 	sources := []source.Source{served.Kind(mgr.GetCache(), Kind, &mlflowconfigv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())}
 	for _, named := range secrets {
-		sources = append(sources, source.Kind(named, client.Object(secret()), enqueueConfig()))
+		sources = append(sources, source.Kind(named, client.Object(secretMetadata()), enqueueConfig()))
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
@@ -68,7 +68,7 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 	return nil
 }
 
-func secret() *metav1.PartialObjectMetadata {
+func secretMetadata() *metav1.PartialObjectMetadata {
 	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
 }
 
@@ -79,7 +79,7 @@ func enqueueConfig() handler.EventHandler {
 	})
 }
 
-// secretContent is the content of the bucket that a Secret names.
+// secretContent maps the name of a Secret to the content of its bucket.
 var secretContent = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
 
 func (r *configReconciler) report(ctx context.Context, config *mlflowconfigv1.MLflowConfig) error {

@@ -40,7 +40,7 @@ func rolloutDecision(f *Facts, version string) Decision {
 	}}
 }
 
-// keepFailure repeats the failure for the current generation, and records one of the legacy operator.
+// keepFailure reports the failure again for the current generation. It adds the record of a failure of the legacy operator.
 func keepFailure(f *Facts) Decision {
 	text := fmt.Sprintf("The migration to version %s or newer failed", f.Supported) + hintForce
 	if f.hasReason(ReasonMigrationFailed) {

@@ -30,7 +30,7 @@ func (f *Facts) needsCheck() bool {
 	return c == nil || c.Terminating || c.RequestHash != f.checkHash() || c.Phase != JobSucceeded
 }
 
-// migrationStarted reports whether a migration Job uses the database, or has finished.
+// migrationStarted reports whether the record is Running, a migration Job uses the database, or the requested Job has finished.
 func (f *Facts) migrationStarted() bool {
 	return f.Record.Outcome == mlflowv1.MigrationRunning || slices.ContainsFunc(f.Observed.OtherJobs, func(j JobState) bool { return j.isRunningProgram() }) ||
 		f.Observed.Job != nil && (f.Observed.Job.Started || f.jobFinished() && f.satisfiesRequest(f.Observed.Job))
@@ -63,8 +63,8 @@ var checkRules = []migrationRule{
 
 // upToDate reports whether the check found that the database has the schema of the image, and the migration is not explicitly requested.
 func (f *Facts) upToDate() bool {
-	c, alone := f.Observed.Check, len(f.Observed.OtherJobs) == 0 && (f.Observed.Job == nil || f.jobFinished())
-	return f.Observed.ServerEnabled && c != nil && alone && !f.migrationStarted() && f.Force == "" && !f.Always && c.ImageReport.Schema != "" && c.ImageReport.Database == c.ImageReport.Schema
+	c, noOtherJobs := f.Observed.Check, len(f.Observed.OtherJobs) == 0 && (f.Observed.Job == nil || f.jobFinished())
+	return f.Observed.ServerEnabled && c != nil && noOtherJobs && !f.migrationStarted() && f.Force == "" && !f.Always && c.ImageReport.Schema != "" && c.ImageReport.Database == c.ImageReport.Schema
 }
 
 // recordUpToDate starts the rollout without stopping the server. The record keeps the UID of the last migration Job.
@@ -73,7 +73,7 @@ func recordUpToDate(f *Facts) Decision {
 }
 
 func refuseDowngrade(f *Facts) Decision {
-	text := fmt.Sprintf("The server and the CronJobs do not change, because with image %s %s", f.Image, f.Observed.Check.Failure.Message)
+	text := fmt.Sprintf("The server and the CronJobs do not change, because the database is newer than image %s: %s", f.Image, f.Observed.Check.Failure.Message)
 	if f.Recorded != "" {
 		text += fmt.Sprintf("; status.version is %s", f.Recorded)
 	}

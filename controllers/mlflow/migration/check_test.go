@@ -69,7 +69,7 @@ var checkCases = []ruleCase{
 	{"the check is being deleted", upgrade(check(JobSucceeded, terminating)), "the check is for another migration, or is being deleted", KeepRunning, StepNone, ReasonMigrationChecking, "to be deleted", "", ShortRequeue},
 	{"[D16] the database is newer than the image", upgrade(withVersion("3.18.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, exitCode(17))),
 		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused,
-		"The server and the CronJobs do not change, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
+		"The server and the CronJobs do not change, because the database is newer than image mlflow:v3: it broke; status.version is 3.18.0", "", 0},
 	{"another image has the same schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
 	{"another image has a newer schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("new", "old"))), "pods still use the database", ScaleToZero, StepNone,

@@ -60,7 +60,7 @@ type Workloads struct {
 	UserPods      string
 	// UsersPerServer is the number of users for each server, if there is an artifacts server.
 	UsersPerServer string
-	// ScaledDown is true if every Deployment is observed to have no replica, so that no pod can be created.
+	// ScaledDown is true if the Deployment controller has observed zero desired replicas for every Deployment: no pod can be created.
 	ScaledDown bool
 }
 
@@ -89,7 +89,7 @@ type JobState struct {
 	Phase jobPhase
 	// Managed is true if the Job has the operator label, so that it is watched. Jobs of the legacy operator have none.
 	Managed bool
-	// Orphaned is true if the Job belonged to a deleted MLflow of the same name. It causes no event.
+	// Orphaned is true if the Job belonged to a deleted MLflow of the same name. Such a Job causes no event.
 	Orphaned bool
 	// Terminating is true if the Job has a deletionTimestamp.
 	Terminating bool
@@ -101,11 +101,11 @@ type JobState struct {
 	ExitCode    int32
 	// Started is true if the program of the Job runs or has just ended.
 	Started bool
-	// StartedAt is the start time, or the creation time before the start.
+	// StartedAt is the creation time of the Job. For a started Job of a CronJob it is the start time.
 	StartedAt time.Time
 	FailedAt  time.Time
 	Failure   Failure
-	// Cause is why its pods do not run, or empty.
+	// Cause is why the pods of the Job do not run or the last attempt failed, or empty.
 	Cause string
 }
 
@@ -135,7 +135,7 @@ func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 }
 
 // requested reports whether a migration is requested. Like the legacy operator it evaluates the annotation, status.version, the
-// condition of this generation and the mode. An unfinished record counts too, because it survives a change of the generation.
+// condition of this generation and the mode. It also evaluates the record, which survives a change of the generation.
 func (f *Facts) requested() bool {
 	switch {
 	case f.Force != "", f.Recorded == "", olderVersion(f.Recorded, f.Supported):
@@ -183,7 +183,7 @@ func (f *Facts) failureHolds() bool {
 	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
 }
 
-// hasLegacyFailure reports whether the legacy operator recorded a failure. It wrote the condition only.
+// hasLegacyFailure reports whether the legacy operator recorded a failure. The legacy operator wrote no record.
 func (f *Facts) hasLegacyFailure() bool {
 	return f.Record.Outcome == "" && f.hasReason(ReasonMigrationFailed)
 }

@@ -37,22 +37,22 @@ func FailedAttemptMessage(pods []corev1.Pod, supported string) string {
 		return ""
 	}
 	if f, found := podFailure(newestPod(failed), supported); found {
-		return "an attempt failed (" + f.Message + "), and another follows; see the log of its pod"
+		return "an attempt failed (" + f.Message + "), and another follows; see the log of the failed pod"
 	}
-	return "an attempt failed, and another follows; see the log of its pod"
+	return "an attempt failed, and another follows; see the log of the failed pod"
 }
 
 // ReportFromPods returns the exit code and report of the program of a finished Job, or zero values without a terminated container.
-func ReportFromPods(pods []corev1.Pod) (code int32, found resources.ImageReport) {
+func ReportFromPods(pods []corev1.Pod) (code int32, report resources.ImageReport) {
 	if len(pods) == 0 {
-		return 0, found
+		return 0, report
 	}
 	for _, status := range newestPod(pods).Status.ContainerStatuses {
-		if end := status.State.Terminated; end != nil && status.Name == resources.MigrationContainer {
-			return end.ExitCode, resources.ParseImageReport(end)
+		if terminated := status.State.Terminated; terminated != nil && status.Name == resources.MigrationContainer {
+			return terminated.ExitCode, resources.ParseImageReport(terminated)
 		}
 	}
-	return 0, found
+	return 0, report
 }
 
 func newestPod(pods []corev1.Pod) *corev1.Pod {
@@ -62,32 +62,33 @@ func newestPod(pods []corev1.Pod) *corev1.Pod {
 	return &pod
 }
 
-// podFailure returns the failure of the migration container, or of any other container.
+// podFailure returns the failure of the migration container or of any other container, and whether one has terminated.
 func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
-	end := terminatedState(pod)
-	if end == nil {
+	terminated := terminatedState(pod)
+	if terminated == nil {
 		return Failure{}, false
 	}
-	if text, terminal, known := resources.MigrationExit(end.ExitCode, resources.ParseImageReport(end), supported); known {
+	if text, terminal, known := resources.MigrationExit(terminated.ExitCode, resources.ParseImageReport(terminated), supported); known {
 		return Failure{Terminal: terminal, Message: text}, true
 	}
-	reason := end.Reason
+	reason := terminated.Reason
 	if reason == "Error" {
 		reason = "" // it only repeats that there is an exit code
 	}
-	code := fmt.Sprintf("migration Job container exited with code %d", end.ExitCode)
+	code := fmt.Sprintf("migration Job container exited with code %d", terminated.ExitCode)
 	return Failure{Message: cmp.Or(pod.Status.Reason, reason, code)}, true
 }
 
+// terminatedState returns the state of the migration container, or of another container that failed, or nil.
 func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	var failed *corev1.ContainerStateTerminated
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
-		switch end := status.State.Terminated; {
-		case end == nil:
+		switch terminated := status.State.Terminated; {
+		case terminated == nil:
 		case status.Name == resources.MigrationContainer:
-			return end
-		case end.ExitCode != 0:
-			failed = end
+			return terminated
+		case terminated.ExitCode != 0:
+			failed = terminated
 		}
 	}
 	return failed
@@ -96,7 +97,7 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 // exitCodeInMessage matches the condition message of a Job that failed by a rule of its pod failure policy.
 var exitCodeInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
 
-// conditionFailure returns the failure of a Job without pods.
+// conditionFailure returns the failure of a Job from its condition Failed and its status.
 func conditionFailure(job *batchv1.Job, supported string) Failure {
 	condition := FailedCondition(job)
 	if condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy {
@@ -117,7 +118,7 @@ func conditionFailure(job *batchv1.Job, supported string) Failure {
 	return Failure{Message: text}
 }
 
-// PhaseOf returns the phase of a Job. While it has only the condition FailureTarget, its pods are still terminating, and it is running.
+// PhaseOf returns the phase of a Job. A Job with only the condition FailureTarget is running, because its pods are still terminating.
 func PhaseOf(job *batchv1.Job) jobPhase {
 	switch {
 	case FailedCondition(job) != nil:
@@ -141,7 +142,7 @@ func FailedCondition(job *batchv1.Job) *batchv1.JobCondition {
 }
 
 // IsMigrating reports whether the migration container of an unfinished Job runs or has just finished. Failed pods are ignored: the
-// Job may be replaced before it creates another.
+// Job may be replaced before it creates another pod.
 func IsMigrating(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
 		if pod.Status.Phase == corev1.PodFailed {

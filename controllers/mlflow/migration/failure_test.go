@@ -51,7 +51,7 @@ func TestClassifyFailure(t *testing.T) {
 		"[mlflow-43] 13": {backoff, []corev1.Pod{terminatedPod(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},
 		"[mlflow-43] 14": {backoff, []corev1.Pod{terminatedPod(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup"}},
 		"[mlflow-43] 17": {backoff, []corev1.Pod{terminatedPod(0, migrate(17), withTerminationMessage("hunter2\nmlflow=3.14.0 schema=b7e4c1a90f23 database=f4a9b2c7d1e6"))},
-			Failure{true, "the database has schema f4a9b2c7d1e6 of a newer MLflow, and the image holds MLflow 3.14.0, which knows schemas up to b7e4c1a90f23: " +
+			Failure{true, "the database has schema revision f4a9b2c7d1e6 of a newer MLflow, and the image contains MLflow 3.14.0, which supports schema revisions up to b7e4c1a90f23: " +
 				"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup"}},
 		"[mlflow-43] 15": {backoff, []corev1.Pod{terminatedPod(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
 		"[mlflow-43] [mlflow-44] unknown exit code": {backoff, []corev1.Pod{terminatedPod(0, migrate(1))},
@@ -158,8 +158,8 @@ func TestFailedAttemptMessage(t *testing.T) {
 	}{
 		"no failed pod": {[]corev1.Pod{next}, ""},
 		"retryable error": {[]corev1.Pod{terminatedPod(1, map[string]int32{resources.MigrationContainer: 15}, failed), next},
-			"an attempt failed (migration failed due to a retryable database or migration error), and another follows; see the log of its pod"},
-		"no container status": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows; see the log of its pod"},
+			"an attempt failed (migration failed due to a retryable database or migration error), and another follows; see the log of the failed pod"},
+		"no container status": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows; see the log of the failed pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := FailedAttemptMessage(c.pods, "3.14.0"); got != c.want {

@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	migrationsTotal = initialized(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	migrationsTotal = initialize(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_mlflow_migrations_total",
 		Help: "Database migration Jobs that ended, by result (succeeded, failed, retried).",
 	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
@@ -28,8 +28,8 @@ var (
 	})
 )
 
-// initialized exports counters with the value 0, so that the first failure is an increase.
-func initialized(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
+// initialize exports counters with the value 0, so that the first failure is an increase.
+func initialize(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
 	for _, value := range values {
 		counters.WithLabelValues(value)
 	}

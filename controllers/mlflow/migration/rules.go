@@ -43,7 +43,7 @@ const (
 	failureRetryDelay = 2 * time.Minute
 	// ShortRequeue is the pause for short waits without an event: for a terminating Job, or for pods that use the database.
 	ShortRequeue = 2 * time.Second
-	// JobPollInterval is how often an unfinished Job is read: a waiting pod causes no event.
+	// JobPollInterval is the interval at which an unfinished Job is read: a waiting pod causes no event.
 	JobPollInterval = 10 * time.Second
 	// fallbackRequeue is the pause if an event normally arrives earlier.
 	fallbackRequeue = 5 * time.Minute
@@ -54,8 +54,8 @@ const (
 // ConditionMigration is True while the database has the schema of the supported version.
 const ConditionMigration = "Migration"
 
-// Reasons of the conditions while a migration is requested. Those with Force are for ForceAnnotation; clients of the legacy
-// operator rely on them.
+// Reasons of the conditions while a migration is requested. Reasons with Force are for ForceAnnotation, because clients of the legacy
+// operator rely on the difference.
 const (
 	ReasonMigrationChecking         = "MigrationChecking"
 	ReasonMigrationCheckFailed      = "MigrationCheckFailed"
@@ -72,7 +72,7 @@ const (
 )
 
 // Report is the content of the condition Migration. Unless the reconcile continues with the rollout, Progressing gets the same
-// reason and message, and so does Available once the server is stopped.
+// reason and message, and so does Available unless Decision.ServerReady is true.
 type Report struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
@@ -118,8 +118,8 @@ type migrationRule struct {
 	then func(*Facts) Decision
 }
 
-// Decide returns the decision of the first matching rule; the last rule always matches. The server is drained, not stopped, while
-// Jobs of CronJobs run.
+// Decide returns the decision of the first matching rule; the last rule always matches. While Jobs of CronJobs run, Drain replaces
+// ScaleToZero.
 func Decide(f *Facts) Decision {
 	rule := migrationRules[slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.when(f) })]
 	d := rule.then(f)
@@ -195,12 +195,12 @@ func (f *Facts) changedSinceFailure() bool {
 	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
 }
 
-// isSuperseded reports whether a Job that has not started has another image or predates the force annotation. It may never start.
+// isSuperseded reports whether a Job that has not started has another image or predates the force annotation. Such a Job may never start.
 func (f *Facts) isSuperseded(j *JobState) bool {
 	return !j.Started && (j.Image != f.Image || f.Force != "" && j.RequestHash != f.Force)
 }
 
-// idleOther returns a Job of another generation or of a deleted MLflow whose program does not run, so that it may never finish.
+// idleOther returns a Job of another generation or of a deleted MLflow whose program does not run, or nil.
 func (f *Facts) idleOther() *JobState {
 	i := slices.IndexFunc(f.Observed.OtherJobs, func(j JobState) bool { return !j.Terminating && !j.isRunningProgram() })
 	if i < 0 {
@@ -209,7 +209,7 @@ func (f *Facts) idleOther() *JobState {
 	return &f.Observed.OtherJobs[i]
 }
 
-// removableCronJobRun returns a Job of a CronJob that never started or has exceeded its deadline.
+// removableCronJobRun returns a Job of a CronJob that never started or has exceeded its deadline, or nil.
 func (f *Facts) removableCronJobRun() *JobState {
 	i := slices.IndexFunc(f.Observed.CronJobRuns, func(j JobState) bool {
 		return !j.Terminating && (!j.Started || f.Now.Sub(j.StartedAt) > cronJobDeadline)

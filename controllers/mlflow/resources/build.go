@@ -73,7 +73,7 @@ type Inputs struct {
 	Version string
 	// PlatformCABundle is true if the ConfigMap with the CAs of the platform exists.
 	PlatformCABundle bool
-	// VerifyPostgreSQL is true if the legacy operator verified PostgreSQL by the CAs of the platform, which must not change.
+	// VerifyPostgreSQL is true if the legacy operator verified PostgreSQL with the CAs of the platform: an adopted server must keep doing so.
 	VerifyPostgreSQL bool
 }
 

@@ -109,8 +109,8 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 }
 
 // caBundleEnv configures the TLS clients of a pod to use the bundle. Clients of databases and object stores use it only if the platform
-// or the user provides CAs. PostgreSQL is verified only if the user provides CAs and sets no mode, because the CAs of the platform may
-// not include that of the database, or if the legacy operator verified it.
+// or the user provides CAs. Unless the spec sets an SSL mode, PostgreSQL is verified if the user provides CAs or the legacy operator
+// verified it: the CAs of the platform may not include the CA of the database.
 func caBundleEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"} {
@@ -132,7 +132,7 @@ func caBundleEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 // verifyAnnotation records on an adopted Deployment that the legacy operator verified PostgreSQL.
 const verifyAnnotation = "mlflow.opendatahub.io/verify-postgresql"
 
-// VerifiesPostgres reports whether a Deployment was adopted with full verification of PostgreSQL, or will be.
+// VerifiesPostgres reports whether the legacy operator enabled full verification of PostgreSQL in a Deployment that is adopted or will be.
 func VerifiesPostgres(d *appsv1.Deployment) bool {
 	if d.Annotations[verifyAnnotation] != "" || d.Labels[names.OperatorLabel] != "" {
 		return d.Annotations[verifyAnnotation] != ""

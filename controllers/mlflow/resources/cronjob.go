@@ -48,10 +48,10 @@ func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, spec *corev1.R
 	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(spec, smallResources()))
 }
 
-// cronJobEnv returns the environment of a CronJob in this order: first, the variables of all CronJobs, specific, spec.env and last. Names
-// are unique.
-func cronJobEnv(m *mlflowv1.MLflow, first, specific, last []envVar) []envVar {
-	before := slices.Concat([]envVar{value(envDisableTelemetry, "true")}, first,
+// cronJobEnv returns the environment of a CronJob in this order: the variables of all CronJobs including config, specific, spec.env and
+// last. Names are unique.
+func cronJobEnv(m *mlflowv1.MLflow, config, specific, last []envVar) []envVar {
+	before := slices.Concat([]envVar{value(envDisableTelemetry, "true")}, config,
 		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
 		[]envVar{Stores(m)[0].envVar(envBackendStore)}, specific)
 	return mergeEnv(before, userEnv(m), last)
@@ -66,7 +66,7 @@ var collectionProgram string
 // garbageCollectionCronJob returns the CronJob that permanently removes resources that users have deleted, in all workspaces. It accesses
 // the database directly and deletes artifacts through the server.
 func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
-	authorities := garbageCollectionCABundle(m, in)
+	caBundle := garbageCollectionCABundle(m, in)
 	command, args := []string{"mlflow"}, []string{"gc"}
 	if uri := Stores(m)[0].URI; uri != "" {
 		args = append(args, "--backend-store-uri="+uri)
@@ -84,23 +84,23 @@ func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobA
 		value("MLFLOW_TRACKING_URI", artifactServer(m).address(in)),
 		value(envInsecureTLS, "false"),
 		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
-	}, authorities.env)
+	}, caBundle.env)
 	files := garbageCollectionUsesVolume(m)
-	return cronJob(m, in, container, gcServiceAccount, m.Spec.GarbageCollection.Schedule, files, withScratch(m), withVolume(m, files), authorities)
+	return cronJob(m, in, container, gcServiceAccount, m.Spec.GarbageCollection.Schedule, files, withScratch(m), withVolume(m, files), caBundle)
 }
 
 // garbageCollectionCABundle returns the CAs of the server's pods and the CA of the server's certificate: the service CA on OpenShift,
-// otherwise the CA in the Secret of the certificate. If that is the only source, only calls to the server trust it.
+// otherwise the CA in the Secret of the certificate. If that CA is the only source, only calls to the server trust it.
 func garbageCollectionCABundle(m *mlflowv1.MLflow, in Inputs) part {
 	sources, issuer := caSources(m, in), caSource{secret: artifactServer(m).Secret, path: serviceCAPath}
 	if in.OpenShift {
 		issuer = caSource{configMap: serviceCAName, path: serviceCAPath}
 	}
-	authorities := withCABundle(m, in, append(sources, issuer), false)
+	caBundle := withCABundle(m, in, append(sources, issuer), false)
 	if !in.OpenShift && len(sources) == 0 {
-		authorities.env = []envVar{value("MLFLOW_TRACKING_SERVER_CERT_PATH", combinedBundle)}
+		caBundle.env = []envVar{value("MLFLOW_TRACKING_SERVER_CERT_PATH", combinedBundle)}
 	}
-	return authorities
+	return caBundle
 }
 
 const (
@@ -131,7 +131,7 @@ type archivalConfig struct {
 	LongRetentionAllowlist []string `json:"long_retention_allowlist,omitempty"`
 }
 
-// archivalConfigYAML returns the content of the file. The encoder quotes strings that YAML would read as numbers, such as experiment IDs.
+// archivalConfigYAML returns the content of the configuration file. The encoder quotes strings that YAML would read as numbers, such as experiment IDs.
 func archivalConfigYAML(m *mlflowv1.MLflow) (string, error) {
 	spec := m.Spec.TraceArchival
 	text, err := yaml.Marshal(map[string]archivalConfig{"trace_archival": {
@@ -147,7 +147,7 @@ func archivalConfigYAML(m *mlflowv1.MLflow) (string, error) {
 	return string(text), nil
 }
 
-// archivalConfigMap returns the ConfigMap with the file.
+// archivalConfigMap returns the ConfigMap with the configuration file.
 func archivalConfigMap(m *mlflowv1.MLflow, in Inputs) *corev1ac.ConfigMapApplyConfiguration {
 	text, err := archivalConfigYAML(m)
 	utilruntime.Must(err) // see Check
@@ -156,8 +156,8 @@ func archivalConfigMap(m *mlflowv1.MLflow, in Inputs) *corev1ac.ConfigMapApplyCo
 		WithData(map[string]string{archivalFile: text})
 }
 
-// ArchivalReference returns the reference to the file and the hash of its desired content, so that one reconcile changes the file and
-// rolls out the server.
+// ArchivalReference returns the reference to the configuration file and the hash of its desired content, so that one reconcile changes the
+// file and rolls out the server.
 func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string) {
 	text, err := archivalConfigYAML(m)
 	utilruntime.Must(err) // see Check
@@ -165,16 +165,16 @@ func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string
 	return ref, ShortHash(text)
 }
 
-// withArchival mounts the file.
+// withArchival mounts the configuration file.
 func withArchival(m *mlflowv1.MLflow) part {
 	if !Archives(m) {
 		return part{}
 	}
 	source := corev1ac.ConfigMapVolumeSource().WithName(Suffixed(archivalConfigName, m))
-	return mounted(corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source), resources.ReadOnlyMount(archivalVolume, archivalPath))
+	return withMount(corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source), resources.ReadOnlyMount(archivalVolume, archivalPath))
 }
 
-// archivalEnv returns the variable with the path of the file.
+// archivalEnv returns the variable with the path of the configuration file.
 func archivalEnv(m *mlflowv1.MLflow) []envVar {
 	if !Archives(m) {
 		return nil
@@ -184,11 +184,11 @@ func archivalEnv(m *mlflowv1.MLflow) []envVar {
 
 // archivalCronJob returns the CronJob that moves old traces from the database to the archive.
 func archivalCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
-	authorities := withCABundle(m, in, caSources(m, in), false)
+	caBundle := withCABundle(m, in, caSources(m, in), false)
 	container := cronJobContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)
-	specific := append([]envVar{Stores(m)[0].envVar(envServerStore)}, authorities.env...)
+	specific := append([]envVar{Stores(m)[0].envVar(envServerStore)}, caBundle.env...)
 	container.Env = cronJobEnv(m, archivalEnv(m), specific, platformEnv(in))
 	files := archivalUsesVolume(m)
 	return cronJob(m, in, container, archivalServiceAccount, m.Spec.TraceArchival.Schedule, files,
-		withScratch(m), withArchival(m), withVolume(m, files), authorities)
+		withScratch(m), withArchival(m), withVolume(m, files), caBundle)
 }

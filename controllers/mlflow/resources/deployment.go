@@ -62,12 +62,12 @@ type part struct {
 }
 
 func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConfiguration {
-	authorities := withCABundle(m, in, caSources(m, in), true)
-	parts := []part{withScratch(m), withVolume(m, s.volume), withTLS(in, s), authorities}
+	caBundle := withCABundle(m, in, caSources(m, in), true)
+	parts := []part{withScratch(m), withVolume(m, s.volume), withTLS(in, s), caBundle}
 	if s.tracking {
 		parts = append(parts, withMetrics(), withArchival(m))
 	}
-	pod := newPod(m, in, serviceAccountName(m), serverContainer(m, in, s, authorities.env), parts...)
+	pod := newPod(m, in, serviceAccountName(m), serverContainer(m, in, s, caBundle.env), parts...)
 	if needsSQLiteLock(m) {
 		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLockPath, "mlflow"}
 		pod.WithTerminationGracePeriodSeconds(serverGracePeriodSeconds)
@@ -83,13 +83,12 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 //go:embed serve.py
 var serveProgram string
 
-// serverLockPath is the path of the lock file.
 const serverLockPath = storagePath + "/.mlflow-server.lock"
 
 const serverGracePeriodSeconds = 60
 
-// needsSQLiteLock reports whether a second pod could open the SQLite file of the server. Several replicas share the volume by the choice
-// of the user, and get no lock.
+// needsSQLiteLock reports whether a second pod could open the SQLite file of the server. The lock is not used with several replicas: the
+// user has chosen that they share the volume.
 func needsSQLiteLock(m *mlflowv1.MLflow) bool {
 	return m.Spec.Storage != nil && resources.ReplicasOrOne(m.Spec.Replicas) == 1 && mayUseFiles(m, envBackendStore, envRegistryStore)
 }
@@ -161,7 +160,7 @@ func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	return hosts
 }
 
-// probe returns an HTTP probe of an unauthenticated path. The kubelet calls the pod IP, so a restricted Host header must be set.
+// probe returns an HTTP probe of an unauthenticated path. The kubelet calls the pod IP, so the probe sets an allowed Host header.
 func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delaySeconds, periodSeconds int32) *corev1ac.ProbeApplyConfiguration {
 	get := corev1ac.HTTPGetAction().
 		WithPath(s.prefix + path).
@@ -212,7 +211,7 @@ func withScratch(m *mlflowv1.MLflow) part {
 	if temporary := m.Spec.TemporaryStorage; temporary != nil && temporary.SizeLimit != nil {
 		size = *temporary.SizeLimit
 	}
-	return mounted(emptyDir("tmp", size), resources.Mount("tmp", tmpPath))
+	return withMount(emptyDir("tmp", size), resources.Mount("tmp", tmpPath))
 }
 
 // withTLS mounts the serving certificate. Outside of OpenShift the pod may lack the group that mode 0640 requires.
@@ -222,18 +221,18 @@ func withTLS(in Inputs, s Server) part {
 		mode = 0o640
 	}
 	secret := corev1ac.SecretVolumeSource().WithSecretName(s.Secret).WithDefaultMode(mode)
-	return mounted(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), resources.ReadOnlyMount(s.Secret, tlsPath))
+	return withMount(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), resources.ReadOnlyMount(s.Secret, tlsPath))
 }
 
 // withMetrics enables the metrics of the server, even without ServiceMonitors: otherwise installing that API would restart the server.
 func withMetrics() part {
-	p := mounted(emptyDir("metrics", resource.MustParse("100Mi")), resources.Mount("metrics", metricsPath))
+	p := withMount(emptyDir("metrics", resource.MustParse("100Mi")), resources.Mount("metrics", metricsPath))
 	p.args = []string{"--expose-prometheus=" + metricsPath}
 	return p
 }
 
-// mounted returns a volume and its mount in the main container.
-func mounted(volume *corev1ac.VolumeApplyConfiguration, mount *corev1ac.VolumeMountApplyConfiguration) part {
+// withMount adds a volume and its mount in the main container.
+func withMount(volume *corev1ac.VolumeApplyConfiguration, mount *corev1ac.VolumeMountApplyConfiguration) part {
 	return part{volumes: []*corev1ac.VolumeApplyConfiguration{volume}, mounts: []*corev1ac.VolumeMountApplyConfiguration{mount}}
 }
 

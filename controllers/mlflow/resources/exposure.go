@@ -26,7 +26,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
 		desired.Add(service(m, in, s))
-		desired = append(desired, describe(m, in, s).DisruptionBudget(&s.Replicas)...)
+		desired = append(desired, serverDescription(m, in, s).DisruptionBudget(&s.Replicas)...)
 	}
 	if in.Served.Has(capability.ServiceMonitor) {
 		desired.Add(serviceMonitor(m, in))
@@ -41,7 +41,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		}
 		for _, s := range Servers(m) {
 			if in.Exposure.Gateway() && in.Served.Has(capability.BackendTLSPolicy) {
-				desired.Add(describe(m, in, s).BackendTLS(in.Authorities[s.Name])...)
+				desired.Add(serverDescription(m, in, s).BackendTLS(in.Authorities[s.Name])...)
 			}
 		}
 	}
@@ -162,8 +162,8 @@ const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width=
 // labelRole distinguishes the Service of the tracking server from that of the artifacts server, which has no metrics.
 const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
 
-// describe returns the Description of a server.
-func describe(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Description {
+// serverDescription returns the Description of a server.
+func serverDescription(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Description {
 	return &servers.Description{
 		Name: s.Name, Namespace: in.Namespace, Labels: func(string) map[string]string { return Labels(NameOf(m)) }, Selector: s.Selector(),
 		Port: port, PortName: portName, TLS: true,
@@ -171,7 +171,7 @@ func describe(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Description {
 }
 
 func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
-	service := describe(m, in, s).Service(s.Secret, "")
+	service := serverDescription(m, in, s).Service(s.Secret, "")
 	service.Spec.Ports[0].WithTargetPort(intstr.FromString(portName))
 	if s.tracking && HasArtifactsServer(m) {
 		service.WithLabels(map[string]string{labelRole: roleTracking})

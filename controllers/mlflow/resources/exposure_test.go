@@ -24,13 +24,13 @@ func TestExposure(t *testing.T) {
 	}{
 		"auto":            {platformInputs["plain"], []string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 		"no exposure API": {platformInputs["bare"], nil, ""},
-		"gateway": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway": {withCommonInputs(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway, certificate of a user": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway, certificate of a user": {withCommonInputs(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway without the BackendTLSPolicy API": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway without the BackendTLSPolicy API": {withCommonInputs(Inputs{Served: capability.NewSet(capability.HTTPRoute), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"ingress": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+		"ingress": {withCommonInputs(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.MLflow()
@@ -60,7 +60,7 @@ func TestServiceMonitorVerifies(t *testing.T) {
 		"certificate of a user":       {map[string][]byte{"mlflow": nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := onPlatform(Inputs{Served: capability.NewSet(capability.ServiceMonitor), Authorities: c.authorities})
+			in := withCommonInputs(Inputs{Served: capability.NewSet(capability.ServiceMonitor), Authorities: c.authorities})
 			tls := typed[monitoringv1.ServiceMonitor](t, mlflowtest.MLflow(func(*mlflowv1.MLflowSpec) {}), in, "ServiceMonitor", "mlflow-metrics-monitor").Spec.Endpoints[0].TLSConfig
 			if insecure := tls.InsecureSkipVerify != nil && *tls.InsecureSkipVerify; insecure != c.insecure {
 				t.Errorf("insecureSkipVerify = %t, want %t", insecure, c.insecure)

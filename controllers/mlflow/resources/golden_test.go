@@ -19,14 +19,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// platformInputs are the inputs that differ between the three platforms.
+// platformInputs are the Inputs of each platform: bare serves no optional API, plain serves the Gateway API and the Prometheus operator.
 var platformInputs = map[string]Inputs{
-	"bare":      onPlatform(Inputs{}),
-	"plain":     onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
-	"openshift": onPlatform(Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
+	"bare":      withCommonInputs(Inputs{}),
+	"plain":     withCommonInputs(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
+	"openshift": withCommonInputs(Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
 }
 
-func onPlatform(in Inputs) Inputs {
+// withCommonInputs sets the inputs that are equal on all platforms.
+func withCommonInputs(in Inputs) Inputs {
 	in.Namespace = "opendatahub"
 	in.Image = "quay.io/example/mlflow:v3"
 	in.GatewayName = "data-science-gateway"
@@ -85,7 +86,7 @@ func golden(t *testing.T, name string, objects []*unstructured.Unstructured) {
 	t.Helper()
 	var got bytes.Buffer
 	for _, o := range objects {
-		document, err := yaml.Marshal(withoutProgram(o.DeepCopy().Object))
+		document, err := yaml.Marshal(redactMigrationScript(o.DeepCopy().Object))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,16 +96,16 @@ func golden(t *testing.T, name string, objects []*unstructured.Unstructured) {
 	framework.GoldenText(t, filepath.Join("testdata", "golden", name+".yaml"), got.String())
 }
 
-// withoutProgram replaces the text of the migration program with its file name.
-func withoutProgram(value any) any {
+// redactMigrationScript replaces the Python script of the migration with its file name.
+func redactMigrationScript(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
-			value[key] = withoutProgram(inner)
+			value[key] = redactMigrationScript(inner)
 		}
 	case []any:
 		for i, inner := range value {
-			value[i] = withoutProgram(inner)
+			value[i] = redactMigrationScript(inner)
 		}
 	case string:
 		if value == migrationProgram {

@@ -31,7 +31,7 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: config, IgnoreIfForeign: true})
 	}
-	add(serviceAccountName(m), NameOf(m)) // its name may equal that of another
+	add(serviceAccountName(m), NameOf(m)) // may equal gcServiceAccount or archivalServiceAccount
 	if m.Spec.GarbageCollection != nil && serviceAccountName(m) != gcServiceAccount {
 		add(gcServiceAccount, Suffixed(GCBaseName, m))
 	}
@@ -84,8 +84,8 @@ func readRule(group, resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 
 type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 
-// networkPolicy allows ingress to the server port from all pods or from spec.networkPolicyIngressFrom, because every request is authorized,
-// and egress to DNS, HTTPS, the supported databases and common object stores.
+// networkPolicy allows ingress to the server port from spec.networkPolicyIngressFrom or else from all pods, because every request is
+// authorized. It allows egress to DNS, HTTPS, the supported databases, common object stores and the ports of URIs in the spec.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	ingress := resources.AllowTCP(port)
 	ingress.From = resources.MustApplyEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
@@ -108,7 +108,7 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 	return networkingv1ac.NetworkPolicy(NameOf(m), in.Namespace).WithLabels(Labels(NameOf(m))).WithSpec(spec.WithIngress(ingress))
 }
 
-// migrationPolicy allows migration pods only egress to DNS and databases. spec.networkPolicyEgressRules replaces the default database ports.
+// migrationPolicy allows migration pods only egress to DNS and databases. spec.networkPolicyEgressRules replaces the database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	labels := map[string]string{LabelComponent: migrationName}
 	spec := policySpec(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withURIPorts(storeURIs(m), tcpRule(5432, 3306)))
@@ -158,7 +158,7 @@ func withURIPorts(uris []string, rules ...*egressRule) []*egressRule {
 	return append(rules, tcpRule(ports...))
 }
 
-// storeURIs returns the URIs of databases in the spec, and the default port of clients of PostgreSQL. URIs in Secrets are unknown.
+// storeURIs returns the URIs of stores in the spec, and a URI with PGPORT, the default port of PostgreSQL clients. URIs in Secrets are unknown.
 func storeURIs(m *mlflowv1.MLflow) (uris []string) {
 	for _, s := range Stores(m) {
 		uris = append(uris, s.URI)

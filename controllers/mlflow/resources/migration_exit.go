@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageReport is the result of the migration program: the MLflow version of its image, the newest schema of the image, the schema of the
-// databases, and the cause of a failure. Unknown fields are empty.
+// ImageReport is the result of the migration program. MLflow and Schema are the version and the newest schema revision of its image,
+// Database is the schema revision of the databases, and Cause is a key of causeTexts. Unknown fields are empty.
 type ImageReport struct{ MLflow, Schema, Database, Cause string }
 
 var reportPattern = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)
 
 // ParseImageReport parses the last line of the termination message. The rest is ignored, because it may contain a password.
-func ParseImageReport(end *corev1.ContainerStateTerminated) (r ImageReport) {
-	if found := reportPattern.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
+func ParseImageReport(terminated *corev1.ContainerStateTerminated) (r ImageReport) {
+	if found := reportPattern.FindStringSubmatch(strings.TrimSpace(terminated.Message)); found != nil {
 		known := func(text string) string { return strings.TrimPrefix(text, "-") }
 		r = ImageReport{known(found[1]), known(found[2]), known(found[3]), known(found[4])}
 	}
@@ -29,7 +29,7 @@ type migrationExit struct {
 	code int32
 	// terminal is true if a retry would fail in the same way.
 	terminal bool
-	// text is the message for the status. {oldest} is the oldest supported MLflow; the other placeholders are fields of ImageReport.
+	// text is the message for the status, with the placeholders of MigrationExit.
 	text string
 }
 
@@ -44,18 +44,18 @@ var migrationExits = []migrationExit{
 	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"},
 	{14, true, "migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup"},
 	{15, false, "migration failed due to a retryable database or migration error{cause}"},
-	{16, false, "a database cannot be opened or read; check its address, its user and its password{cause}"},
-	{ExitNewerDatabase, true, "the database has schema {database} of a newer MLflow, and the image holds MLflow {mlflow}, which knows schemas up to {schema}: " +
+	{16, false, "cannot open a database{causeOrHint}"},
+	{ExitNewerDatabase, true, "the database has schema revision {database} of a newer MLflow, and the image contains MLflow {mlflow}, which supports schema revisions up to {schema}: " +
 		"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup"},
 }
 
 // causeTexts maps ImageReport.Cause to messages.
 var causeTexts = map[string]string{
-	"login":       ": a database rejects the user or its password: correct them in the URI",
-	"name":        ": the host name of a database is not known: correct it in the URI",
-	"certificate": ": the TLS connection to a database failed: check its certificate and the TLS settings in the URI; to trust another CA, set spec.caBundleConfigMap",
-	"refused":     ": nothing listens at the address of a database: check its host and port",
-	"timeout": ": a database does not answer in time: check its address; where a Secret holds the URI and its port is neither 5432 nor 3306, " +
+	"login":       ": authentication failed; correct the user and the password in the URI",
+	"name":        ": cannot resolve the host name; correct the host in the URI",
+	"certificate": ": TLS connection failed; check the certificate of the server and the TLS settings in the URI; to trust another CA, set spec.caBundleConfigMap",
+	"refused":     ": connection refused; check the host and the port in the URI",
+	"timeout": ": connection timed out, or no route to the host; check the host and the port in the URI; if a Secret contains the URI and the port is neither 5432 nor 3306, " +
 		"allow the port with spec.networkPolicyAdditionalEgressRules",
 }
 
@@ -64,7 +64,8 @@ func MigrationExit(code int32, r ImageReport, oldest string) (text string, termi
 	for _, exit := range migrationExits {
 		if exit.code == code {
 			placeholders := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
-				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causeTexts[r.Cause])
+				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causeTexts[r.Cause],
+				"{causeOrHint}", cmp.Or(causeTexts[r.Cause], "; check the host, the port, the user and the password in the URI"))
 			return placeholders.Replace(exit.text), exit.terminal, true
 		}
 	}

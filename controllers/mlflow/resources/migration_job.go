@@ -119,7 +119,7 @@ func terminalExitPolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
 func CheckJobName(m *mlflowv1.MLflow) string { return jobName(m, "-migration-check") }
 
 // CheckJob returns a Job of the migration program that opens the databases without changes, while the server runs. It does not mount the
-// volume, which may be attachable only to the node of the server, and requests little, because a second server may not be schedulable.
+// volume, which may be attachable only to the node of the server, and requests few resources, because a pod as large as the server may not be schedulable.
 func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApplyConfiguration {
 	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: checkHash})
 	pod := migrationPod(m, in, migrationArgs+" check", false)
@@ -130,20 +130,20 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApp
 	return job
 }
 
-// migrationPod returns a pod with the certificates of the tracking server, optionally its volume, and without ports, probes and claims.
+// migrationPod returns a pod with the certificates of the tracking server, optionally its volume, and without ports, probes and resource claims.
 func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
-	authorities := withCABundle(m, in, caSources(m, in), false)
+	caBundle := withCABundle(m, in, caSources(m, in), false)
 	containerResources := Tracking(m).requirements(m)
 	containerResources.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
 		WithArgs(args).
 		WithResources(containerResources)
-	container.Env = migrationEnv(m, in, authorities.env)
+	container.Env = migrationEnv(m, in, caBundle.env)
 	metrics := withMetrics()
 	metrics.args = nil // arguments of the server
 	return newPod(m, in, serviceAccountName(m), container,
-		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, metrics, withArchival(m)).
+		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), caBundle, metrics, withArchival(m)).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 }
 

@@ -29,8 +29,8 @@ func TestMigrationExits(t *testing.T) {
 		13: {"migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image", true},
 		14: {"migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup", true},
 		15: {"migration failed due to a retryable database or migration error", false},
-		16: {"a database cannot be opened or read; check its address, its user and its password", false},
-		17: {"the database has schema unknown of a newer MLflow, and the image holds MLflow unknown, which knows schemas up to unknown: " +
+		16: {"cannot open a database; check the host, the port, the user and the password in the URI", false},
+		17: {"the database has schema revision unknown of a newer MLflow, and the image contains MLflow unknown, which supports schema revisions up to unknown: " +
 			"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup", true},
 	}
 	got := map[int32]exitText{}

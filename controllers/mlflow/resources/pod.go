@@ -99,7 +99,7 @@ func smallResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 }
 
 // addServerAffinity schedules a pod that mounts the volume to the node of the server, because the volume may be attachable to one node only. A
-// pod affinity or anti-affinity of the spec takes precedence: both together could make the pod unschedulable.
+// pod affinity or anti-affinity of the spec takes precedence, because both terms together could make the pod unschedulable.
 func addServerAffinity(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
 	manyNodes := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
 	if affinity := m.Spec.Affinity; manyNodes || affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {

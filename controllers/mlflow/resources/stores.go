@@ -33,7 +33,7 @@ const (
 type Store struct {
 	// Field is the field of the spec with the URI. The field with the reference to a Secret has the suffix "From".
 	Field string
-	// URI is empty if From is set, which takes precedence.
+	// URI is empty if From is set, because From takes precedence.
 	URI  string
 	From *corev1.SecretKeySelector
 
@@ -80,8 +80,8 @@ func storeEnv(m *mlflowv1.MLflow) []envVar {
 	return env
 }
 
-// IsSQLServer reports whether a store is a database server, which several servers can use concurrently.
-func IsSQLServer(uri string) bool {
+// IsDatabaseServer reports whether a URI is of a PostgreSQL or MySQL server, which several MLflow servers can use concurrently.
+func IsDatabaseServer(uri string) bool {
 	return slices.ContainsFunc([]string{"postgresql://", "postgresql+", "mysql://", "mysql+"}, func(prefix string) bool {
 		return strings.HasPrefix(uri, prefix)
 	})
@@ -166,11 +166,11 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 		return part{}
 	}
 	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	return mounted(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), resources.Mount("mlflow-storage", storagePath))
+	return withMount(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), resources.Mount("mlflow-storage", storagePath))
 }
 
-// serverUsesVolume reports whether the tracking server may store metadata, artifacts or archived traces in files. It reads the archive even if
-// there is an artifacts server.
+// serverUsesVolume reports whether the tracking server may store metadata, artifacts or archived traces in files. The tracking server reads the
+// archive even if there is an artifacts server.
 func serverUsesVolume(m *mlflowv1.MLflow) bool {
 	spec := &m.Spec
 	serves := spec.ServeArtifacts && (spec.ArtifactsDestination == "" || isFile(spec.ArtifactsDestination))

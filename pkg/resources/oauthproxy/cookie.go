@@ -21,9 +21,9 @@ const cookieBytes = 32
 // sha1Bytes is the length of a SHA-1 digest.
 const sha1Bytes = 20
 
-// EnsureCookie returns the stored cookie secret, or a new one if the Secret does not exist. With known, the result of the last call, it
-// sends no request while the metadata of the Secret is in cached. Users rotate the cookie secret by deleting the Secret.
-func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
+// EnsureCookie returns the stored cookie secret, or a new one if the Secret does not exist. If known, the result of the last call, is
+// set, it sends no request while the Secret is in the cache. Users rotate the cookie secret by deleting the Secret.
+func EnsureCookie(ctx context.Context, cached, apiReader client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
 	metadata, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.Ob
 		return known, nil
 	}
 	stored := &corev1.Secret{}
-	if err := live.Get(ctx, key, stored); client.IgnoreNotFound(err) != nil {
+	if err := apiReader.Get(ctx, key, stored); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if cookie := stored.Data[KeyCookie]; len(cookie) > 0 {
@@ -43,8 +43,8 @@ func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.Ob
 
 // IsPredictable reports whether a cookie secret is a SHA-1 digest, as in Secrets of the CodeFlare operator. The digest depends only on the
 // name of the cluster, and users of other namespaces can compute it.
-func IsPredictable(key []byte) bool {
-	digest, err := base64.StdEncoding.DecodeString(string(key))
+func IsPredictable(cookie []byte) bool {
+	digest, err := base64.StdEncoding.DecodeString(string(cookie))
 	return err == nil && len(digest) == sha1Bytes
 }
 

@@ -24,7 +24,7 @@ const (
 
 	// cookieEnvName is the variable from which the proxy reads the cookie secret.
 	cookieEnvName = "OAUTH2_PROXY_COOKIE_SECRET"
-	// cookieArgEnvName was expanded by the kubelet into cookieArg, which all processes of a node can see.
+	// cookieArgEnvName is the variable that the kubelet expands in cookieArg. All processes of a node can see the argument.
 	cookieArgEnvName, cookieArg = "COOKIE_SECRET", "--cookie-secret=$(COOKIE_SECRET)"
 )
 
@@ -49,7 +49,7 @@ type Arguments struct {
 	Review Review
 	// Extra arguments are appended.
 	Extra []string
-	// CookieInArgs is the form of earlier releases and of the legacy operators, see [CookieArgEnvVar].
+	// CookieInArgs passes the cookie secret as an argument, as earlier releases and the legacy operators did, see [CookieArgEnvVar].
 	CookieInArgs bool
 }
 

@@ -15,8 +15,8 @@ type Attributes struct {
 	Name       string `json:"name,omitempty"`
 }
 
-// Config returns the data of the ConfigMap, with the access review of callers. Values are encoded, so that they cannot change its
-// structure.
+// Config returns the data of the ConfigMap, with the access review of callers. Values are encoded, so that they cannot change
+// the structure of the file.
 func Config(required Attributes) map[string]string {
 	type authorization struct {
 		ResourceAttributes Attributes `json:"resourceAttributes"`
