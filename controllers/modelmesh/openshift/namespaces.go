@@ -41,7 +41,7 @@ const (
 
 // baseReconciler holds the dependencies of both controllers.
 type baseReconciler struct {
-	*modelmesh.Catalog
+	*modelmesh.Lister
 	// cached reads full InferenceServices and runtimes, and the metadata of all other kinds. It also writes.
 	cached   client.Client
 	live     client.Reader

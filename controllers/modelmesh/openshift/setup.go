@@ -73,7 +73,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	}
 	meshConfig, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models share the Gateway of registries
 	base := baseReconciler{
-		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
+		Lister: shared.Lister, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
 		enabled:  shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
