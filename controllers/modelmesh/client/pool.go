@@ -92,7 +92,7 @@ func (p *Pool) closeConnection(c *connection) {
 	}
 }
 
-// SetEndpointSlices sets the EndpointSlices of a Service. The list is empty if the Service was deleted. The caller must not modify them afterwards.
+// SetEndpointSlices sets the EndpointSlices of a Service. The list is empty if the Service was deleted. The caller must not modify it afterwards.
 func (p *Pool) SetEndpointSlices(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
 	p.mu.Lock()
 	if len(endpoints) == 0 {
