@@ -122,7 +122,7 @@ type ClaimInputs struct {
 	FromSecret []string
 	// AllowAny allows claims that only models refer to.
 	AllowAny bool
-	// Models are the models of the namespace, Labels the labels of the runtime.
+	// Models are the models of the namespace, Labels the ModelMesh labels of the runtime.
 	Models []modelmesh.Model
 	Labels []string
 	// Exists reports whether a claim exists.
