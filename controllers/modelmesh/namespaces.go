@@ -210,7 +210,7 @@ func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	return requests
 }
 
-// CreatedOrDeleted drops updates, except those with a changed UID, which show that the object was recreated.
+// CreatedOrDeleted drops updates, unless a changed UID shows that the object was recreated.
 func CreatedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }

@@ -57,8 +57,7 @@ func (c *Client) Ensure(ctx context.Context, account Account) error {
 	return nil
 }
 
-// ensureRole creates the role and grants it access to the keys below the prefix. The trailing slash excludes namespaces whose names start with
-// the name of this one.
+// ensureRole creates a role with access to the keys below the prefix. The slash excludes namespaces whose names start with the same name.
 func ensureRole(ctx context.Context, etcd *clientv3.Client, account Account) error {
 	keyPrefix := account.Prefix + "/"
 	rangeEnd := clientv3.GetPrefixRangeEnd(keyPrefix)

@@ -162,7 +162,7 @@ func (w *Watcher) closeConnection(c connection) {
 	}
 }
 
-// Ensure watches the models of a namespace, whose routing layer has the given Service.
+// Ensure watches the models of a namespace. service is the Service of its routing layer.
 func (w *Watcher) Ensure(namespace, service string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,8 +23,7 @@ const (
 	// maxWaitInterval is the maximum delay while a model waits for a pod, after fastPolls calls. A new pod resets the backoff.
 	maxWaitInterval = 15 * time.Second
 	fastPolls       = 10
-	// runtimeGracePeriod is how long an existing runtime may be unknown to the mesh: the kubelet updates the mounted ConfigMap of type
-	// constraints with a delay of minutes.
+	// runtimeGracePeriod is the time until the mesh must know a runtime: the kubelet updates the mounted type constraints within minutes.
 	runtimeGracePeriod = 5 * time.Minute
 	// jitter spreads the calls of many models after one event.
 	jitter = 0.3

@@ -144,8 +144,7 @@ func (b controllerBuilder) addInferenceServiceController(r *inferenceServiceReco
 	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
-// requestsForInferenceServices maps an object or a Namespace to the InferenceServices of ModelMesh in the namespace, and a
-// ClusterServingRuntime to those in all namespaces.
+// requestsForInferenceServices returns the InferenceServices of ModelMesh in the namespace of an object, or all for a ClusterServingRuntime.
 func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil

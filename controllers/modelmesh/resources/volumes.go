@@ -57,7 +57,7 @@ func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	return v
 }
 
-// modelsSizeLimit returns 1.5 times the sum of the memory limits in bytes, or 0, which means unlimited, without such limits.
+// modelsSizeLimit returns 1.5 times the sum of the memory limits in bytes, or 0 (unlimited) without memory limits.
 func modelsSizeLimit(containers []corev1.Container) resource.Quantity {
 	var sum int64
 	for i := range containers {

@@ -55,7 +55,7 @@ var (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
 // Caches returns the cache requirements: metadata of managed objects; full Deployments, because their replicas are read; metadata of
-// all Secrets and ConfigMaps, which belong to users. NetworkPolicies are managed only if the namespace is empty, which means all.
+// all Secrets and ConfigMaps, which belong to users. An empty namespace means all, and only then NetworkPolicies are managed.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},

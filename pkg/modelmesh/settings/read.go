@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	// maxDocumentBytes limits documents, which any tenant can write: the decoding time grows with the square of the size.
+	// maxDocumentBytes limits the documents of tenants, because the decoding time grows with the square of the size.
 	maxDocumentBytes = 64 << 10
 	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
 	maxNamespacePods = 20

@@ -193,8 +193,7 @@ func (s *Source) setConfigs(documents []*document) (changed bool, namespaces []s
 	return s.recompute(), namespaces
 }
 
-// splitConfigs updates overrides, and returns the document of the administrators and the namespaces with a changed document. The caller must
-// hold mu.
+// splitConfigs updates overrides, and returns the admin document and the namespaces with a changed document. The caller must hold mu.
 func (s *Source) splitConfigs(documents []*document) (admin *document, changed []string) {
 	overrides := map[string]*namespaceOverride{}
 	for _, doc := range documents {

@@ -72,7 +72,7 @@ func seconds(target *time.Duration) setter {
 	}
 }
 
-// listOf parses a list, which replaces the previous one, with parseItem for each item. An empty string is an empty list.
+// listOf parses a list with parseItem for each item. The list replaces the previous one. An empty string is an empty list.
 func listOf[T any](target *[]T, expected string, parseItem func(p *parser, path string, item any, into *T)) setter {
 	return func(p *parser, path string, raw any) {
 		if value, ok := raw.(string); ok && strings.TrimSpace(value) == "" {
@@ -172,7 +172,7 @@ func oneOf(words ...string) func(string) bool {
 
 func anyString(string) bool { return true }
 
-// passes converts a validation function of Kubernetes, which returns errors, to a predicate.
+// passes converts a validation function of Kubernetes to a predicate.
 func passes(check func(string) []string) func(string) bool {
 	return func(text string) bool { return len(check(text)) == 0 }
 }
