@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	// maxDocumentBytes limits the documents of tenants, because the decoding time grows with the square of the size.
+	// maxDocumentBytes limits documents: any tenant can write one, and the decoding time grows with the square of the size.
 	maxDocumentBytes = 64 << 10
 	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
 	maxNamespacePods = 20
@@ -204,7 +204,7 @@ func quoteValue(raw any) string {
 // clip shortens a text for messages.
 func clip(text string) string { return conditions.Clip(text, 83) }
 
-// validate returns the errors that setters do not find: missing names, and values that are invalid in combination.
+// validate returns the errors that setters do not find: missing names, payload processors with spaces, and invalid combinations of values.
 func (s Settings) validate() []error {
 	errs := s.requestsAboveLimits()
 	for _, processor := range s.PayloadProcessors {
