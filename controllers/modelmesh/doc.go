@@ -1,5 +1,5 @@
 // Package modelmesh holds the code that the controllers of ModelMesh share: enabled namespaces and their requests (namespaces.go),
-// runtimes and models (catalog.go), findings about them (findings.go) and the setup of the component (setup.go).
+// runtimes and models (lister.go), their problems (problems.go) and the setup of the component (setup.go).
 //
 // ServingRuntime to pods: runtimes/setup.go enqueues the namespace, runtimes/reconcile.go collects its state (state.go) and reconciles
 // it. Package resources builds the NetworkPolicy, the shared configuration and the Service (service.go), then the Deployment

@@ -33,7 +33,7 @@ const LabelEnforce = "pod-security.kubernetes.io/enforce"
 
 // Namespaces selects the namespaces in which ModelMesh is enabled. Only metadata of namespaces with LabelEnabled is cached.
 type Namespaces struct {
-	// OperatorNamespace is enabled unless LabelEnabled has another value.
+	// OperatorNamespace is enabled unless its LabelEnabled has a value other than "true".
 	OperatorNamespace string
 	// Cache holds the namespaces with LabelEnabled; nil if only the operator's namespace is enabled.
 	Cache cache.Cache
@@ -176,7 +176,7 @@ func (n *Namespaces) Enqueue() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(n.requestsFor)
 }
 
-// EnqueueEnabled is like Enqueue, but ignores objects in namespaces that are not enabled: there can be thousands of them.
+// EnqueueEnabled is like Enqueue, but ignores objects in namespaces that are not enabled: there can be thousands of such objects.
 func (n *Namespaces) EnqueueEnabled() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		if enabled, err := n.Enabled(ctx, o.GetNamespace()); o.GetNamespace() != "" && err == nil && !enabled {
@@ -210,13 +210,13 @@ func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	return requests
 }
 
-// CreatedOrDeleted drops updates, except those with a changed UID, which show that the object was recreated.
+// CreatedOrDeleted drops updates, unless a changed UID shows that the object was recreated.
 func CreatedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }
 
-// SpecOrAnnotationsChanged admits changes of the spec, of the annotations, which contain settings of KServe, and of the finalizers of a
-// terminating object. It drops status updates, which are frequent.
+// SpecOrAnnotationsChanged admits relists, recreated objects, the start of a deletion, and changes of the spec, of the annotations (KServe
+// stores settings there) and of the finalizers of a terminating object. It drops status updates, which are frequent.
 func SpecOrAnnotationsChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		oldObject, newObject := e.ObjectOld, e.ObjectNew

@@ -75,7 +75,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	log := mgr.GetLogger().WithName(ComponentName)
 	shared := &Dependencies{
 		Options: o, Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces,
-		Catalog: &Catalog{
+		Lister: &Lister{
 			Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served.Current, Settings: o.Settings.For,
 		},
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
@@ -97,10 +97,10 @@ type Dependencies struct {
 	Options
 	Recorder   events.EventRecorder
 	Namespaces *Namespaces
-	// Pool holds the mesh clients of the namespaces, Events watches their models in etcd.
-	Pool    *meshclient.Pool
-	Events  *meshevents.Watcher
-	Catalog *Catalog
+	// Pool holds the mesh clients of the namespaces. Events watches the models of the namespaces in etcd.
+	Pool   *meshclient.Pool
+	Events *meshevents.Watcher
+	Lister *Lister
 }
 
 // Subcontroller registers a group of controllers. ctx is cancelled when the component stops.

@@ -15,7 +15,7 @@ import (
 const (
 	portScheme = "port:"
 	unixScheme = "unix:"
-	// DefaultEndpoint is the endpoint of built-in adapters unless the runtime sets another.
+	// DefaultEndpoint is the management endpoint of built-in adapters unless the runtime sets another.
 	DefaultEndpoint = "port:8085"
 )
 
@@ -86,15 +86,15 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 		return Endpoints{}, fmt.Errorf("spec.grpcDataEndpoint %w", err)
 	}
 	if managementDir, dataDir := management.Dir(), data.Dir(); managementDir != "" && dataDir != "" && managementDir != dataDir {
-		return Endpoints{}, userError(fmt.Sprintf(multipleSocketDirsFormat, managementDir, dataDir))
+		return Endpoints{}, legacyError(fmt.Sprintf(multipleSocketDirsFormat, managementDir, dataDir))
 	}
 	return Endpoints{Management: management, Data: &data}, nil
 }
 
-// userError is a message of the legacy controller, which starts with a capital letter.
-type userError string
+// legacyError is a message of the legacy controller that starts with a capital letter.
+type legacyError string
 
-func (r userError) Error() string { return string(r) }
+func (e legacyError) Error() string { return string(e) }
 
 const (
 	multipleSocketDirsFormat = "Only one unix domain socket path is allowed: spec.grpcEndpoint is in %s and spec.grpcDataEndpoint in %s: use one directory"
@@ -109,12 +109,12 @@ func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
 		}
 		text = DefaultEndpoint
 	}
-	e, err := ParseEndpoint(text)
-	if spec.BuiltInAdapter != nil && e.Port == "" {
-		return Endpoint{}, userError(fmt.Sprintf(adapterPortFormat, text))
+	endpoint, err := ParseEndpoint(text)
+	if spec.BuiltInAdapter != nil && endpoint.Port == "" {
+		return Endpoint{}, legacyError(fmt.Sprintf(adapterPortFormat, text))
 	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("spec.grpcEndpoint %w", err)
 	}
-	return e, nil
+	return endpoint, nil
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// LabelService holds the name of the Service, on all objects of a mesh, on its pods and on the EndpointSlices of the Service.
+// LabelService holds the name of the Service, on the Service, its EndpointSlices and ServiceMonitor, the Deployments and their pods.
 const LabelService = "modelmesh-service"
 
-// Prefixes of the labels by which the mesh assigns models to pods.
+// Prefixes of ModelMesh labels, by which the mesh assigns models to pods. They are not labels of Kubernetes.
 const (
 	runtimePrefix  = "rt:"
 	formatPrefix   = "mt:"
@@ -26,7 +26,7 @@ const (
 	protocolREST = "v2"
 )
 
-// Labels returns the labels of a runtime, sorted: its name, its auto-selectable formats with and without version, and its protocols.
+// Labels returns the ModelMesh labels of a runtime, sorted: its name, its auto-selectable formats with and without version, and its protocols.
 // With the REST proxy a runtime with grpc-v2 has the label of v2 too.
 func Labels(runtime string, spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string {
 	labels := append(formatLabels(spec), protocolLabels(spec, restProxy)...)
@@ -60,8 +60,8 @@ func protocolLabels(spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string 
 	return labels
 }
 
-// HasLabels reports whether a runtime supports a model, because it has every part of the model's label. The label of a model that names its
-// runtime has only that part.
+// HasLabels reports whether a runtime supports a model: the runtime has every part of the model's label. If the model names its runtime, that
+// is the only part of the label.
 func HasLabels(runtimeLabels []string, modelLabel string) bool {
 	for part := range strings.SplitSeq(modelLabel, "|") {
 		if !slices.Contains(runtimeLabels, part) {
@@ -81,10 +81,10 @@ func IsMultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
 	return spec.MultiModel != nil && *spec.MultiModel
 }
 
-// unmatchableLabel is a label that no pod has, so that models of an unknown type are placed nowhere.
+// unmatchableLabel is a label that no pod has. Models of an unknown type require it, so that no pod loads them.
 const unmatchableLabel = "_no_runtime"
 
-// TypeConstraints returns the file that maps the label of a model to the labels that its pod must have. Disabled runtimes are ignored,
+// TypeConstraints returns the file that maps the label of a model to the labels that a pod must have to load it. Disabled runtimes are ignored,
 // see [IsEnabled].
 func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) []byte {
 	type constraint struct {

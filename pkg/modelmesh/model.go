@@ -26,7 +26,7 @@ const parameterClaimName = "name"
 
 // Model is the desired state of a model in the mesh, for any kind of resource.
 type Model struct {
-	// Source is SourcePredictor, SourceInferenceService or the source of a plugin.
+	// Source is SourcePredictor or SourceInferenceService.
 	Source    string
 	Namespace string
 	// Name is the name of the resource and the ID of the vmodel.
@@ -113,8 +113,8 @@ func (m Model) ValidationMessage() string {
 	return m.pathTraversalMessage()
 }
 
-// pathTraversalMessage returns an error for ".." in a storage parameter. The puller joins these parameters to a file path next to files
-// of the pod and of other models.
+// pathTraversalMessage returns an error for ".." in a storage parameter, or "". The puller joins these parameters to a file path, and ".." would
+// reach files of the pod and of other models.
 func (m Model) pathTraversalMessage() string {
 	for _, parameter := range []struct{ field, text string }{
 		{"path", m.Path()}, {"schemaPath", ptr.Deref(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath), "")}, {"key", ptr.Deref(m.StorageKey(), "")},
@@ -130,7 +130,7 @@ func (m Model) pathTraversalMessage() string {
 // HashLength is the number of hex digits of the spec's hash in a model ID.
 const HashLength = 10
 
-// modelKey holds the parameters that the puller needs to fetch a model and the adapter to load it.
+// modelKey holds the parameters with which the puller fetches a model and the adapter loads it.
 type modelKey struct {
 	StorageKey    *string            `json:"storage_key,omitempty"`
 	StorageParams map[string]string  `json:"storage_params,omitempty"`

@@ -85,7 +85,7 @@ func frameworkOf(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension)
 	return "", nil
 }
 
-// convertStorage always sets path and parameters, even if empty, because the model ID depends on them.
+// convertStorage converts the location of a model. It always sets path and parameters, even if empty, because the model ID depends on them.
 func convertStorage(extension *v1beta1.PredictorExtension, annotations map[string]string) (*v1alpha1.Storage, error) {
 	storageSpec := v1beta1.ModelStorage{}
 	if extension.Storage != nil {

@@ -43,7 +43,7 @@ const (
 	reservedRangeFormat  = "Port range [%d-%d] is reserved for internal use: choose another port"
 )
 
-// Validate returns all errors in the spec of a multi-model runtime, in the order of the spec. serverTypes are those of the settings.
+// Validate returns all errors in the spec of a multi-model runtime as one error. serverTypes are the server types with a built-in adapter.
 func Validate(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) error {
 	problems := adapterProblems(spec, serverTypes)
 	for i := range spec.Containers {

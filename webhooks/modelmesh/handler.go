@@ -112,8 +112,8 @@ const ValidatePath = "/validate-serving-modelmesh-io-v1alpha1-servingruntime"
 // ValidatingConfiguration is the name of the ValidatingWebhookConfiguration, the same as in the legacy operator.
 const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 
-// Register adds the webhook to the server of the manager. While the component is disabled, it only checks the permissions of the author and
-// returns a warning.
+// Register adds the webhook to the server of the manager. While the component is disabled, the webhook only checks the permissions of the
+// author and returns a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, serverTypes ServerTypes) {
 	handler := guards.Wrap(disabledHandler.Unless(enabled, &validator{serverTypes}), v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), referencesOfObject)
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})

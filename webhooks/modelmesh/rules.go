@@ -21,8 +21,8 @@ type violation struct {
 	message string
 }
 
-// validateEncoding returns a value that other clients cannot decode, or nil. Such a value makes their lists of all runtimes fail, so it is
-// denied in single-model runtimes too.
+// validateEncoding returns the violation of a field that other clients cannot decode, or nil. Such a field makes their lists of all runtimes
+// fail, so it is denied in single-model runtimes too.
 func validateEncoding(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation {
 	if malformed != "" {
 		return &violation{"spec", malformed + ": correct the value"}

@@ -37,7 +37,7 @@ const (
 	// VolumeRules is the volume with the rules of kube-rbac-proxy.
 	VolumeRules = "kube-rbac-proxy-config"
 
-	// servingCertAnnotation is the alpha version of the annotation, which Services of the legacy controller have.
+	// servingCertAnnotation is the alpha version of the annotation, as on Services of the legacy controller.
 	servingCertAnnotation = "service.alpha.openshift.io/serving-cert-secret-name"
 
 	meshTLSVolume = "tls-certs"
@@ -148,15 +148,15 @@ func (p *Proxy) Container() *corev1ac.ContainerApplyConfiguration {
 }
 
 func (p *Proxy) oauthArguments() oauthproxy.Arguments {
-	a := oauthproxy.Arguments{
+	arguments := oauthproxy.Arguments{
 		Port: Port, ServiceAccount: p.ServiceAccount(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
 		Review: oauthproxy.Review{Resource: "services", Namespace: p.namespace, Verb: "get"}, Extra: p.settings.AuthProxy.ExtraArgs,
 	}
 	if p.settings.TLS.Enabled() {
-		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshHost(), p.settings.RESTProxy.Port)
-		a.UpstreamCA = []string{meshTLSDir + "/" + corev1.TLSCertKey}
+		arguments.Upstream = fmt.Sprintf("https://%s:%d", p.meshHost(), p.settings.RESTProxy.Port)
+		arguments.UpstreamCA = []string{meshTLSDir + "/" + corev1.TLSCertKey}
 	}
-	return a
+	return arguments
 }
 
 func (p *Proxy) oauthContainer() *corev1ac.ContainerApplyConfiguration {
@@ -177,7 +177,7 @@ func (p *Proxy) oauthContainer() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// rbacContainer returns kube-rbac-proxy. Its port has the name of the OAuth proxy's port, which the Service targets.
+// rbacContainer returns kube-rbac-proxy. The Service targets its port under the same name as that of the OAuth proxy.
 func (p *Proxy) rbacContainer() *corev1ac.ContainerApplyConfiguration {
 	proxySettings := p.settings.AuthProxy
 	file := func(key string) rbacproxy.File {

@@ -21,7 +21,7 @@ var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts
 	Help: "Number of namespaces whose ModelMesh routing layer the manager is connected to.",
 })
 
-// Pool holds the clients of all namespaces. It is safe for concurrent use. It is a manager Runnable, which closes all connections at shutdown.
+// Pool holds the clients of all namespaces. It is safe for concurrent use. It is a manager Runnable that closes all connections at shutdown.
 type Pool struct {
 	// Listeners are called with the namespace when its client or the ready addresses of its Service change.
 	singleton.Listeners[string]
@@ -92,7 +92,7 @@ func (p *Pool) closeConnection(c *connection) {
 	}
 }
 
-// SetEndpointSlices sets the EndpointSlices of a Service. The list is empty if the Service was deleted. The caller must not modify them afterwards.
+// SetEndpointSlices sets the EndpointSlices of a Service. The list is empty if the Service was deleted. The caller must not modify it afterwards.
 func (p *Pool) SetEndpointSlices(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
 	p.mu.Lock()
 	if len(endpoints) == 0 {

@@ -20,8 +20,8 @@ type Target struct {
 	TLS *KeyPair
 }
 
-// KeyPair is the content of a TLS Secret. The client presents the certificate and trusts it, because the servers use the same
-// one. It trusts the CA too, if set, because some pods still use the previous certificate after a rotation.
+// KeyPair is the content of a TLS Secret. The client presents the certificate and trusts it, because the servers use the same certificate. It
+// trusts the CA too, if set, because some pods still use the previous certificate after a rotation.
 type KeyPair struct {
 	// Secret is the name of the Secret for error messages.
 	Secret string
@@ -29,7 +29,7 @@ type KeyPair struct {
 	Certificate, Key, CA []byte
 }
 
-// ParseKeyPair returns the key pair in the data of a Secret. The error names the missing key.
+// ParseKeyPair returns the key pair in the data of a Secret. Its errors name the Secret.
 func ParseKeyPair(name string, data map[string][]byte) (*KeyPair, error) {
 	pair := &KeyPair{Secret: name, Certificate: data["tls.crt"], Key: data["tls.key"], CA: data["ca.crt"]}
 	if len(pair.Certificate) == 0 || len(pair.Key) == 0 {

@@ -43,28 +43,28 @@ func (c Connection) namespacePrefix(namespace string) string {
 
 // Ensure creates or corrects the role and the user of an account. It writes only differences, because each change invalidates the tokens
 // of the user.
-func (c *Client) Ensure(ctx context.Context, a Account) error {
+func (c *Client) Ensure(ctx context.Context, account Account) error {
 	etcd, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
-	if err := ensureRole(ctx, etcd, a); err != nil {
-		return fmt.Errorf("role %s of etcd: %w", a.Name, err)
+	if err := ensureRole(ctx, etcd, account); err != nil {
+		return fmt.Errorf("ensuring etcd role %s: %w", account.Name, err)
 	}
-	if err := ensureUser(ctx, etcd, a); err != nil {
-		return fmt.Errorf("user %s of etcd: %w", a.Name, err)
+	if err := ensureUser(ctx, etcd, account); err != nil {
+		return fmt.Errorf("ensuring etcd user %s: %w", account.Name, err)
 	}
 	return nil
 }
 
-// ensureRole grants access to the keys below the prefix. The trailing slash excludes namespaces whose names have this name as a prefix.
-func ensureRole(ctx context.Context, etcd *clientv3.Client, a Account) error {
-	keyPrefix := a.Prefix + "/"
+// ensureRole creates a role with access to the keys below the prefix. The slash excludes namespaces whose names start with the same name.
+func ensureRole(ctx context.Context, etcd *clientv3.Client, account Account) error {
+	keyPrefix := account.Prefix + "/"
 	rangeEnd := clientv3.GetPrefixRangeEnd(keyPrefix)
-	role, err := etcd.RoleGet(ctx, a.Name)
+	role, err := etcd.RoleGet(ctx, account.Name)
 	if errors.Is(err, rpctypes.ErrRoleNotFound) {
 		role = &clientv3.AuthRoleGetResponse{}
-		_, err = etcd.RoleAdd(ctx, a.Name)
+		_, err = etcd.RoleAdd(ctx, account.Name)
 	}
 	if err != nil {
 		return err
@@ -74,23 +74,23 @@ func ensureRole(ctx context.Context, etcd *clientv3.Client, a Account) error {
 	}) {
 		return nil
 	}
-	_, err = etcd.RoleGrantPermission(ctx, a.Name, keyPrefix, rangeEnd, clientv3.PermissionType(clientv3.PermReadWrite))
+	_, err = etcd.RoleGrantPermission(ctx, account.Name, keyPrefix, rangeEnd, clientv3.PermissionType(clientv3.PermReadWrite))
 	return err
 }
 
-func ensureUser(ctx context.Context, etcd *clientv3.Client, a Account) error {
-	user, err := etcd.UserGet(ctx, a.Name)
+func ensureUser(ctx context.Context, etcd *clientv3.Client, account Account) error {
+	user, err := etcd.UserGet(ctx, account.Name)
 	if errors.Is(err, rpctypes.ErrUserNotFound) {
 		user = &clientv3.AuthUserGetResponse{}
-		_, err = etcd.UserAdd(ctx, a.Name, a.Password)
+		_, err = etcd.UserAdd(ctx, account.Name, account.Password)
 	} else if err == nil {
-		if _, err = etcd.Authenticate(ctx, a.Name, a.Password); errors.Is(err, rpctypes.ErrAuthFailed) {
-			_, err = etcd.UserChangePassword(ctx, a.Name, a.Password)
+		if _, err = etcd.Authenticate(ctx, account.Name, account.Password); errors.Is(err, rpctypes.ErrAuthFailed) {
+			_, err = etcd.UserChangePassword(ctx, account.Name, account.Password)
 		}
 	}
-	if err != nil || slices.Contains(user.Roles, a.Name) {
+	if err != nil || slices.Contains(user.Roles, account.Name) {
 		return err
 	}
-	_, err = etcd.UserGrantRole(ctx, a.Name, a.Name)
+	_, err = etcd.UserGrantRole(ctx, account.Name, account.Name)
 	return err
 }

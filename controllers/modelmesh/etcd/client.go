@@ -19,7 +19,7 @@ import (
 const (
 	// maxReconnectDelay is the maximum back-off between connection attempts.
 	maxReconnectDelay = 15 * time.Second
-	// keepAliveTime and keepAliveTimeout detect a broken connection of a watch, which sends nothing itself, within a minute.
+	// keepAliveTime and keepAliveTimeout detect a broken connection within a minute, because a watch sends nothing itself.
 	keepAliveTime    = 30 * time.Second
 	keepAliveTimeout = 15 * time.Second
 )
@@ -27,7 +27,7 @@ const (
 // maxAttempts is the number of attempts of a request. The second one uses a new token. The caller retries later.
 const maxAttempts = 2
 
-// Client reads from etcd. It is safe for concurrent use.
+// Client lists and watches keys of etcd, and manages accounts. It is safe for concurrent use.
 type Client struct {
 	config     clientv3.Config
 	rootPrefix string
@@ -116,7 +116,7 @@ type abortingStream struct{ grpc.ClientStream }
 // RecvMsg implements grpc.ClientStream.
 func (s *abortingStream) RecvMsg(m any) error { return nonRetryable(s.ClientStream.RecvMsg(m)) }
 
-// nonRetryable replaces the errors that the etcd client retries by one that it does not.
+// nonRetryable replaces Unavailable and Internal, which the etcd client retries, with Aborted.
 func nonRetryable(err error) error {
 	if code := status.Code(err); code == codes.Unavailable || code == codes.Internal {
 		return status.Error(codes.Aborted, err.Error())
@@ -132,7 +132,7 @@ const pageSize = 1000
 const (
 	// MaxKeys is the maximum number of keys of a prefix.
 	MaxKeys = 50_000
-	// maxListingBytes limits keys and values of a listing, maxMessageBytes one response.
+	// maxListingBytes limits the keys and values of a listing, maxMessageBytes those of one response.
 	maxListingBytes = 64 << 20
 	maxMessageBytes = 16 << 20
 	listingTimeout  = time.Minute

@@ -26,8 +26,8 @@ type Connection struct {
 	Password  string `json:"password,omitempty"`
 	// RootPrefix is the prefix of all keys.
 	RootPrefix string `json:"root_prefix,omitempty"`
-	// Certificate is the CA as PEM; CertificateFile is the key of the Secret that holds it and takes precedence. The same applies to the client
-	// key and certificate.
+	// Certificate is the CA as PEM. CertificateFile is a key of the Secret with the CA and takes precedence. The client key and the client
+	// certificate have such a pair of fields too.
 	Certificate           string `json:"certificate,omitempty"`
 	CertificateFile       string `json:"certificate_file,omitempty"`
 	ClientKey             string `json:"client_key,omitempty"`
@@ -75,7 +75,7 @@ func (c Connection) URLs() []string {
 	return urls
 }
 
-// Files returns the other keys of the Secret that the connection refers to, sorted.
+// Files returns the keys of the Secret that the connection refers to, sorted.
 func (c Connection) Files() []string {
 	files := []string{c.CertificateFile, c.ClientKeyFile, c.ClientCertificateFile}
 	files = slices.DeleteFunc(files, func(name string) bool { return name == "" })

@@ -42,8 +42,8 @@ type Options struct {
 	Log               logr.Logger
 }
 
-// Watcher watches etcd for any number of namespaces. It is a manager Runnable. The other methods may be called before Start: the watches
-// start with it. All methods are safe for concurrent use. Only Grant blocks on etcd.
+// Watcher watches etcd for any number of namespaces. It is a manager Runnable. The other methods may be called before Start, which starts
+// the watches. All methods are safe for concurrent use. Only Grant blocks on etcd.
 type Watcher struct {
 	Options
 	// Listeners are called concurrently, and more than once for some events.
@@ -66,7 +66,7 @@ type connection struct {
 // namespaceWatch holds the watches of one namespace.
 type namespaceWatch struct {
 	service string
-	// own is the connection to the etcd of the namespace, if it does not use the shared one.
+	// own is the connection to a separate etcd of the namespace, if any.
 	own connection
 	// cancel stops the watches; nil if none run.
 	cancel context.CancelFunc
@@ -75,10 +75,10 @@ type namespaceWatch struct {
 }
 
 // stop stops the watches and deletes their metrics.
-func (s *namespaceWatch) stop(namespace string) {
-	if s.cancel != nil {
-		s.cancel()
-		s.cancel = nil
+func (n *namespaceWatch) stop(namespace string) {
+	if n.cancel != nil {
+		n.cancel()
+		n.cancel = nil
 		watchingGauge.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
 	}
 }
@@ -162,7 +162,7 @@ func (w *Watcher) closeConnection(c connection) {
 	}
 }
 
-// Ensure watches the models of a namespace, whose routing layer has the given Service.
+// Ensure watches the models of a namespace. service is the Service of its routing layer.
 func (w *Watcher) Ensure(namespace, service string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +177,7 @@ func (w *Watcher) Ensure(namespace, service string) {
 	w.restartWatches(namespace, watched)
 }
 
-// ensureNamespace returns the watches of a namespace and creates them if they do not exist.
+// ensureNamespace returns the namespaceWatch of a namespace, and adds one if it does not exist.
 func (w *Watcher) ensureNamespace(namespace string) *namespaceWatch {
 	if w.namespaces[namespace] == nil {
 		w.namespaces[namespace] = &namespaceWatch{}
@@ -219,8 +219,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// restartWatches starts both watches of a namespace, if there is a connection. They copy the known keys of the previous watches, to
-// report keys that do not exist in a new etcd or for a new Service.
+// restartWatches stops both watches of a namespace, and starts new ones if there are a connection and a Service. The new watches copy the
+// known keys, to report keys that do not exist in a new etcd or for a new Service.
 func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
 	watched.stop(namespace)
 	client, unprefixedNamespace := w.shared.client, w.OperatorNamespace

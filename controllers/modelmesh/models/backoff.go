@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// minBackoff and maxBackoff limit the delay between calls without an event.
+	// minBackoff and maxBackoff limit the delay before the next call if no event triggers one.
 	minBackoff = time.Second
 	maxBackoff = time.Minute
 	// maxPollInterval is the maximum delay while an instance loads a model: the mesh writes the start and the failure of a load to etcd, but
-	// not its success.
+	// not the success.
 	maxPollInterval = 3 * time.Second
 	// maxWaitInterval is the maximum delay while a model waits for a pod, after fastPolls calls. A new pod resets the backoff.
 	maxWaitInterval = 15 * time.Second
 	fastPolls       = 10
-	// runtimeGracePeriod is the time until the mesh must know a runtime: the kubelet updates the labels in the pods within minutes.
+	// runtimeGracePeriod is the time until the mesh must know a runtime: the kubelet updates the mounted type constraints within minutes.
 	runtimeGracePeriod = 5 * time.Minute
 	// jitter spreads the calls of many models after one event.
 	jitter = 0.3
-	// busyBackoff is the first delay when the mesh of a namespace has maxConcurrentCalls calls in flight.
-	busyBackoff = 25 * time.Millisecond
+	// busyDelay is the delay of a call while the mesh of the namespace has maxConcurrentCalls calls in flight.
+	busyDelay = 200 * time.Millisecond
 	// maxFailures is the number of failed calls in a row after which the status reports the failure.
 	maxFailures = 3
 )
@@ -43,51 +43,51 @@ func backoff(attempt int, minimum, maximum time.Duration) time.Duration {
 }
 
 // scheduleCall schedules the next call with exponential backoff.
-func (e *modelState) scheduleCall(now time.Time, maximum time.Duration) {
-	e.attempts++
-	e.nextCall = now.Add(backoff(e.attempts, minBackoff, maximum))
+func (s *modelState) scheduleCall(now time.Time, maximum time.Duration) {
+	s.attempts++
+	s.nextCall = now.Add(backoff(s.attempts, minBackoff, maximum))
 }
 
 // maxInterval returns the maximum delay before the next call about a model in progress.
-func (e *modelState) maxInterval(s v1alpha1.PredictorStatus) time.Duration {
-	if waitsForPod(s) && e.attempts >= fastPolls {
+func (s *modelState) maxInterval(next v1alpha1.PredictorStatus) time.Duration {
+	if waitsForPod(next) && s.attempts >= fastPolls {
 		return maxWaitInterval
 	}
 	return maxPollInterval
 }
 
 // cancelCall cancels the scheduled call: the next event triggers the next call.
-func (e *modelState) cancelCall() { e.nextCall, e.attempts = time.Time{}, 0 }
+func (s *modelState) cancelCall() { s.nextCall, s.attempts = time.Time{}, 0 }
 
 // needsCall reports whether the mesh has to be called for the request.
-func (e *modelState) needsCall(requestKey string, now time.Time) bool {
-	return e.dirty || e.requestKey != requestKey || e.result == notCalled && e.nextCall.IsZero() ||
-		!e.nextCall.IsZero() && !now.Before(e.nextCall)
+func (s *modelState) needsCall(requestKey string, now time.Time) bool {
+	return s.dirty || s.requestKey != requestKey || s.result == notCalled && s.nextCall.IsZero() ||
+		!s.nextCall.IsZero() && !now.Before(s.nextCall)
 }
 
-// reset clears the state if it belongs to another request.
-func (e *modelState) reset(requestKey string) {
-	if e.requestKey == requestKey {
+// reset clears the state if it belongs to another request, and sets the load reason.
+func (s *modelState) reset(requestKey string) {
+	if s.requestKey == requestKey {
 		return
 	}
-	next := modelState{requestKey: requestKey, loadReason: max(e.loadReason, loadReasonRestart)}
-	if e.requestKey != "" {
+	next := modelState{requestKey: requestKey, loadReason: max(s.loadReason, loadReasonRestart)}
+	if s.requestKey != "" {
 		next.loadReason = loadReasonSpecChanged
 	}
-	*e = next
+	*s = next
 }
 
-// waitsForRuntime reports whether the mesh may still learn of an existing runtime. The first call sets waitingSince.
-func (e *modelState) waitsForRuntime(now time.Time) bool {
-	if e.waitingSince.IsZero() {
-		e.waitingSince = now
+// startOrCheckGracePeriod starts runtimeGracePeriod on the first call, and reports whether the period has not ended.
+func (s *modelState) startOrCheckGracePeriod(now time.Time) bool {
+	if s.waitingSince.IsZero() {
+		s.waitingSince = now
 	}
-	return now.Sub(e.waitingSince) < runtimeGracePeriod
+	return now.Sub(s.waitingSince) < runtimeGracePeriod
 }
 
 const (
-	// probeTimeout is the time for one call to a mesh that failed, during which its namespace has no other calls. A call may last ten seconds,
-	// and all namespaces share the workers.
+	// probeTimeout is how long a probe, the first call after a failure, blocks other calls to the mesh unless it ends earlier. It equals the
+	// timeout of a call, so that an unreachable mesh occupies only one of the workers, which all namespaces share.
 	probeTimeout = 10 * time.Second
 	// maxConcurrentCalls limits the calls in flight per namespace: a slow mesh must not occupy all workers.
 	maxConcurrentCalls = 4
@@ -98,7 +98,7 @@ var (
 	errTooManyCalls = errors.New("other calls are in progress")
 )
 
-// circuitBreakers isolate namespaces: a mesh that fails or is slow does not delay models of other namespaces. The zero value is ready.
+// circuitBreakers isolate namespaces: a failing or slow mesh does not delay models of other namespaces. The zero value is ready to use.
 type circuitBreakers struct {
 	mu          sync.Mutex
 	byNamespace map[string]*circuitBreaker
@@ -112,7 +112,8 @@ type circuitBreaker struct {
 	lastErr   error
 }
 
-// allow starts a call, which done must end, or returns errCircuitOpen or errTooManyCalls. After a failure it allows one call at a time.
+// allow returns nil if a call may start, or else errCircuitOpen or errTooManyCalls. After nil the caller must call done. After a failed call,
+// allow permits one call at a time.
 func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +138,7 @@ func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 	return nil
 }
 
-// done ends a call. Unavailable and DeadlineExceeded open the circuit; any other error is a response of the mesh and closes it.
+// done ends a call. Unavailable and DeadlineExceeded open the circuit; any other result closes it.
 func (b *circuitBreakers) done(namespace string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,14 +151,14 @@ func (b *circuitBreakers) done(namespace string, err error, now time.Time) {
 	b.closeCircuit(namespace)
 }
 
-// reset closes the circuit of a namespace, whose pods changed.
+// reset closes the circuit of a namespace after its pods changed.
 func (b *circuitBreakers) reset(namespace string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closeCircuit(namespace)
 }
 
-// closeCircuit allows calls to a namespace again. mu is held.
+// closeCircuit allows calls to a namespace again. The caller must hold mu.
 func (b *circuitBreakers) closeCircuit(namespace string) {
 	if breaker := b.byNamespace[namespace]; breaker != nil && breaker.inFlight > 0 {
 		breaker.nextProbe, breaker.lastErr = time.Time{}, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// componentTransformer is the key of a transformer in status.components. With a transformer KServe sets the addresses of the service.
+// componentTransformer is the key of a transformer in status.components. With a transformer KServe sets the addresses.
 const componentTransformer = "transformer"
 
 // requiredKServeConditions are the conditions of KServe that must be True, if they exist, for a ready InferenceService.
@@ -41,8 +41,8 @@ func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStat
 			status.Available = c.Status == corev1.ConditionTrue
 		}
 	}
-	p := s.Components[v1beta1.ComponentPredictor]
-	status.GRPCEndpoint, status.HTTPEndpoint = p.GRPCURL, p.RestURL
+	predictor := s.Components[v1beta1.ComponentPredictor]
+	status.GRPCEndpoint, status.HTTPEndpoint = predictor.GRPCURL, predictor.RestURL
 	return status
 }
 
@@ -84,26 +84,26 @@ func setModelStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.Predictor
 }
 
 // setAddresses sets the addresses of an available model and clears those of any other. With a transformer it leaves the addresses of the
-// service to KServe: clients must not bypass the transformer.
+// InferenceService to KServe: clients must not bypass the transformer.
 func setAddresses(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string) {
-	var p v1beta1.ComponentStatus
+	var predictor v1beta1.ComponentStatus
 	var restURL string
 	if status.Available {
-		p = v1beta1.ComponentStatus{URL: status.GRPCEndpoint, GRPCURL: status.GRPCEndpoint, RestURL: status.HTTPEndpoint}
+		predictor = v1beta1.ComponentStatus{URL: status.GRPCEndpoint, GRPCURL: status.GRPCEndpoint, RestURL: status.HTTPEndpoint}
 		if status.HTTPEndpoint != "" {
 			restURL = status.HTTPEndpoint + "/v2/models/" + name
 		}
 	}
-	if _, exists := s.Components[v1beta1.ComponentPredictor]; exists || p != (v1beta1.ComponentStatus{}) {
+	if _, exists := s.Components[v1beta1.ComponentPredictor]; exists || predictor != (v1beta1.ComponentStatus{}) {
 		if s.Components == nil {
 			s.Components = map[string]v1beta1.ComponentStatus{}
 		}
-		s.Components[v1beta1.ComponentPredictor] = p
+		s.Components[v1beta1.ComponentPredictor] = predictor
 	}
 	if _, exists := s.Components[componentTransformer]; exists {
 		return
 	}
-	s.URL = p.URL
+	s.URL = predictor.URL
 	switch {
 	case restURL != "":
 		s.Address = &v1beta1.Address{URL: restURL}

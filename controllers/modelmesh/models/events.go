@@ -42,33 +42,33 @@ func transitionEvents(original, updated v1alpha1.PredictorStatus) []event {
 	return events
 }
 
-// isStarting reports whether a model that was never available waits for the first pods of its runtime, which causes no warning.
+// isStarting reports whether a model without an earlier failure waits for the first pods of its runtime. The Event is not a warning then.
 func isStarting(original v1alpha1.PredictorStatus, f *v1alpha1.FailureInfo) bool {
 	return !original.Available && original.LastFailureInfo == nil && waitingPrefix(f) != "" && !needsRuntimeChange(f)
 }
 
-// isSameFailure reports whether two failures are the same. Messages are compared for an invalid spec only: those of other failures vary
-// without a change of the cause.
+// isSameFailure reports whether two failures are the same. Messages are compared for an invalid spec only: other messages vary while the
+// cause is the same.
 func isSameFailure(original, f *v1alpha1.FailureInfo) bool {
 	return original != nil && original.Reason == f.Reason && original.ModelID == f.ModelID &&
 		(original.Message == f.Message || f.Reason != v1alpha1.InvalidPredictorSpec)
 }
 
-// ignoredFieldEvents returns an event for each field without effect, when a model is registered for the first time.
+// ignoredFieldEvents returns the events about fields without effect of a new model, whose stored status is Pending without a failure.
 func ignoredFieldEvents(model *resourceModel) []event {
 	if model.status.ActiveModelState != v1alpha1.Pending || model.status.LastFailureInfo != nil {
 		return nil
 	}
 	var events []event
 	if model.Spec.GPU != nil {
-		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf("spec.gpu %q has no effect: ask for GPUs in the resources of the runtime", *model.Spec.GPU)})
+		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf("spec.gpu %q has no effect: request GPUs in the resources of the runtime", *model.Spec.GPU)})
 	}
 	if model.Spec.ServiceAccountName != nil {
 		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf(
 			"spec.serviceAccountName %q has no effect: remove it; the setting serviceAccountName selects the account of the pods", *model.Spec.ServiceAccountName)})
 	}
-	if service, ok := model.object.(*v1beta1.InferenceService); ok && len(service.Ignored) > 0 {
-		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", "these fields have no effect on a model of ModelMesh; remove them, or set them in its runtime: " + strings.Join(service.Ignored, ", ")})
+	if inferenceService, ok := model.object.(*v1beta1.InferenceService); ok && len(inferenceService.Ignored) > 0 {
+		events = append(events, event{corev1.EventTypeWarning, "FieldIgnored", "these fields have no effect on a model of ModelMesh; remove them, or set them in its runtime: " + strings.Join(inferenceService.Ignored, ", ")})
 	}
 	return events
 }

@@ -150,7 +150,7 @@ func TestStateCacheLimitsStatesFromEtcd(t *testing.T) {
 	es.states.delete(other)
 	es.states.delete(types.NamespacedName{Namespace: "ksp_ns", Name: "0"})
 	es.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "new"})
-	if _, known := es.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(es.states.fromEtcd) != 1 {
-		t.Errorf("the state of a new name was not created; counts %v", es.states.fromEtcd)
+	if _, known := es.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(es.states.fromEtcdCounts) != 1 {
+		t.Errorf("the state of a new name was not created; counts %v", es.states.fromEtcdCounts)
 	}
 }

@@ -28,9 +28,9 @@ type modelReconciler struct {
 	client func(namespace string) (meshclient.Client, bool)
 	// enabled reports whether ModelMesh is enabled in a namespace.
 	enabled func(ctx context.Context, namespace string) (bool, error)
-	// supported reports whether a namespace has a runtime for models with a label.
+	// supported reports whether a namespace has a runtime for models with a ModelMesh label.
 	supported func(ctx context.Context, namespace, label string) (bool, error)
-	// cause returns the reason why no runtime of a namespace has a pod for models with a label, and whether it is known yet.
+	// cause returns the reason why no runtime of a namespace has a pod for models with a ModelMesh label, and whether the reason is known.
 	cause    func(ctx context.Context, namespace, label string) (modelmeshcontroller.Cause, bool, error)
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
@@ -121,7 +121,7 @@ func (r *modelReconciler) refreshStatus(ctx context.Context, model *resourceMode
 func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
 	case errors.Is(failure, errTooManyCalls):
-		state.nextCall = now.Add(backoff(maxConcurrentCalls, busyBackoff, minBackoff))
+		state.nextCall = now.Add(backoff(1, busyDelay, busyDelay))
 	case failure != nil:
 		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", failure.Error())
 		state.failures, state.lastError = state.failures+1, failure.Error()
@@ -138,8 +138,8 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	}
 }
 
-// withCallError sets the failure that the mesh does not respond, after maxFailures failed calls. The other fields keep their values,
-// because the mesh may still serve inference requests.
+// withCallError sets the failure that the mesh does not respond, after maxFailures failed calls. Available keeps its stored value, because
+// the mesh may still serve inference requests.
 func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if state.failures < maxFailures || model.specError != "" {
 		return next
@@ -182,8 +182,8 @@ func (r *modelReconciler) statusWithoutClient(ctx context.Context, model *resour
 	return next, nil
 }
 
-// deleteModel deletes the vmodel of a resource that does not exist, if stateCache knows it. Without a ready pod the state is kept; after a
-// restart the keys in etcd restore it.
+// deleteModel deletes the vmodel of a resource that does not exist, if the model has a state. Without a ready pod the state is kept, and after
+// a restart it is created again for the key in etcd.
 func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	if _, known := r.states.get(key); !known {
 		return 0, nil

@@ -67,8 +67,8 @@ func (r *modelReconciler) register(ctx context.Context, client meshclient.Client
 	return info, err
 }
 
-// shouldLoadNow returns LoadNow of the request. After a change of the pods it is false for an evicted model, which its next inference request
-// loads, unless no runtime supports the model: the mesh reports that only for LoadNow.
+// shouldLoadNow returns LoadNow of the request. After a change of the pods it is false for an evicted model: the next inference request loads
+// the model. It is true if no runtime supports the model, because the mesh reports that only for LoadNow.
 func (r *modelReconciler) shouldLoadNow(ctx context.Context, model *resourceModel, state *modelState) (bool, error) {
 	switch {
 	case model.Terminating:
@@ -93,7 +93,7 @@ func (r *modelReconciler) isSupported(ctx context.Context, model *resourceModel)
 	return supported, nil
 }
 
-// desiredStatus returns the status for the last result, or the current status if there is no result.
+// desiredStatus returns the status for the error of the spec and the last result, or the current status if there is neither.
 func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) (v1alpha1.PredictorStatus, error) {
 	next := *model.status.DeepCopy()
 	var vmodel vmodelStatus
@@ -172,7 +172,7 @@ func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceMo
 	if withoutMessage {
 		vmodel.target = unsupportedLabel(model.Label())
 	}
-	if supported && state.waitsForRuntime(r.clock.Now()) {
+	if supported && state.startOrCheckGracePeriod(r.clock.Now()) {
 		vmodel.active, vmodel.target = vmodel.active.waitIfUnsupported(), vmodel.target.waitIfUnsupported()
 	}
 	return vmodel, nil

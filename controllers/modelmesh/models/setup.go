@@ -36,24 +36,24 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 // Setup adds the controller for the models of Predictors and InferenceServices to a manager. It is a modelmesh.Subcontroller.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Dependencies) error {
 	r := &modelReconciler{
-		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.HasSupportingRuntime, cause: shared.Catalog.Cause, clock: shared.Clock,
+		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Lister.HasSupportingRuntime, cause: shared.Lister.Cause, clock: shared.Clock,
 		recorder: shared.Recorder, states: newStateCache(),
 		sources: map[string]modelSource{modelmesh.SourcePredictor: &predictorSource{client: mgr.GetClient(), series: conditions.NewNotReadySeries(modelmeshcontroller.ComponentName, "Predictor"), writes: reconciler.NewStatusWrites(shared.Clock, 0),
-			missingReferences: shared.Catalog.MissingReferences.Get}},
+			missingReferences: shared.Lister.MissingReferences.Get}},
 	}
-	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices
-	if withServices {
+	withInferenceServices := !shared.Config.ModelMesh.IgnoreInferenceServices
+	if withInferenceServices {
 		r.sources[modelmesh.SourceInferenceService] = &inferenceServiceSource{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock, writes: reconciler.NewStatusWrites(shared.Clock, 0)}
 	}
 	meshSource := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
-	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
+	controllerBuilder := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(reconciler.ControllerOptions(maxConcurrentReconciles)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), enqueueFor(modelmesh.SourcePredictor))).
 		WatchesRawSource(meshSource)
-	if withServices {
-		b.WatchesRawSource(shared.Served.Kind(mgr.GetCache(), capability.InferenceService, &v1beta1.InferenceService{}, enqueueFor(modelmesh.SourceInferenceService)))
+	if withInferenceServices {
+		controllerBuilder.WatchesRawSource(shared.Served.Kind(mgr.GetCache(), capability.InferenceService, &v1beta1.InferenceService{}, enqueueFor(modelmesh.SourceInferenceService)))
 	}
-	if err := b.Complete(reconciler.ClassifyErrors(r)); err != nil {
+	if err := controllerBuilder.Complete(reconciler.ClassifyErrors(r)); err != nil {
 		return fmt.Errorf("building the controller of models: %w", err)
 	}
 	meshSource.subscribe(ctx, shared)
@@ -64,8 +64,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 func (es *eventSource) subscribe(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
 	shared.Pool.Subscribe(ctx, es.onEndpointsChanged)
 	enqueueNamespace := func(namespace string) { es.enqueue(es.states.keysOfNamespace(namespace)...) }
-	shared.Catalog.MissingReferences.Subscribe(ctx, enqueueNamespace)
-	shared.Catalog.Causes.Subscribe(ctx, enqueueNamespace)
+	shared.Lister.MissingReferences.Subscribe(ctx, enqueueNamespace)
+	shared.Lister.NotServingCauses.Subscribe(ctx, enqueueNamespace)
 	shared.Events.Subscribe(ctx, func(e meshevents.Event) { es.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
@@ -74,7 +74,7 @@ func (es *eventSource) subscribe(ctx context.Context, shared *modelmeshcontrolle
 	})
 }
 
-// enqueueFor returns a handler that enqueues the models of a source.
+// enqueueFor returns a handler that enqueues the models of the source with an ID.
 func enqueueFor(id string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: modelKey(id, client.ObjectKeyFromObject(o))}}
@@ -92,7 +92,7 @@ type eventSource struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the controller starts
 }
 
-// Start implements source.Source. It enqueues the models with events before the start, which have a state.
+// Start implements source.Source. It enqueues all models with a state, because enqueue drops keys before the start.
 func (es *eventSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	es.mu.Lock()
 	es.queue = queue
@@ -118,7 +118,7 @@ func (es *eventSource) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// onEtcdEvent is called for each change that the mesh stores in etcd. It also enqueues models of other sources, which may wait for the name.
+// onEtcdEvent is called for each change that the mesh stores in etcd. It also enqueues models of other sources that may wait for the name.
 func (es *eventSource) onEtcdEvent(id, namespace, name string) {
 	model := types.NamespacedName{Namespace: namespace, Name: name}
 	if _, known := es.sources[id]; known {
@@ -139,5 +139,5 @@ func (es *eventSource) onEndpointsChanged(namespace string) {
 	es.enqueue(es.states.markPodsChanged(namespace)...)
 }
 
-// onSourceReady is called when a source becomes available. It enqueues the models with events since the source was unavailable.
+// onSourceReady is called when a source becomes available. It enqueues all models with a state: earlier reconciles did nothing.
 func (es *eventSource) onSourceReady(id string) { es.enqueue(es.states.keysOfSource(id)...) }

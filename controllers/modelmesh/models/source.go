@@ -33,7 +33,7 @@ var errSourceUnavailable = errors.New("the API of the model is not served")
 type resourceModel struct {
 	modelmesh.Model
 	status v1alpha1.PredictorStatus
-	// writes holds the last status updates of its kind.
+	// writes holds the last status updates of all resources of the kind.
 	writes *reconciler.StatusWrites
 	// specError is the error of an invalid spec; empty for a valid spec.
 	specError string
@@ -97,7 +97,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 	}
 	status = withConditions(status, original.Generation)
 	if r.isPaused() {
-		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the models in ModelMesh do not change until the annotation "+
+		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the model in ModelMesh does not change until the annotation "+
 			names.PausedAnnotation+" is removed", original.Generation)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)
@@ -153,8 +153,8 @@ func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedN
 	if !s.served().Has(capability.InferenceService) {
 		return nil, errSourceUnavailable
 	}
-	service := &v1beta1.InferenceService{}
-	err := s.client.Get(ctx, name, service)
+	inferenceService := &v1beta1.InferenceService{}
+	err := s.client.Get(ctx, name, inferenceService)
 	if apierrors.IsNotFound(err) {
 		s.writes.Forget(name)
 		return nil, nil
@@ -162,11 +162,11 @@ func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedN
 	if err != nil {
 		return nil, fmt.Errorf("reading the InferenceService: %w", err)
 	}
-	m, isModelMesh, err := modelmesh.FromInferenceService(service)
+	m, isModelMesh, err := modelmesh.FromInferenceService(inferenceService)
 	if !isModelMesh {
 		return nil, nil // another controller reconciles it
 	}
-	r := &resourceModel{Model: m, status: toPredictorStatus(&service.Status), writes: s.writes, specError: m.ValidationMessage(), object: service}
+	r := &resourceModel{Model: m, status: toPredictorStatus(&inferenceService.Status), writes: s.writes, specError: m.ValidationMessage(), object: inferenceService}
 	if err != nil {
 		r.specError = err.Error()
 	}
@@ -187,8 +187,8 @@ func (s *inferenceServiceSource) updateStatus(ctx context.Context, r *resourceMo
 	return patchStatus(ctx, s.client, s.writes, original, updated, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
-// patchStatus patches the status and reports whether it did. It ignores a deleted object. It skips a status if the API server did not store the
-// differing fields before.
+// patchStatus patches the status and reports whether it did. It ignores a deleted object, and skips an update of fields that the API server
+// rejected before.
 func patchStatus(ctx context.Context, c client.Client, writes *reconciler.StatusWrites, original, updated client.Object, patch client.Patch) (written bool, err error) {
 	if writes.Covers(original, updated) {
 		return false, nil

@@ -35,29 +35,29 @@ const (
 
 // modelState is the state of one model. It is lost on restart; the mesh is called again then.
 type modelState struct {
-	// requestKey identifies the request of the result: model ID, UID of the resource and error of the spec.
+	// requestKey identifies the request that result belongs to: model ID, UID of the resource and error of the spec.
 	requestKey string
 	result     callResult
 	info       *meshpb.VModelStatusInfo
-	// dirty reports whether the mesh changed since the last call, podsChanged whether its pods did.
+	// dirty is true if the mesh changed since the last reconcile, podsChanged if the pods of the mesh changed.
 	dirty, podsChanged bool
-	// fromEtcd reports whether the state was created for a key in etcd, and not for a resource.
+	// fromEtcd is true if the state was created for a key in etcd, and not for a resource.
 	fromEtcd   bool
 	loadReason loadReason
-	// failures counts the calls in a row that failed, the last one with lastError.
+	// failures counts the failed calls in a row. lastError is the error of the last one.
 	failures  int
 	lastError string
-	// nextCall is the time of the next call without an event, after attempts calls; zero for no call.
+	// nextCall is the time of the next call if no event triggers one earlier; zero for none. attempts is the number of such calls.
 	nextCall time.Time
 	attempts int
-	// waitingSince is the time since which the namespace has a runtime for the model that the mesh does not know yet; zero for no runtime.
+	// waitingSince is the start of runtimeGracePeriod; zero if it has not started.
 	waitingSince time.Time
 }
 
 // onPodsChanged resets the backoff and requests a load of a model whose only copy may be lost.
-func (e *modelState) onPodsChanged() {
-	e.nextCall, e.attempts, e.waitingSince = time.Time{}, 0, time.Time{}
-	e.loadReason = max(e.loadReason, loadReasonPodsChanged)
+func (s *modelState) onPodsChanged() {
+	s.nextCall, s.attempts, s.waitingSince = time.Time{}, 0, time.Time{}
+	s.loadReason = max(s.loadReason, loadReasonPodsChanged)
 }
 
 // maxFromEtcd limits the states per namespace that were created for keys in etcd: a namespace with its own etcd can write any number.
@@ -67,116 +67,116 @@ const maxFromEtcd = meshetcd.MaxKeys
 type stateCache struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]modelState
-	// fromEtcd is the number of states with fromEtcd, by the namespace of their keys.
-	fromEtcd map[string]int
+	// fromEtcdCounts is the number of states with fromEtcd, by the namespace of their keys.
+	fromEtcdCounts map[string]int
 }
 
 func newStateCache() *stateCache {
-	return &stateCache{entries: map[types.NamespacedName]modelState{}, fromEtcd: map[string]int{}}
+	return &stateCache{entries: map[types.NamespacedName]modelState{}, fromEtcdCounts: map[string]int{}}
 }
 
-func (m *stateCache) get(key types.NamespacedName) (modelState, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, known := m.entries[key]
-	return e, known
+func (c *stateCache) get(key types.NamespacedName) (modelState, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, known := c.entries[key]
+	return state, known
 }
 
-// update changes the state of a model, which is empty for an unknown model. It deletes the state if change returns false.
-func (m *stateCache) update(key types.NamespacedName, change func(e *modelState, known bool) bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, known := m.entries[key]
-	wasFromEtcd := e.fromEtcd
-	if change(&e, known) {
-		m.entries[key] = e
+// update calls change with the state of a model, or with an empty state for an unknown model. It deletes the state if change returns false.
+func (c *stateCache) update(key types.NamespacedName, change func(state *modelState, known bool) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, known := c.entries[key]
+	wasFromEtcd := state.fromEtcd
+	if change(&state, known) {
+		c.entries[key] = state
 	} else {
-		e = modelState{}
-		delete(m.entries, key)
+		state = modelState{}
+		delete(c.entries, key)
 	}
 	switch {
-	case e.fromEtcd && !wasFromEtcd:
-		m.fromEtcd[key.Namespace]++
-	case wasFromEtcd && !e.fromEtcd:
-		if m.fromEtcd[key.Namespace]--; m.fromEtcd[key.Namespace] == 0 {
-			delete(m.fromEtcd, key.Namespace)
+	case state.fromEtcd && !wasFromEtcd:
+		c.fromEtcdCounts[key.Namespace]++
+	case wasFromEtcd && !state.fromEtcd:
+		if c.fromEtcdCounts[key.Namespace]--; c.fromEtcdCounts[key.Namespace] == 0 {
+			delete(c.fromEtcdCounts, key.Namespace)
 		}
 	}
 }
 
 // getAndClearDirty returns a state and clears dirty and podsChanged in the cache. Later events set them again.
-func (m *stateCache) getAndClearDirty(key types.NamespacedName) (original modelState) {
-	m.update(key, func(e *modelState, _ bool) bool {
-		original = *e
-		e.dirty, e.podsChanged = false, false
+func (c *stateCache) getAndClearDirty(key types.NamespacedName) (original modelState) {
+	c.update(key, func(state *modelState, _ bool) bool {
+		original = *state
+		state.dirty, state.podsChanged = false, false
 		return true
 	})
 	return original
 }
 
 // store stores a state. It keeps dirty and podsChanged of events since getAndClearDirty.
-func (m *stateCache) store(key types.NamespacedName, state modelState) {
-	m.update(key, func(e *modelState, _ bool) bool {
-		state.dirty, state.podsChanged, state.fromEtcd = e.dirty, e.podsChanged, e.fromEtcd
-		if *e = state; e.podsChanged {
-			e.onPodsChanged()
+func (c *stateCache) store(key types.NamespacedName, state modelState) {
+	c.update(key, func(cached *modelState, _ bool) bool {
+		state.dirty, state.podsChanged, state.fromEtcd = cached.dirty, cached.podsChanged, cached.fromEtcd
+		if *cached = state; cached.podsChanged {
+			cached.onPodsChanged()
 		}
 		return true
 	})
 }
 
 // deleteIfClean deletes the state of a model that was deleted from the mesh, unless the mesh changed since.
-func (m *stateCache) deleteIfClean(key types.NamespacedName) {
-	m.update(key, func(e *modelState, _ bool) bool { return e.dirty })
+func (c *stateCache) deleteIfClean(key types.NamespacedName) {
+	c.update(key, func(state *modelState, _ bool) bool { return state.dirty })
 }
 
-func (m *stateCache) delete(key types.NamespacedName) {
-	m.update(key, func(*modelState, bool) bool { return false })
+func (c *stateCache) delete(key types.NamespacedName) {
+	c.update(key, func(*modelState, bool) bool { return false })
 }
 
-// markDirty sets dirty. It creates the state of an unknown model, which may have to be deleted from the mesh.
-func (m *stateCache) markDirty(key types.NamespacedName) {
-	m.update(key, func(e *modelState, known bool) bool {
-		e.dirty, e.fromEtcd = true, e.fromEtcd || !known
-		return known || m.fromEtcd[key.Namespace] < maxFromEtcd
+// markDirty sets dirty. Up to maxFromEtcd it creates states for unknown models: they may have to be deleted from the mesh.
+func (c *stateCache) markDirty(key types.NamespacedName) {
+	c.update(key, func(state *modelState, known bool) bool {
+		state.dirty, state.fromEtcd = true, state.fromEtcd || !known
+		return known || c.fromEtcdCounts[key.Namespace] < maxFromEtcd
 	})
 }
 
 // markDirtyIfKnown sets dirty of a known model and reports whether the model is known.
-func (m *stateCache) markDirtyIfKnown(key types.NamespacedName) (isKnown bool) {
-	m.update(key, func(e *modelState, known bool) bool {
-		e.dirty, isKnown = true, known
+func (c *stateCache) markDirtyIfKnown(key types.NamespacedName) (isKnown bool) {
+	c.update(key, func(state *modelState, known bool) bool {
+		state.dirty, isKnown = true, known
 		return known
 	})
 	return isKnown
 }
 
 // markPodsChanged sets dirty and podsChanged of all models of a namespace, resets their backoff and returns their keys.
-func (m *stateCache) markPodsChanged(namespace string) []types.NamespacedName {
-	keys := m.keysOfNamespace(namespace)
+func (c *stateCache) markPodsChanged(namespace string) []types.NamespacedName {
+	keys := c.keysOfNamespace(namespace)
 	for _, key := range keys {
-		m.update(key, func(e *modelState, known bool) bool {
-			e.dirty, e.podsChanged = true, true
-			e.onPodsChanged()
+		c.update(key, func(state *modelState, known bool) bool {
+			state.dirty, state.podsChanged = true, true
+			state.onPodsChanged()
 			return known
 		})
 	}
 	return keys
 }
 
-func (m *stateCache) keysOfSource(source string) []types.NamespacedName {
-	return m.keys(func(id string, _ types.NamespacedName) bool { return id == source })
+func (c *stateCache) keysOfSource(source string) []types.NamespacedName {
+	return c.keys(func(id string, _ types.NamespacedName) bool { return id == source })
 }
 
 // keysOfNamespace returns the keys of the models of a namespace, of all sources.
-func (m *stateCache) keysOfNamespace(namespace string) []types.NamespacedName {
-	return m.keys(func(_ string, name types.NamespacedName) bool { return name.Namespace == namespace })
+func (c *stateCache) keysOfNamespace(namespace string) []types.NamespacedName {
+	return c.keys(func(_ string, name types.NamespacedName) bool { return name.Namespace == namespace })
 }
 
-func (m *stateCache) keys(matches func(source string, name types.NamespacedName) bool) (keys []types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.entries {
+func (c *stateCache) keys(matches func(source string, name types.NamespacedName) bool) (keys []types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.entries {
 		if matches(splitKey(key)) {
 			keys = append(keys, key)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Messages of lastFailureInfo, some of them those of the legacy controller.
+// Messages of lastFailureInfo. Some are those of the legacy controller.
 const (
 	messageNoPods            = "Waiting for runtime Pod to become available"
 	messageNoSupportingPod   = "Waiting for supporting runtime Pod to become available"
@@ -44,41 +44,40 @@ type concreteStatus struct {
 	known   bool
 }
 
-// parseConcreteStatus parses the status of one concrete model; nil if the mesh did not return it.
-func parseConcreteStatus(m *meshpb.ModelStatusInfo) concreteStatus {
-	if m == nil {
+// parseConcreteStatus parses the status of one concrete model. info is nil if the mesh did not return it.
+func parseConcreteStatus(info *meshpb.ModelStatusInfo) concreteStatus {
+	if info == nil {
 		return concreteStatus{state: v1alpha1.Pending, known: true}
 	}
-	r := concreteStatus{known: true}
-	if len(m.GetErrors()) > 0 {
-		r.reason, r.message = v1alpha1.ModelLoadFailed, strings.TrimPrefix(m.GetErrors()[0], grpcErrorPrefix)
+	parsed := concreteStatus{known: true}
+	if len(info.GetErrors()) > 0 {
+		parsed.reason, parsed.message = v1alpha1.ModelLoadFailed, strings.TrimPrefix(info.GetErrors()[0], grpcErrorPrefix)
 	}
-	switch m.GetStatus() {
+	switch info.GetStatus() {
 	case meshpb.ModelStatusInfo_NOT_LOADED:
-		r.state = v1alpha1.Standby
+		parsed.state = v1alpha1.Standby
 	case meshpb.ModelStatusInfo_LOADING:
-		r.state = v1alpha1.Loading
+		parsed.state = v1alpha1.Loading
 	case meshpb.ModelStatusInfo_LOADED:
-		r.state = v1alpha1.Loaded
+		parsed.state = v1alpha1.Loaded
 	case meshpb.ModelStatusInfo_LOADING_FAILED:
-		return parseLoadFailure(r.message, m.GetModelCopyInfos())
+		return parseLoadFailure(parsed.message, info.GetModelCopyInfos())
 	default:
 		return concreteStatus{}
 	}
-	return r
+	return parsed
 }
 
 // grpcErrorPrefix is the prefix of the message of a failure that the mesh has not stored yet.
 const grpcErrorPrefix = "io.grpc.StatusRuntimeException: "
 
 // parseLoadFailure distinguishes a failed load, which has a failed copy, from a load without an instance. The mesh finds no instance for seconds
-// after the start of a pod, and after its end until its lease expires.
+// after a pod starts, and after a pod ends until the lease of the pod expires.
 func parseLoadFailure(message string, copies []*meshpb.ModelStatusInfo_ModelCopyInfo) concreteStatus {
-	r := concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.ModelLoadFailed, message: message, known: true}
 	label, found := strings.CutPrefix(message, noInstancePrefix)
 	switch {
-	case !found && slices.ContainsFunc(copies, copyFailed):
-		return r
+	case !found && slices.ContainsFunc(copies, isFailedCopy):
+		return concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.ModelLoadFailed, message: message, known: true}
 	case !strings.HasSuffix(label, noRuntimeSuffix):
 		return waitingForPod()
 	default:
@@ -86,43 +85,43 @@ func parseLoadFailure(message string, copies []*meshpb.ModelStatusInfo_ModelCopy
 	}
 }
 
-// waitingForPod returns the status of a model that the next pod of a runtime will load.
+// waitingForPod returns the status of a model that waits for a pod of a supporting runtime.
 func waitingForPod() concreteStatus {
 	return concreteStatus{state: v1alpha1.Loading, reason: v1alpha1.RuntimeUnhealthy, message: messageNoSupportingPod, known: true}
 }
 
 // unsupportedLabel returns the status of a model with a label that no runtime supports.
 func unsupportedLabel(label string) concreteStatus {
-	r := concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.NoSupportingRuntime, message: messageUnsupported, known: true}
+	unsupported := concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.NoSupportingRuntime, message: messageUnsupported, known: true}
 	if name, found := strings.CutPrefix(strings.TrimSuffix(label, ": "+noRuntimeSuffix), "rt:"); found {
-		r.reason, r.message = v1alpha1.RuntimeNotRecognized, messageUnknownRuntime+": create or enable the runtime "+name+", or name another one"
+		unsupported.reason, unsupported.message = v1alpha1.RuntimeNotRecognized, messageUnknownRuntime+": create or enable the runtime "+name+", or name another one"
 	}
-	return r
+	return unsupported
 }
 
-func copyFailed(c *meshpb.ModelStatusInfo_ModelCopyInfo) bool {
+func isFailedCopy(c *meshpb.ModelStatusInfo_ModelCopyInfo) bool {
 	return c.GetCopyStatus() == meshpb.ModelStatusInfo_LOADING_FAILED
 }
 
 // isUnsupported reports whether the mesh knows no runtime for the model.
-func (r concreteStatus) isUnsupported() bool {
-	return r.reason == v1alpha1.RuntimeNotRecognized || r.reason == v1alpha1.NoSupportingRuntime
+func (c concreteStatus) isUnsupported() bool {
+	return c.reason == v1alpha1.RuntimeNotRecognized || c.reason == v1alpha1.NoSupportingRuntime
 }
 
-// waitIfUnsupported returns waitingForPod for an unsupported model. It is called if a runtime supports the model: the pods learn of a new
-// runtime minutes later.
-func (r concreteStatus) waitIfUnsupported() concreteStatus {
-	if r.isUnsupported() {
+// waitIfUnsupported returns waitingForPod for an unsupported model. It is called if the namespace has a runtime that supports the model and
+// that the mesh does not know yet.
+func (c concreteStatus) waitIfUnsupported() concreteStatus {
+	if c.isUnsupported() {
 		return waitingForPod()
 	}
-	return r
+	return c
 }
 
 // vmodelStatus is the parsed status of a vmodel.
 type vmodelStatus struct {
 	status         meshpb.VModelStatusInfo_VModelStatus
 	active, target concreteStatus
-	// hasTargetStatus is false if the mesh returned no status of the target.
+	// hasTargetStatus is false if the mesh returned no status of the target, nor, if targetIsActive, of the active model.
 	targetIsActive, hasTargetStatus bool
 	targetID                        string
 	targetCopies                    []*meshpb.ModelStatusInfo_ModelCopyInfo
@@ -154,13 +153,13 @@ func parseVModelStatus(info *meshpb.VModelStatusInfo) vmodelStatus {
 }
 
 // countCopies adds the copies of a model, except of a model without instances.
-func (v *vmodelStatus) countCopies(r concreteStatus, m *meshpb.ModelStatusInfo) {
-	if r.reason != "" && r.reason != v1alpha1.ModelLoadFailed {
+func (v *vmodelStatus) countCopies(parsed concreteStatus, info *meshpb.ModelStatusInfo) {
+	if parsed.reason != "" && parsed.reason != v1alpha1.ModelLoadFailed {
 		return
 	}
-	for _, c := range m.GetModelCopyInfos() {
+	for _, c := range info.GetModelCopyInfos() {
 		v.totalCopies++
-		if copyFailed(c) {
+		if isFailedCopy(c) {
 			v.failedCopies++
 		}
 	}
@@ -232,14 +231,14 @@ func (v vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1al
 // maxUnixMilli is the end of the year 9999: RFC 3339 has no later years.
 const maxUnixMilli = 253402300799999
 
-// failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still
-// exists, otherwise the first one. The status does not depend on the order of the copies.
+// failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still exists, otherwise the first
+// one. The order of the copies thus does not change a stored status.
 func (v vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var location string
 	var failedAt *metav1.Time
 	found := false
 	for _, c := range v.targetCopies {
-		if !copyFailed(c) {
+		if !isFailedCopy(c) {
 			continue
 		}
 		var copyFailedAt *metav1.Time
@@ -261,7 +260,7 @@ func isSameTime(a, b *metav1.Time) bool {
 	return a.Equal(b) || a != nil && b != nil && a.Sub(b.Time).Abs() <= 2*time.Second
 }
 
-// failureTime returns the time of the stored failure if it is the same, otherwise now.
+// failureTime returns the time of the stored failure if both failures are the same, otherwise now.
 func failureTime(stored, f *v1alpha1.FailureInfo, now time.Time) *metav1.Time {
 	if stored != nil && stored.Time != nil && stored.Reason == f.Reason && stored.Message == f.Message && stored.ModelID == f.ModelID {
 		return stored.Time
@@ -304,15 +303,15 @@ func needsLoad(s v1alpha1.PredictorStatus) bool {
 	}
 }
 
-// waitsForPod reports whether no instance exists that could load the model.
+// waitsForPod reports whether the last failure is RuntimeUnhealthy: no pod can load the model, or the mesh does not respond.
 func waitsForPod(s v1alpha1.PredictorStatus) bool {
 	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
-// invalidRuntimeInfix separates a waiting message from the error because of which the runtime has no pod.
+// invalidRuntimeInfix separates the message about a missing pod from the error of the runtime that prevents the pod.
 const invalidRuntimeInfix = ": invalid "
 
-// waitingPrefix returns the prefix of the message of a failure that waits for a pod, or "" for any other failure.
+// waitingPrefix returns the prefix of the message if the failure is a missing pod, or "" for any other failure.
 func waitingPrefix(f *v1alpha1.FailureInfo) string {
 	for _, prefix := range []string{messageNoPods, messageNoSupportingPod} {
 		if f != nil && f.Reason == v1alpha1.RuntimeUnhealthy && strings.HasPrefix(f.Message, prefix) {
@@ -333,7 +332,7 @@ func isMeshUnreachable(f *v1alpha1.FailureInfo) bool {
 	return f != nil && strings.HasPrefix(f.Message, messageMeshUnreachable)
 }
 
-// isProgressing reports whether the state will change without a change of the spec.
+// isProgressing reports whether the state is expected to change without a change of the spec.
 func isProgressing(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress || waitsForPod(s)
 }

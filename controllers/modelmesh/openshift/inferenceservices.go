@@ -89,8 +89,8 @@ func isModelMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
 }
 
-// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. No object must be deleted first: those of the
-// InferenceService have owner references, and shared ones are deleted with the last InferenceService of the namespace.
+// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. No object must be deleted first: objects of the
+// InferenceService have owner references, and the namespace controller deletes shared objects when the namespace is no longer in use.
 func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
 	if !isModelMesh(s) || !slices.Equal(s.Finalizers, []string{Finalizer}) {
 		return nil
@@ -126,7 +126,7 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 	return modelmesh.MinNonZero(retry, report.Retry), r.pruneRoutes(ctx, s, desired)
 }
 
-// pruneRoutes deletes the objects that publish an InferenceService and are not desired.
+// pruneRoutes deletes the obsolete objects that publish an InferenceService.
 func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired) error {
 	served := r.Served()
 	if !served.Has(capability.Route) {
@@ -167,28 +167,28 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 	if err != nil {
 		return nil, "", err
 	}
-	p := routeOptions{served: r.Served(), exposure: r.exposure, settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
-	if p.runtimeAnnotations, err = r.runtimeAnnotations(ctx, s, settings); err != nil {
+	options := routeOptions{served: r.Served(), exposure: r.exposure, settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
+	if options.runtimeAnnotations, err = r.runtimeAnnotations(ctx, s, settings); err != nil {
 		return nil, "", err
 	}
-	if settings.TLS.Enabled() && p.isRouteRequested() && !p.isAuthRequired() {
-		if p.meshCA, _, err = r.meshCAs.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
+	if settings.TLS.Enabled() && options.isRouteRequested() && !options.isAuthRequired() {
+		if options.meshCA, _, err = r.meshCAs.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
 			return nil, "", err
 		}
 	}
-	if p.isRouteRequested() && isReservedName(s.Name) {
+	if options.isRouteRequested() && isReservedName(s.Name) {
 		kind := r.exposure.routeKind(r.Served())
 		existing, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
 		if err != nil || existing == nil || existing.Labels[LabelInferenceService] != s.Name {
 			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters use names such as %s: recreate the InferenceService under another name", kind.Kind, s.Name), err
 		}
 	}
-	desired, problem := buildRoute(s, p)
+	desired, problem := buildRoute(s, options)
 	return desired, problem, nil
 }
 
-// isReservedName reports whether registries or Ray clusters can use a name for a Route, HTTPRoute or Ingress: their users would reach the
-// model. A model that is already published under such a name remains published.
+// isReservedName reports whether registries or Ray clusters can use a name for a Route, HTTPRoute or Ingress: users of the registry or cluster
+// would reach the model. A model that is already published under such a name remains published.
 func isReservedName(name string) bool {
 	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
 }
@@ -206,8 +206,8 @@ func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *
 	return servingRuntimeAnnotations(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// servingRuntimeAnnotations returns the annotations of the runtime that serves a model; nil without a runtime. It is the runtime in the spec
-// of the model, or the newest one that supports the model. ServingRuntimes take precedence over ClusterServingRuntimes.
+// servingRuntimeAnnotations returns the annotations of the runtime that serves a model; nil without a runtime. That is the runtime in the spec
+// of the model, or the newest runtime that supports the model. ServingRuntimes take precedence over ClusterServingRuntimes.
 func servingRuntimeAnnotations(model pkgmodelmesh.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {

@@ -35,14 +35,14 @@ const (
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of Events about objects that could not be applied.
 	ReasonNotApplied = "CompanionNotApplied"
-	// ReasonNoRoute is the reason of Events about models that cannot be published as their runtime requests.
+	// ReasonNoRoute is the reason of Events about models that cannot be published although their runtime requests it.
 	ReasonNoRoute = "RouteNotPublished"
 )
 
 // baseReconciler holds the dependencies of both controllers.
 type baseReconciler struct {
-	*modelmesh.Catalog
-	// cached reads full InferenceServices and runtimes, and the metadata of all other kinds. It also writes.
+	*modelmesh.Lister
+	// cached reads full InferenceServices, runtimes and Deployments, and the metadata of the other kinds. It also writes.
 	cached   client.Client
 	live     client.Reader
 	applier  *apply.Applier
@@ -128,7 +128,7 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 	return retry, r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
 }
 
-// collectSecrets sets the inputs that come from Secrets, and returns the Secrets that are kept without an update.
+// collectSecrets sets the inputs that come from Secrets, and returns the keys of the Secrets that are kept without an update.
 func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	if !in.InUse {
 		return nil, nil
@@ -224,14 +224,14 @@ type namespaceState struct {
 	uid types.UID
 	// cookie is the cookie key of the sidecar.
 	cookie []byte
-	// storageVersions holds the versions of the sources of the storage entries and of their Secret.
+	// storageVersions holds the versions of the storage Secret and of the objects from which its entries are built.
 	storageVersions string
 	// lastProblems holds the messages of the last Events about objects and about storage.
 	lastProblems reconciler.LastMessages[string]
 }
 
-// getUsage reports whether a namespace has models or runtime pods, and whether it has runtimes. A namespace with pods is in use even without
-// models, because new pods need the ServiceAccount.
+// getUsage reports whether a namespace has models or runtime pods, and whether it has Deployments of runtimes. A namespace with pods is in use
+// even without models, because new pods need the ServiceAccount.
 func (r *baseReconciler) getUsage(ctx context.Context, namespace string) (inUse, hasRuntimes bool, err error) {
 	var deployments appsv1.DeploymentList
 	managed := client.MatchingLabels(names.Labels(modelmesh.ComponentName))

@@ -69,8 +69,8 @@ var (
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// possibleObjects returns all objects that can exist for a namespace, except Routes and the storage Secret, whose name depends on the
-// settings.
+// possibleObjects returns the keys of all objects that can exist for a namespace, except Routes and the storage Secret: the name of that
+// Secret depends on the settings.
 func possibleObjects(namespace string, served capability.Set) []apply.Key {
 	keyOf := func(kind schema.GroupVersionKind, name string) apply.Key {
 		return apply.NewKey(kind, namespace, name)
@@ -100,7 +100,7 @@ type Inputs struct {
 	Account string
 	// Monitoring is the namespace of the Prometheus that may read the namespace; "" for none.
 	Monitoring string
-	// InUse is true if there are models or runtime pods. HasRuntimes is true if there are multi-model runtimes.
+	// InUse is true if there are models or runtime pods. HasRuntimes is true if there are Deployments of runtimes.
 	InUse, HasRuntimes bool
 	// Cookie is the cookie key of the sidecar.
 	Cookie []byte
@@ -146,14 +146,14 @@ func desiredObjects(in Inputs) apply.Desired {
 	return append(desired, apply.Object{Config: buildDelegatorBinding(in), AdoptIf: isWrittenByLegacyController})
 }
 
-// buildDelegatorBinding allows the sidecars to create TokenReviews and SubjectAccessReviews.
+// buildDelegatorBinding builds the ClusterRoleBinding that allows the sidecars to create TokenReviews and SubjectAccessReviews.
 func buildDelegatorBinding(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(BindingName(in.Namespace)).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(in.Proxy.ServiceAccount()).WithNamespace(in.Namespace))
 }
 
-// buildPrometheusBinding allows the Prometheus of the platform to discover its targets.
+// buildPrometheusBinding builds the RoleBinding that allows the Prometheus of the platform to discover its targets.
 func buildPrometheusBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(PrometheusBinding, in.Namespace).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(PrometheusBinding)).

@@ -37,13 +37,13 @@ type routeOptions struct {
 }
 
 // isRouteRequested reports whether the runtime requests that its models are published.
-func (p routeOptions) isRouteRequested() bool {
-	return p.runtimeAnnotations[modelmesh.AnnotationRoute] == valueTrue
+func (o routeOptions) isRouteRequested() bool {
+	return o.runtimeAnnotations[modelmesh.AnnotationRoute] == valueTrue
 }
 
 // isAuthRequired reports whether the runtime requires that callers authenticate.
-func (p routeOptions) isAuthRequired() bool {
-	return p.runtimeAnnotations[modelmesh.AnnotationAuth] == valueTrue
+func (o routeOptions) isAuthRequired() bool {
+	return o.runtimeAnnotations[modelmesh.AnnotationAuth] == valueTrue
 }
 
 // exposure configures how models are published if the cluster serves no Routes.
@@ -67,20 +67,20 @@ func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 
 // buildRoute returns the object that publishes an InferenceService if the runtime requests it, or the problem that prevents it. A model with
 // required authentication is never published without it.
-func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desired, problem string) {
-	kind := p.exposure.routeKind(p.served)
-	if !p.isRouteRequested() || kind.Empty() {
+func buildRoute(s *v1beta1.InferenceService, o routeOptions) (objects apply.Desired, problem string) {
+	kind := o.exposure.routeKind(o.served)
+	if !o.isRouteRequested() || kind.Empty() {
 		return nil, ""
 	}
-	server, reason := p.buildBackend(s)
+	server, reason := o.buildBackend(s)
 	if reason == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
 		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
 			reason = fmt.Sprintf(", because %s is not a valid label of a host name (%s): recreate the InferenceService under another name", host, errs[0])
 		}
-		server.Host = host + "." + p.exposure.IngressDomain
+		server.Host = host + "." + o.exposure.IngressDomain
 	}
-	if reason == "" && !p.served.Has(kind) && kind != ingressKind {
+	if reason == "" && !o.served.Has(kind) && kind != ingressKind {
 		reason = ", because the cluster does not serve the kind: install its API, or choose another --exposure"
 	}
 	if reason != "" {
@@ -94,52 +94,52 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	case capability.HTTPRoute:
 		objects.Add(server.HTTPRoute(meta))
 	default:
-		objects.Add(server.Ingress(meta, p.exposure.IngressClass, p.exposure.IngressAnnotations))
+		objects.Add(server.Ingress(meta, o.exposure.IngressClass, o.exposure.IngressAnnotations))
 	}
 	return objects, ""
 }
 
-// buildBackend returns the REST backend of a model, or the reason why it cannot be published, which ends a message.
-func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, reason string) {
-	rest := p.settings.RESTProxy
+// buildBackend returns the REST backend of a model, or the reason why the model cannot be published, as the end of a message.
+func (o routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, reason string) {
+	rest := o.settings.RESTProxy
 	if !rest.Enabled {
 		return server, ", because restProxy.enabled is false: set it to true, so that REST is served"
 	}
 	port, serverName, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
-	case p.isAuthRequired() && p.proxy == nil:
-		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s, so callers would not be authenticated: set authProxy.mode to always, or remove the annotation", modelmesh.AnnotationAuth, p.settings.AuthProxy.Mode)
-	case p.isAuthRequired():
-		port, serverName, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
-	case p.isBlockedByNetworkPolicy():
+	case o.isAuthRequired() && o.proxy == nil:
+		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s, so callers would not be authenticated: set authProxy.mode to always, or remove the annotation", modelmesh.AnnotationAuth, o.settings.AuthProxy.Mode)
+	case o.isAuthRequired():
+		port, serverName, tls.Termination = authproxy.Port, proxyName(o.settings, s.Namespace), routev1.TLSTerminationReencrypt
+	case o.isBlockedByNetworkPolicy():
 		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", modelmesh.AnnotationAuth)
-	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
+	case o.settings.TLS.Enabled() && o.settings.TLS.ClientAuth == "require":
 		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", modelmesh.AnnotationAuth)
-	case p.settings.TLS.Enabled() && p.meshCA == "":
-		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate: add tls.crt", p.settings.TLS.SecretName)
-	case p.settings.TLS.Enabled():
-		serverName = p.settings.ServiceName + "." + s.Namespace
-		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.meshCA
+	case o.settings.TLS.Enabled() && o.meshCA == "":
+		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate: add tls.crt", o.settings.TLS.SecretName)
+	case o.settings.TLS.Enabled():
+		serverName = o.settings.ServiceName + "." + s.Namespace
+		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, o.meshCA
 	}
 	tls.InsecureEdgeTerminationPolicy = routev1.InsecureEdgeTerminationPolicyRedirect
 	path := "/v2/models/" + s.Name
 	return resources.Published{
-		Service:    p.settings.ServiceName,
+		Service:    o.settings.ServiceName,
 		Port:       intstr.FromInt32(port),
 		Path:       path,
 		ServerName: serverName,
 		TLS:        &tls,
 		Weight:     new(resources.RouteWeight),
-		Gateway:    p.exposure.gateway,
+		Gateway:    o.exposure.gateway,
 		Prefixes:   []resources.Prefix{{Path: "/modelmesh/" + s.Namespace + path, Rewritten: path}},
 	}, ""
 }
 
 // isBlockedByNetworkPolicy reports whether the NetworkPolicy denies Gateways and Ingress controllers access to REST without authentication.
 // The routers of OpenShift are not affected.
-func (p routeOptions) isBlockedByNetworkPolicy() bool {
-	s := p.settings
-	return !p.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || p.proxy != nil)
+func (o routeOptions) isBlockedByNetworkPolicy() bool {
+	s := o.settings
+	return !o.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || o.proxy != nil)
 }
 
 // proxyName returns the DNS name of the sidecar in its certificate.

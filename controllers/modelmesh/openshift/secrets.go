@@ -23,7 +23,8 @@ import (
 
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
-// collectStorage reads the data connections of a namespace if one of them or the storage Secret changed. It keeps no content in memory.
+// collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of the storage
+// Secret, which is then kept. It keeps no content in memory.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {
@@ -170,7 +171,7 @@ const (
 	typeS3      = "s3"
 )
 
-// buildStorageData returns the storage entries by name of their data connection; nil for none. The bundle contains the platform CAs.
+// buildStorageData returns the storage entries by the names of the data connections; nil for none. The bundle contains the platform CAs.
 func buildStorageData(connections []corev1.Secret, bundle string) map[string][]byte {
 	data := map[string][]byte{}
 	for i := range connections {
@@ -192,8 +193,8 @@ func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 		if !found {
 			continue
 		}
-		for _, m := range f.fields {
-			fields[m] = string(value)
+		for _, name := range f.fields {
+			fields[name] = string(value)
 		}
 	}
 	kind := c.Annotations[AnnotationConnection]

@@ -73,22 +73,22 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	}
 	meshConfig, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models share the Gateway of registries
 	base := baseReconciler{
-		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
+		Lister: shared.Lister, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
 		enabled:  shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
 	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace,
 		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: shared.Clock}}
 	controllers := controllerBuilder{mgr: mgr, shared: shared}
-	if err := controllers.startNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
+	if err := controllers.addNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
 	}
 	base.applier = routeApplier(shared.Applier)
-	return controllers.startInferenceServiceController(newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
+	return controllers.addInferenceServiceController(newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
 }
 
-// routeApplier returns an applier that keeps the fields of the legacy controller: they include the host, which the platform chose when the Route
-// was created, and on which clients depend.
+// routeApplier returns an applier that keeps the fields of the legacy controller: they include the host of the Route, which the platform
+// generated and on which clients depend.
 func routeApplier(a *apply.Applier) *apply.Applier {
 	options := a.Options
 	options.LegacyManagers = nil
@@ -101,8 +101,8 @@ type controllerBuilder struct {
 	shared *modelmesh.Dependencies
 }
 
-// startNamespaceController starts the controller of enabled namespaces.
-func (b controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
+// addNamespaceController adds the controller of enabled namespaces to the manager.
+func (b controllerBuilder) addNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
 	enqueue, managed := b.shared.Namespaces.Enqueue(), reconciler.ManagedBy(modelmesh.ComponentName)
 	cached, served := b.mgr.GetCache(), b.shared.Served
 	labelled, _ := b.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
@@ -124,27 +124,27 @@ func (b controllerBuilder) startNamespaceController(r *namespaceReconciler, conn
 	return reconciler.NewController(b.mgr, namespaceController, sources...).Complete(reconciler.ClassifyErrors(r))
 }
 
-// startInferenceServiceController starts the controller that publishes models.
-func (b controllerBuilder) startInferenceServiceController(r *inferenceServiceReconciler) error {
+// addInferenceServiceController adds the controller that publishes models to the manager.
+func (b controllerBuilder) addInferenceServiceController(r *inferenceServiceReconciler) error {
 	cached, served := b.mgr.GetCache(), b.shared.Served
-	all := handler.EnqueueRequestsFromMapFunc(b.requestsForInferenceServices)
-	owned := handler.EnqueueRequestForOwner(b.mgr.GetScheme(), b.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
-	labelled, _ := b.shared.Namespaces.Source(all)
+	enqueueAll := handler.EnqueueRequestsFromMapFunc(b.requestsForInferenceServices)
+	enqueueOwner := handler.EnqueueRequestForOwner(b.mgr.GetScheme(), b.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
+	labelled, _ := b.shared.Namespaces.Source(enqueueAll)
 	c := reconciler.NewController(b.mgr, routeController,
-		labelled, b.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
-		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), owned),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, b.meshCertificates()),
+		labelled, b.shared.Settings.Changes(enqueueAll), served.EventSource(&metav1.PartialObjectMetadata{}, enqueueAll),
+		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), enqueueOwner),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), enqueueAll, b.meshCertificates()),
 		served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged()),
-		served.Kind(cached, capability.ServingRuntime, &v1alpha1.ServingRuntime{}, all),
-		served.Kind(cached, capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, all),
-		served.Kind(cached, capability.Route, nil, owned),
-		served.Kind(cached, capability.HTTPRoute, nil, owned))
-	routestatus.Watch(c, served, cached, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
-	routestatus.Watch(c, served, cached, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
+		served.Kind(cached, capability.ServingRuntime, &v1alpha1.ServingRuntime{}, enqueueAll),
+		served.Kind(cached, capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, enqueueAll),
+		served.Kind(cached, capability.Route, nil, enqueueOwner),
+		served.Kind(cached, capability.HTTPRoute, nil, enqueueOwner))
+	routestatus.Watch(c, served, cached, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, enqueueOwner)
+	routestatus.Watch(c, served, cached, []schema.GroupVersionKind{capability.BackendTLSPolicy}, enqueueAll, hasName(CAObjectName))
 	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
-// requestsForInferenceServices maps an object to the InferenceServices of ModelMesh in its namespace, a ClusterServingRuntime to all of them.
+// requestsForInferenceServices returns the InferenceServices of ModelMesh in the namespace of an object, or all for a ClusterServingRuntime.
 func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil

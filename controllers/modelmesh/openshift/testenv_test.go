@@ -65,7 +65,7 @@ func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) 
 		WithRESTMapper(newRESTMapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	writer, live := env.writer(), env.live()
 	base := baseReconciler{
-		Catalog: &modelmesh.Catalog{
+		Lister: &modelmesh.Lister{
 			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: namespaceCache{reader: env.server}},
 			Served:   func() capability.Set { return env.served },
 			Settings: func(context.Context, string) (meshsettings.Settings, error) { return env.settings, env.settingsErr },

@@ -39,8 +39,8 @@ const (
 // preStopPort is the port of the mesh for preStop hooks.
 const preStopPort = 8090
 
-// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, whose images must therefore be
-// pulled first: the mesh is swapped with the last container before the puller is appended.
+// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, so the image of the model server
+// must be pulled first: the mesh is swapped with the last container before the puller is appended.
 func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
 	containers := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
@@ -100,11 +100,11 @@ func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.Contain
 		c.WithVolumeMounts(resources.Mount(volumeSocket, dir))
 	}
 	c.SecurityContext = p.runtimeSecurity(c.SecurityContext)
-	return c.WithLifecycle(waitForModels())
+	return c.WithLifecycle(preStopLifecycle())
 }
 
-// waitForModels returns the preStop hook that waits until the models of the pod were moved to other pods.
-func waitForModels() *corev1ac.LifecycleApplyConfiguration {
+// preStopLifecycle returns the preStop hook that waits until the models of the pod were moved to other pods.
+func preStopLifecycle() *corev1ac.LifecycleApplyConfiguration {
 	return corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithHTTPGet(
 		corev1ac.HTTPGetAction().WithPath("/prestop").WithPort(intstr.FromInt32(preStopPort))))
 }
@@ -117,8 +117,8 @@ func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsA
 	return resources.Requirements(r.Requests, r.Limits)
 }
 
-// runtimeUID is the user of model servers in restricted namespaces, if the platform assigns no user. The
-// images of Triton, TorchServe and MLServer have this user; the first two set no numeric USER, which runAsNonRoot rejects.
+// runtimeUID is the user of model servers in restricted namespaces, if the platform assigns no user. The images of Triton, TorchServe and
+// MLServer have this user, but the first two do not set a numeric USER. Without a numeric user, runAsNonRoot prevents their start.
 const runtimeUID = 1000
 
 // podSecurity returns the security context of the pod. runAsNonRoot is set per container, because a model server may need root.
@@ -130,8 +130,8 @@ func (p *podBuilder) podSecurity() *corev1ac.PodSecurityContextApplyConfiguratio
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 
-// sidecarSecurity returns the security context of ModelMesh containers, whose images have a numeric user. The legacy controller set one
-// on some of them only.
+// sidecarSecurity returns the security context of ModelMesh containers, whose images have a numeric user. The legacy controller set a
+// security context on some containers only.
 func (p *podBuilder) sidecarSecurity(hadLegacyContext bool) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
 	case !p.isLegacy():
@@ -147,8 +147,8 @@ func dropAllCapabilities() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// runtimeSecurity returns the security context of a runtime container. Fields set by the author are kept; missing fields are added only
-// if the namespace would reject the pod without them.
+// runtimeSecurity returns the security context of a runtime container. It keeps the fields of a specified one, and adds missing fields only if
+// the namespace would reject the pod without them.
 func (p *podBuilder) runtimeSecurity(specified *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
 	case specified == nil && p.isLegacy():

@@ -65,8 +65,8 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, which select
-// the pods, cannot be overridden.
+// podLabels adds the labels of the settings and of the runtime. Labels of the runtime take precedence. Reserved labels cannot be overridden,
+// because they select the pods.
 func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	reserved := []string{LabelService, LabelName, LabelManagedBy}
 	if p.isLegacy() {
@@ -179,8 +179,8 @@ func toPointers[T any](values []T) []*T {
 	return pointers
 }
 
-// buildAffinity restricts the affinity of the runtime to the architectures of the images. Node selector terms are alternatives, so each
-// of them gets the requirement; the legacy controller added it as one more alternative.
+// buildAffinity restricts the affinity of the runtime to the architectures of the images. Node selector terms are alternatives, so each term
+// gets the requirement. The legacy controller added it as one more alternative.
 func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	affinity := &corev1.Affinity{}
 	if p.Spec.Affinity != nil {

@@ -20,8 +20,8 @@ type Form int
 const (
 	// Current is the pod template of this operator.
 	Current Form = iota
-	// Legacy is the pod template of the legacy controller, without fields that prevent pods from running and unintended mounts of storage
-	// credentials. An adopted Deployment keeps it until another change, because a new template would restart its pods.
+	// Legacy is the pod template of the legacy controller. It omits fields that prevent pods from running, and unintended mounts of storage
+	// credentials. An adopted Deployment keeps it until another change, because a new template would restart the pods.
 	Legacy
 )
 
@@ -64,9 +64,9 @@ type RuntimeInputs struct {
 
 // Labels in the selectors of clients, NetworkPolicies and legacy Deployments.
 const (
-	// LabelService holds the name of the Service, on all objects of a mesh and on its pods.
+	// LabelService holds the name of the Service, on the Service, its ServiceMonitor, the Deployments and their pods.
 	LabelService = modelmesh.LabelService
-	// LabelName holds the name of the Deployment, on its pods.
+	// LabelName holds the name of the Deployment, on the Deployment and its pods.
 	LabelName = "name"
 
 	labelInstance  = "app.kubernetes.io/instance"
@@ -75,7 +75,7 @@ const (
 	ControllerName = "modelmesh-controller"
 )
 
-// commonLabels returns the labels of all objects except the copy of the etcd Secret.
+// commonLabels returns the common labels of the Service, its ServiceMonitor, the Deployments and the type constraints.
 func commonLabels() map[string]string {
 	return map[string]string{labelInstance: ControllerName, LabelManagedBy: ControllerName, labelAppName: ControllerName}
 }

@@ -71,7 +71,7 @@ func (in ReplicaInputs) configuredReplicas() int32 {
 	return int32(min(max(0, *in.SpecReplicas), modelmesh.MaxReplicas))
 }
 
-// idleSince returns the start of the grace period, which is now if it has not started.
+// idleSince returns the start of the grace period, or now if the period has not started.
 func (in ReplicaInputs) idleSince() time.Time {
 	if in.IdleSince.IsZero() {
 		return in.Now

@@ -138,13 +138,13 @@ func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyCo
 	return peers
 }
 
-// selectsLegacyPods reports whether a NetworkPolicy is the one that the installation of the legacy controller created.
+// selectsLegacyPods reports whether a NetworkPolicy selects the pods of the legacy controller, as that of its installation does.
 func selectsLegacyPods(live *unstructured.Unstructured) bool {
 	labels, _, err := unstructured.NestedStringMap(live.Object, "spec", "podSelector", "matchLabels")
 	return err == nil && labels[LabelManagedBy] == ControllerName
 }
 
-// ConstraintsName is the name of the ConfigMap that all pods of a namespace read.
+// ConstraintsName is the name of the ConfigMap that all runtime pods of a namespace read.
 const ConstraintsName = "tc-config"
 
 const (

@@ -29,7 +29,7 @@ func (p *podBuilder) buildAdapter() *corev1ac.ContainerApplyConfiguration {
 		WithCommand("/opt/app/" + modelmesh.AdapterContainer(server)).
 		WithEnv(p.adapterEnv()...).
 		WithResources(requirements(p.Settings.StorageHelper.Resources)).
-		WithLifecycle(waitForModels()).
+		WithLifecycle(preStopLifecycle()).
 		WithVolumeMounts(resources.Mount(modelmesh.ModelsVolume, modelsDir)).
 		WithVolumeMounts(p.claimMounts()...).
 		WithVolumeMounts(resources.ReadOnlyMount(volumeStorage, storageDir))
@@ -40,10 +40,10 @@ func (p *podBuilder) buildAdapter() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// adapterEnv returns the variables of the adapter. Variables of the runtime override them.
+// adapterEnv returns the variables of the adapter. Variables in spec.builtInAdapter.env override the others.
 func (p *podBuilder) adapterEnv() environment {
-	a := p.Spec.BuiltInAdapter
-	management := strconv.FormatInt(a.RuntimeManagementPort, 10)
+	adapter := p.Spec.BuiltInAdapter
+	management := strconv.FormatInt(adapter.RuntimeManagementPort, 10)
 	data := "port:" + management
 	if p.endpoints.Data != nil {
 		data = p.endpoints.Data.Raw
@@ -53,9 +53,9 @@ func (p *podBuilder) adapterEnv() environment {
 	env.set("RUNTIME_PORT", management)
 	env.set("RUNTIME_DATA_ENDPOINT", data)
 	env.setVar(corev1ac.EnvVar().WithName("CONTAINER_MEM_REQ_BYTES").WithValueFrom(corev1ac.EnvVarSource().
-		WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithContainerName(a.ServerType).WithResource("requests.memory"))))
-	env.set("MEM_BUFFER_BYTES", strconv.FormatInt(a.MemBufferBytes, 10))
-	env.set("LOADTIME_TIMEOUT", strconv.FormatInt(a.ModelLoadingTimeoutMillis, 10))
+		WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithContainerName(adapter.ServerType).WithResource("requests.memory"))))
+	env.set("MEM_BUFFER_BYTES", strconv.FormatInt(adapter.MemBufferBytes, 10))
+	env.set("LOADTIME_TIMEOUT", strconv.FormatInt(adapter.ModelLoadingTimeoutMillis, 10))
 	env.set("USE_EMBEDDED_PULLER", "true")
 	env.set("RUNTIME_VERSION", p.runtimeVersion())
 	for _, v := range []struct{ name, annotation string }{
@@ -65,7 +65,7 @@ func (p *podBuilder) adapterEnv() environment {
 			env.set(v.name, value)
 		}
 	}
-	for _, v := range toPointers(resources.MustApplyEach[corev1ac.EnvVarApplyConfiguration](a.Env)) {
+	for _, v := range toPointers(resources.MustApplyEach[corev1ac.EnvVarApplyConfiguration](adapter.Env)) {
 		env.setVar(v.WithName(ptr.Deref(v.Name, "")))
 	}
 	return env
@@ -164,7 +164,7 @@ func (e *environment) setFieldRef(name, path string) {
 		WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath(path))))
 }
 
-// dedupEnv keeps the last variable of each name, which takes effect. Server-side apply rejects duplicate keys.
+// dedupEnv keeps the last variable of each name, because that one takes effect. Server-side apply rejects duplicate keys.
 func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfiguration) []corev1ac.EnvVarApplyConfiguration {
 	lastIndex := map[string]int{}
 	for i, v := range env {

@@ -57,7 +57,7 @@ func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	return v
 }
 
-// modelsSizeLimit returns 1.5 times the sum of the memory limits in bytes, or 0, which means unlimited, without such limits.
+// modelsSizeLimit returns 1.5 times the sum of the memory limits in bytes, or 0 (unlimited) without memory limits.
 func modelsSizeLimit(containers []corev1.Container) resource.Quantity {
 	var sum int64
 	for i := range containers {
@@ -122,7 +122,7 @@ type ClaimInputs struct {
 	FromSecret []string
 	// AllowAny allows claims that only models refer to.
 	AllowAny bool
-	// Models are the models of the namespace, Labels the labels of the runtime.
+	// Models are the models of the namespace, Labels the ModelMesh labels of the runtime.
 	Models []modelmesh.Model
 	Labels []string
 	// Exists reports whether a claim exists.

@@ -44,7 +44,7 @@ func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"))
 	env.must(env.api.Update(t.Context(), newEtcdSecretWithRoot()))
 	env.settings.EtcdUserPerNamespace, env.mesh.grantErr = true, errors.New("etcd is down")
-	if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the user of namespace ns: etcd is down") {
+	if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the etcd user of namespace ns: etcd is down") {
 		t.Errorf("error %v", err)
 	}
 	for _, write := range env.writes {

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// catalogCause returns the cause for models with a label.
-func (env *testEnv) catalogCause(label string) modelmesh.Cause {
+// causeFor returns the cause for models with a label.
+func (env *testEnv) causeFor(label string) modelmesh.Cause {
 	env.Helper()
 	cause, known, err := env.Cause(env.Context(), "ns", label)
 	if err != nil || !known {
@@ -32,12 +32,12 @@ func TestFindCause(t *testing.T) {
 		t.Errorf("before the first reconcile: known %v, error %v", known, err)
 	}
 	var changes int
-	env.Causes.Subscribe(t.Context(), func(string) { changes++ })
+	env.NotServingCauses.Subscribe(t.Context(), func(string) { changes++ })
 	env.reconcileUntilStable("ns")
-	if got := env.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
+	if got := env.causeFor("mt:sklearn"); got != (modelmesh.Cause{}) {
 		t.Errorf("Deployment without conditions: cause %+v, want none", got)
 	}
-	if got := env.catalogCause("mt:onnx"); !got.Invalid || !strings.HasPrefix(got.Message, "runtime invalid: ") {
+	if got := env.causeFor("mt:onnx"); !got.Invalid || !strings.HasPrefix(got.Message, "runtime invalid: ") {
 		t.Errorf("invalid runtime: cause %+v", got)
 	}
 	if changes == 0 {
@@ -49,7 +49,7 @@ func TestFindCause(t *testing.T) {
 	}}}
 	env.updateStatus(d)
 	env.reconcileUntilStable("ns")
-	if got := env.catalogCause("mt:sklearn"); got.Invalid || got.Message != "runtime local: pods cannot be created: exceeded quota: tight" {
+	if got := env.causeFor("mt:sklearn"); got.Invalid || got.Message != "runtime local: pods cannot be created: exceeded quota: tight" {
 		t.Errorf("exceeded quota: cause %+v", got)
 	}
 	d.Status.Conditions = nil
@@ -62,7 +62,7 @@ func TestFindCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.reconcileUntilStable("ns")
-	if got := env.catalogCause("mt:sklearn"); !strings.Contains(got.Message, "Insufficient cpu") {
+	if got := env.causeFor("mt:sklearn"); !strings.Contains(got.Message, "Insufficient cpu") {
 		t.Errorf("unschedulable pod: cause %+v", got)
 	}
 	changesBefore := changes
@@ -73,7 +73,7 @@ func TestFindCause(t *testing.T) {
 	d.Status.AvailableReplicas = 1
 	env.updateStatus(d)
 	env.reconcileUntilStable("ns")
-	if got := env.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
+	if got := env.causeFor("mt:sklearn"); got != (modelmesh.Cause{}) {
 		t.Errorf("available runtime: cause %+v, want none", got)
 	}
 }
@@ -98,8 +98,8 @@ func TestCauseOfMultipleRuntimes(t *testing.T) {
 		{map[string]modelmesh.Cause{"a": overQuota}, modelmesh.Cause{}}, // b may still be starting
 		{map[string]modelmesh.Cause{"c": overQuota}, modelmesh.Cause{}},
 	} {
-		env.Causes.Set("ns", c.causes)
-		if got := env.catalogCause("mt:onnx"); got != c.want {
+		env.NotServingCauses.Set("ns", c.causes)
+		if got := env.causeFor("mt:onnx"); got != c.want {
 			t.Errorf("cause %+v of %+v, want %+v", got, c.causes, c.want)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// deleteAll deletes the managed objects and the state of a namespace that is not enabled or has no runtimes and models.
+// deleteAll deletes the managed objects and the state of a disabled or unused namespace.
 func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) error {
 	r.pool.Forget(namespace)
 	r.etcdWatcher.Forget(namespace)
@@ -44,7 +44,7 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 		r.tls.Forget(namespace)
 	}
 	r.MissingReferences.Forget(namespace)
-	r.Causes.Forget(namespace)
+	r.NotServingCauses.Forget(namespace)
 	r.caches.Delete(namespace)
 	r.applier.ForgetNamespace(namespace)
 	return err
@@ -107,8 +107,8 @@ func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, d
 const legacyCleanupRetry = time.Minute
 
 // legacyCleaner deletes, once per process, the objects of the legacy controller that no reconcile adopts: those of runtimes and
-// namespaces that were disabled while no operator ran. The cache does not hold them, because they lack the labels of this operator. It only
-// deletes objects that have a runtime or Namespace as controller, or the names and labels of the legacy controller. It runs on the leader.
+// namespaces that were disabled while no operator ran. The cache does not hold them, because they lack the labels of this operator. The
+// cleaner only deletes objects that have a runtime or Namespace as controller, or the name and label that the legacy controller gave them.
 type legacyCleaner struct {
 	*runtimeReconciler
 	log logr.Logger
@@ -167,7 +167,7 @@ func (l *legacyCleaner) deleteUnlessDesired(ctx context.Context, kind schema.Gro
 }
 
 // isLegacyObject reports whether the legacy controller created an object for a runtime or a namespace. The label is not sufficient, because the
-// Deployment of that controller has it too.
+// Deployment of the legacy controller itself has the label too.
 func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) bool {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch kind {

@@ -76,7 +76,7 @@ func (r *reporter) reportPaused(object client.Object) bool {
 	message := ""
 	paused, _ := names.Paused(object.GetAnnotations())
 	if paused = paused && object.GetDeletionTimestamp().IsZero(); paused {
-		message = "annotation " + names.PausedAnnotation + " is set: the Deployment of the runtime does not change: remove the annotation to resume"
+		message = "annotation " + names.PausedAnnotation + " is set, so the Deployment of the runtime does not change: remove the annotation to resume"
 	}
 	r.event(corev1.EventTypeNormal, object, actionPause, ReasonPaused, message)
 	return paused

@@ -58,7 +58,7 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 			for _, name := range []string{"r", "shared"} {
 				reported := strings.Contains(emitted, kind+" ns/"+guard.GetName()) && strings.Contains(emitted, "until then not written: Deployment ns/modelmesh-serving-"+name)
 				if reported == (reason == temporary) {
-					t.Errorf("%s %s: events %q", guard.GetName(), reason, emitted)
+					t.Errorf("%s %s: got events %q, want one for runtime %s: %t", guard.GetName(), reason, emitted, name, reason != temporary)
 				}
 			}
 			env.failRequest = nil
@@ -107,7 +107,7 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
 	if emitted := recordedEvents(env.events); len(emitted) > 0 {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want none", emitted)
 	}
 }
 

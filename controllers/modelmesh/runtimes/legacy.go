@@ -22,11 +22,11 @@ import (
 )
 
 // AnnotationLegacyTemplate on an adopted Deployment holds the hash of the pod template as the legacy controller would build it. As long
-// as that template is unchanged, the pods keep their legacy form, and the adoption restarts none. They get the current form when the
+// as that template is unchanged, the pods keep their legacy form, and the adoption restarts no pod. The pods get the current form when the
 // template changes, when a user removes the annotation, or if they have an OAuth proxy of the legacy controller.
 const AnnotationLegacyTemplate = "modelmesh.opendatahub.io/original-template"
 
-// isLegacy reports whether the legacy controller created an object. It does not check for labels of this operator.
+// isLegacy reports whether an object has the label of the legacy controller. Objects of this operator have that label too.
 func isLegacy(live metav1.Object) bool {
 	return live.GetLabels()[resources.LabelManagedBy] == resources.ControllerName
 }
@@ -59,8 +59,8 @@ func hasLegacyProxy(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeS
 	return slices.ContainsFunc(live.Spec.Containers, isProxy) && !slices.ContainsFunc(spec.Containers, isProxy)
 }
 
-// proxyReplacedMessage returns the message of the Event about pods with an OAuth proxy of the legacy controller, whose cookie key is
-// public, or "". Only these pods are restarted by an adoption.
+// proxyReplacedMessage returns the message of the Event about pods with an OAuth proxy of the legacy controller, or "". The cookie key of that
+// proxy is public, so an adoption restarts these pods, and no others.
 func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, live *appsv1.Deployment) string {
 	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""

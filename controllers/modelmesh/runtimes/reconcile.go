@@ -44,7 +44,7 @@ type (
 
 // runtimeReconciler reconciles the runtimes of a namespace. Requests are namespaces.
 type runtimeReconciler struct {
-	*modelmesh.Catalog
+	*modelmesh.Lister
 	authors  admission.Rules
 	clock    clock.Clock
 	recorder events.EventRecorder
@@ -54,7 +54,7 @@ type runtimeReconciler struct {
 	pool               clientPool
 	etcdWatcher        etcdWatcher
 
-	// etcd holds the Secret of the operator's namespace, namespaceEtcd the Secrets of other namespaces.
+	// etcd holds the etcd Secret of the operator's namespace, namespaceEtcd the etcd Secrets of other namespaces.
 	etcd          *reference.SecretCache[map[string][]byte]
 	namespaceEtcd *reference.SecretCache[map[string][]byte]
 	storage       *reference.SecretCache[storageContent]
@@ -72,7 +72,7 @@ type tlsContent struct {
 	err   error
 }
 
-// storageContent holds the PersistentVolumeClaims and keys of the entries of a storage Secret, and notices about invalid entries.
+// storageContent holds the keys of the entries of a storage Secret, their PersistentVolumeClaims, and notices about invalid entries.
 type storageContent struct {
 	claims  []string
 	notices []string
@@ -132,13 +132,13 @@ func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return toResult(requeueAfter, err)
 }
 
-// isUnused reports whether the namespace is the operator's and has neither runtimes nor models. It is enabled without a label, but must not
-// get a Service in a cluster without ModelMesh.
+// isUnused reports whether the namespace is the operator's and has neither runtimes nor models. The operator's namespace is enabled without a
+// label, but must not get a Service in a cluster without ModelMesh.
 func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
 	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
 }
 
-// toResult requeues errors that a user must fix after reconciler.RequeueBlocked, and returns other errors for a retry with back-off.
+// toResult requeues after reconciler.RequeueBlocked if a user must fix all errors, and returns other errors for a retry with backoff.
 func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
@@ -196,7 +196,7 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 		errs = append(errs, err, causeErr)
 		requeueAfter = modelmesh.MinNonZero(requeueAfter, runtimeRequeue)
 	}
-	r.Causes.Set(state.Namespace, causes)
+	r.NotServingCauses.Set(state.Namespace, causes)
 	state.forgetDeleted(existingRuntimes)
 	deploymentsFound, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
 	errs = append(errs, err)

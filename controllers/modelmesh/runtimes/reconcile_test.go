@@ -62,25 +62,26 @@ func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 	env.reconcileOnce("ns")
 	env.expect("reads in steady state", env.reads, nil)
 	if emitted := recordedEvents(env.events); len(emitted) > 0 {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want none", emitted)
 	}
 }
 
-// [M12] [modelmesh-88] Single-model runtimes are ignored, even if their spec is invalid. A ServingRuntime hides a ClusterServingRuntime.
+// [M12] [modelmesh-88] Single-model runtimes are ignored, even if their spec is invalid. A ServingRuntime takes precedence over a ClusterServingRuntime
+// of the same name.
 func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	reservedName := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
 	}
 	env := newTestEnv(t, newServingRuntime("single", "onnx", singleModel, reservedName), newClusterServingRuntime("cluster-single", "onnx", singleModel, reservedName),
-		newClusterServingRuntime("hidden", "onnx"), newServingRuntime("hidden", "onnx", disabled), newPredictor("m", "onnx"))
+		newClusterServingRuntime("overridden", "onnx"), newServingRuntime("overridden", "onnx", disabled), newPredictor("m", "onnx"))
 	env.reconcileUntilStable("ns")
-	for _, name := range []string{"single", "cluster-single", "hidden"} {
+	for _, name := range []string{"single", "cluster-single", "overridden"} {
 		if env.hasDeployment(name) {
 			t.Errorf("%s has a Deployment", name)
 		}
 	}
 	if emitted := recordedEvents(env.events); len(emitted) > 0 {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want none", emitted)
 	}
 }
 
@@ -96,13 +97,13 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	}
 	emitted := recordedEvents(env.events)
 	if len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[0], "grpcEndpoint") {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want one InvalidRuntime for grpcEndpoint", emitted)
 	}
 	invalid.Spec.GRPCEndpoint = new("port:8085")
 	env.must(env.api.Update(t.Context(), invalid))
 	env.reconcileUntilStable("ns")
 	if emitted := recordedEvents(env.events); !env.hasDeployment("invalid") || !slices.Equal(emitted, []string{"Normal ValidRuntime the runtime is valid again"}) {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want ValidRuntime and a Deployment", emitted)
 	}
 	invalid.Spec.Containers[0].Name = "mm"
 	env.must(env.api.Update(t.Context(), invalid))
@@ -128,7 +129,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 		t.Error("want the Deployment of the paused runtime unchanged, and that of the other runtime created")
 	}
 	if emitted := recordedEvents(env.events); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Normal Paused annotation "+names.PausedAnnotation) {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want one Paused", emitted)
 	}
 	env.expect("writes for a paused runtime", env.reconcileUntilStable("ns"), nil)
 	r.Spec.Disabled = new(true)
@@ -149,12 +150,12 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 func TestMalformedRuntimeIsReported(t *testing.T) {
 	env := newTestEnv(t)
 	malformed := newServingRuntime("malformed", "onnx")
-	specErr := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.replicas cannot be read"})
+	specErr := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, DecodeError: "spec.replicas cannot be read"})
 	if specErr == nil || specErr.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
 		t.Errorf("error %v, want that of the malformed field", specErr)
 	}
 	state := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: env.settings, OperatorNamespace: "own"}}
-	problem, err := env.validate(t.Context(), state, modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.x cannot be read"})
+	problem, err := env.validate(t.Context(), state, modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, DecodeError: "spec.x cannot be read"})
 	if problem == nil || err != nil {
 		t.Errorf("validate returned problem %v, error %v, want a problem", problem, err)
 	}
@@ -167,7 +168,7 @@ func TestProductConfigMapMustExist(t *testing.T) {
 	env := newTestEnv(t, r)
 	env.reconcileUntilStable("ns")
 	if emitted := recordedEvents(env.events); env.hasDeployment("r") || len(emitted) != 1 || !strings.Contains(emitted[0], "Unable to access ConfigMap 'product'") {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want one for the missing ConfigMap and no Deployment", emitted)
 	}
 	env.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
 	env.reconcileUntilStable("ns")
@@ -228,19 +229,20 @@ func TestForeignObjectsAreReported(t *testing.T) {
 			t.Error(write)
 		}
 	}
-	emitted := strings.Join(recordedEvents(env.events), "\n")
-	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // the Deployment is blocked by the ConfigMap
-		if !strings.Contains(emitted, "RuntimeRefused applying "+want+": "+want+" exists and was not created by this operator; delete it or recreate it under another name") {
-			t.Errorf("events %s, want one about %s", emitted, want)
+	expectOneReport := func(object string) {
+		emitted := strings.Join(recordedEvents(env.events), "\n")
+		if !strings.Contains(emitted, "RuntimeRefused applying "+object+": "+object+" exists and was not created by this operator; delete it or recreate it under another name") {
+			t.Errorf("got events %s, want one about %s", emitted, object)
 		}
 		env.reconcileOnce("ns")
 		if repeated := recordedEvents(env.events); len(repeated) > 0 {
-			t.Errorf("events were repeated: %v", repeated)
+			t.Errorf("got events %v again, want none", repeated)
 		}
-		env.must(client.IgnoreNotFound(env.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
-		env.reconcileOnce("ns")
-		emitted = strings.Join(recordedEvents(env.events), "\n")
 	}
+	expectOneReport("ConfigMap ns/tc-config") // it blocks the Deployment
+	env.must(env.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}}))
+	env.reconcileOnce("ns")
+	expectOneReport("Deployment ns/modelmesh-serving-r")
 }
 
 // [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
@@ -472,7 +474,7 @@ func TestScaleToZero(t *testing.T) {
 
 // [M24] A runtime is scaled up for its models even if another InferenceService is invalid.
 func TestModelsKeepRuntimeScaled(t *testing.T) {
-	service := func(name, format string, annotations map[string]string) *v1beta1.InferenceService {
+	inferenceService := func(name, format string, annotations map[string]string) *v1beta1.InferenceService {
 		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: annotations}}
 		if format != "" {
 			s.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: format}}
@@ -481,8 +483,8 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 		return s
 	}
 	meshMode := map[string]string{"serving.kserve.io/deploymentMode": "ModelMesh"}
-	env := newTestEnv(t, newServingRuntime("r", "onnx"), newServingRuntime("other", "sklearn"), service("a-invalid", "", meshMode),
-		service("b-other-mode", "sklearn", nil), service("c", "onnx", meshMode))
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), newServingRuntime("other", "sklearn"), inferenceService("a-invalid", "", meshMode),
+		inferenceService("b-other-mode", "sklearn", nil), inferenceService("c", "onnx", meshMode))
 	env.reconcileUntilStable("ns")
 	if env.replicasOf("r") != 2 || env.replicasOf("other") != 0 {
 		t.Errorf("replicas %d and %d, want 2 and 0", env.replicasOf("r"), env.replicasOf("other"))
@@ -555,7 +557,7 @@ func TestToResult(t *testing.T) {
 	}
 }
 
-// [M28] One Event reports a Deployment that cannot be built or that the API server rejects.
+// [M28] A Deployment that cannot be built, or that the API server rejects, is reported by exactly one Event.
 func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	duplicate := newServingRuntime("duplicate", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
@@ -576,7 +578,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	emitted := recordedEvents(env.events)
 	slices.Sort(emitted)
 	if len(emitted) != 2 || !strings.Contains(emitted[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-rejected") {
-		t.Errorf("events %q", emitted)
+		t.Errorf("got events %q, want one InvalidRuntime and one RuntimeRefused", emitted)
 	}
 	if env.hasDeployment("duplicate") || !env.hasDeployment("valid") {
 		t.Error("want a Deployment only for the valid runtime")

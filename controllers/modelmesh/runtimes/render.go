@@ -40,7 +40,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		return nil, nil, err
 	}
 	if !rt.NeedsDeployment() {
-		return nil, []string{"the operator creates no objects for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
+		return nil, []string{"the operator creates no objects for this runtime: spec.multiModel is not true, or spec.disabled is true"}, nil
 	}
 	if problem := in.validateSpec(rt); problem != nil {
 		return nil, nil, problem
@@ -69,7 +69,7 @@ func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error)
 	if err != nil {
 		return modelmesh.Runtime{}, err
 	}
-	rt := modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+	rt := modelmesh.Runtime{Object: r, Spec: &r.Spec, DecodeError: r.Malformed}
 	if object.GetKind() == capability.ClusterServingRuntime.Kind {
 		rt.Object = (*v1alpha1.ClusterServingRuntime)(r)
 	}

@@ -25,7 +25,7 @@ import (
 // productConfigMapAnnotation names a ConfigMap that must exist before pods are created.
 const productConfigMapAnnotation = "productConfig"
 
-// productMissingPrefix is the prefix of the legacy controller's message.
+// productMissingPrefix is the prefix of the message about a missing ConfigMap, as in the legacy controller.
 const productMissingPrefix = "Unable to access ConfigMap"
 
 // reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the remaining grace period, or 0.
@@ -175,7 +175,7 @@ func (r *runtimeReconciler) buildDeployment(ctx context.Context, state *namespac
 	return built.Config, notices, nil
 }
 
-// buildLegacyDeployment builds the Deployment in its legacy form, or returns nil if the live Deployment does not have that form.
+// buildLegacyDeployment builds the Deployment in its legacy form, or returns nil if the live Deployment does not have or keep that form.
 func (r *runtimeReconciler) buildLegacyDeployment(ctx context.Context, state *namespaceState, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	if !r.hasLegacyForm(live) || hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return nil, nil
@@ -223,6 +223,6 @@ func (in RenderInputs) authProxyWarnings() []string {
 	if in.Settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !in.SingleNamespace {
 		return nil
 	}
-	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST has no authentication: " +
-		"serve all namespaces, or close the port by a NetworkPolicy"}
+	return []string{"setting authProxy.mode=always has no effect if the manager serves only its own namespace, and REST has no authentication: " +
+		"serve all namespaces, or close the port with a NetworkPolicy"}
 }

@@ -63,7 +63,7 @@ func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 	r.etcdWatcher.Ensure(state.Namespace, state.Settings.ServiceName)
 	var err error
 	if state.Settings.TLS.Enabled() && state.clientKeyPair == nil {
-		state.tlsWarnings = append(state.tlsWarnings, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
+		state.tlsWarnings = append(state.tlsWarnings, fmt.Sprintf("TLS secret '%s' is missing or invalid in the namespaces %s and %s: models cannot be managed; create it in one of them",
 			state.Settings.TLS.SecretName, state.Namespace, state.OperatorNamespace))
 	} else if err = r.pool.Ensure(state.Namespace, target); err != nil {
 		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", state.Namespace, err)
@@ -87,7 +87,7 @@ func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *
 	return r.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), AdoptIf: adoptIfLegacy}})
 }
 
-// deleteManaged deletes the managed objects of a kind in a namespace that unwanted selects.
+// deleteManaged deletes the managed objects of a kind in a namespace for which unwanted returns true.
 func (r *runtimeReconciler) deleteManaged(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(metav1.Object) bool) error {
 	objects, err := modelmesh.ListMetadata(ctx, r.Cached, kind, client.InNamespace(namespace), managedLabels())
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *na
 }
 
 // reconcileEtcdSecret applies the Secret with which the pods of a namespace connect to etcd. The operator's namespace has the source Secret
-// itself; a Secret that another client created in a namespace takes precedence there.
+// itself. A Secret that another client created in a namespace is never changed.
 func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *namespaceState) error {
 	name, operatorNamespace := state.Settings.EtcdSecretName, state.OperatorNamespace
 	foreignData, err := r.foreignEtcdData(ctx, state.Namespace, name)
@@ -179,8 +179,7 @@ func newEtcdAccount(state *namespaceState) (*meshetcd.Account, error) {
 	return &account, err
 }
 
-// grantAccount creates an etcd account unless it was verified within grantInterval. If it was verified before, an unavailable etcd is
-// not an error.
+// grantAccount creates an etcd account unless it was verified within grantInterval. A failure to verify an account again is not an error.
 func (r *runtimeReconciler) grantAccount(ctx context.Context, state *namespaceState, account *meshetcd.Account) error {
 	if account == nil {
 		return nil
@@ -194,7 +193,7 @@ func (r *runtimeReconciler) grantAccount(ctx context.Context, state *namespaceSt
 	if err := r.etcdWatcher.Grant(ctx, *account); err != nil && isVerified {
 		return nil //nolint:nilerr // the next reconcile retries, and the watches report that etcd is unavailable
 	} else if err != nil {
-		return fmt.Errorf("creating the user of namespace %s: %w", state.Namespace, err)
+		return fmt.Errorf("creating the etcd user of namespace %s: %w", state.Namespace, err)
 	}
 	state.granted = grantedAccount{*account, r.clock.Now()}
 	return nil

@@ -55,7 +55,7 @@ var (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
 // Caches returns the cache requirements: metadata of managed objects; full Deployments, because their replicas are read; metadata of
-// all Secrets and ConfigMaps, which belong to users. NetworkPolicies are managed only if the namespace is empty, which means all.
+// all Secrets and ConfigMaps, which belong to users. An empty namespace means all, and only then NetworkPolicies are managed.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
@@ -82,7 +82,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 		return err
 	}
 	r := newReconciler(&runtimeReconciler{
-		Catalog: dependencies.Catalog, authors: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
+		Lister: dependencies.Lister, authors: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
 		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, etcdWatcher: dependencies.Events,
 	})
 	if err := r.watch(mgr, claims, pods, dependencies.Served, dependencies.Settings); err != nil {
@@ -94,7 +94,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 	return nil
 }
 
-// watch builds the controller.
+// watch adds the controller with its watches to the manager.
 func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) error {
 	whenMetadataChanged := builder.WithPredicates(metadataChanged())
 	controllerBuilder := reconciler.NewController(mgr, modelmesh.ComponentName).
@@ -116,8 +116,8 @@ func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, se
 	return controllerBuilder.Complete(reconciler.ClassifyErrors(r))
 }
 
-// enqueueOperatorNamespace enqueues the operator's namespace once. No event may do so, because the namespace is enabled without a label, and
-// the settings may have been read before the controller subscribes to their changes.
+// enqueueOperatorNamespace enqueues the operator's namespace once. Other sources may have no event for the namespace: it is enabled without a
+// label, and the settings may have been read before the controller subscribes to their changes.
 func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(modelmesh.RequestFor(r.Namespaces.OperatorNamespace))
@@ -127,15 +127,15 @@ func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 
 // watchOptionalAPIs watches the kinds whose APIs can be installed and removed while the operator runs.
 func (r *runtimeReconciler) watchOptionalAPIs(b *builder.Builder, cached cache.Cache, served *capability.Watcher) {
-	watch := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
+	watchKind := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
 		b.WatchesRawSource(served.Kind(cached, kind, object, h, modelmesh.SpecOrAnnotationsChanged()))
 	}
-	watch(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, r.Namespaces.EnqueueEnabled())
+	watchKind(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, r.Namespaces.EnqueueEnabled())
 	if r.UsesClusterRuntimes() {
-		watch(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, r.Namespaces.Enqueue())
+		watchKind(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, r.Namespaces.Enqueue())
 	}
 	if !r.Config.IgnoreInferenceServices {
-		watch(capability.InferenceService, &v1beta1.InferenceService{}, r.Namespaces.EnqueueEnabled())
+		watchKind(capability.InferenceService, &v1beta1.InferenceService{}, r.Namespaces.EnqueueEnabled())
 	}
 	b.WatchesRawSource(served.Kind(cached, capability.ServiceMonitor, nil, r.Namespaces.Enqueue(), metadataChanged()))
 }
@@ -164,7 +164,7 @@ func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 	})
 }
 
-// mayBeReferenced reports whether annotation productConfig may refer to a ConfigMap. It excludes the one that exists in each namespace.
+// mayBeReferenced reports whether annotation productConfig may refer to a ConfigMap. It excludes the ConfigMap that every namespace has.
 func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
 // metadataChanged admits creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields

@@ -30,7 +30,7 @@ type namespaceCache struct {
 	idleSince map[string]time.Time
 	// granted is the etcd account and the time of its last verification.
 	granted grantedAccount
-	// headless reports whether the Service is headless; nil if unknown.
+	// headless is true if the Service is headless; nil if unknown.
 	headless *bool
 }
 
@@ -46,8 +46,8 @@ type namespaceState struct {
 	models     []pkgmodelmesh.Model
 	// etcd is the data of the Secret in the operator's namespace; nil if it does not exist.
 	etcd map[string][]byte
-	// tls is nil if traffic is not encrypted. errTLSSecretMissing is set if the Secret does not exist in the namespace, tlsWarnings describe
-	// invalid Secrets.
+	// tls is nil if traffic is not encrypted. errTLSSecretMissing is set if the TLS Secret does not exist in the namespace. tlsWarnings describe
+	// invalid TLS Secrets.
 	tls                 *resources.TLSInputs
 	errTLSSecretMissing error
 	tlsWarnings         []string
@@ -107,8 +107,8 @@ func (r *runtimeReconciler) collectState(ctx context.Context, namespace string) 
 	return state, r.collectTLS(ctx, state)
 }
 
-// collectTLS reads the TLS Secret of the namespace, which pods mount. If it is missing or invalid, the operator's own connections use
-// the one in the operator's namespace.
+// collectTLS reads the TLS Secret of the namespace, which pods mount. If that Secret is missing or invalid, the operator's own connections
+// use the TLS Secret in the operator's namespace.
 func (r *runtimeReconciler) collectTLS(ctx context.Context, state *namespaceState) error {
 	name := state.Settings.TLS.SecretName
 	if name == "" {
@@ -174,7 +174,7 @@ func (r *runtimeReconciler) getOperatorDeployment(ctx context.Context, namespace
 	deployment, name := &appsv1.Deployment{}, namespacedName(namespace, r.Config.ControllerDeployment)
 	err := r.live.Get(ctx, name, deployment)
 	if err != nil {
-		err = fmt.Errorf("reading %T %s, which owns the Service: %w", deployment, name, err)
+		err = fmt.Errorf("reading Deployment %s, which owns the Service: %w", name, err)
 	}
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: name the Deployment of the manager in CONTROLLER_DEPLOYMENT, and its namespace in NAMESPACE", err)
@@ -232,8 +232,8 @@ var errInvalidSpec = errors.New("Invalid runtime Spec") //nolint:staticcheck // 
 
 // validateSpec returns the first error in the spec of a runtime.
 func (in RenderInputs) validateSpec(rt modelmesh.Runtime) error {
-	if rt.Malformed != "" {
-		return fmt.Errorf("%w: %s", errInvalidSpec, rt.Malformed)
+	if rt.DecodeError != "" {
+		return fmt.Errorf("%w: %s", errInvalidSpec, rt.DecodeError)
 	}
 	if problem := pkgmodelmesh.Validate(rt.Spec, in.Settings.BuiltInServerTypes); problem != nil {
 		return fmt.Errorf("%w: %w", errInvalidSpec, problem)

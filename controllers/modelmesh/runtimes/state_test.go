@@ -108,7 +108,7 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 
 	env = newTestEnv(t)
 	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
-	if _, _, err := env.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
+	if _, _, err := env.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("unexpected error: %v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
 		t.Errorf("error %v, want the setting to fix", err)

@@ -134,7 +134,7 @@ func (env *testEnv) restart() {
 	})
 	writer := interceptor.NewClient(cached, env.recordingFuncs())
 	env.runtimeReconciler = newReconciler(&runtimeReconciler{
-		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
+		Lister: &modelmesh.Lister{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
 			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(env.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)

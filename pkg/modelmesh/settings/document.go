@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// document is a ConfigMap of settings, reduced to the fields that Events and settings need. Its resourceVersion stays the same while the data is
-// unchanged: Kubernetes aggregates Events with the same object and reason, and shows the first message.
+// document is a ConfigMap of settings, reduced to the fields that Events and settings need. It is replaced only if the data changes: Kubernetes
+// aggregates Events with the same object, resourceVersion and reason, and shows the first message.
 type document struct {
 	*corev1.ConfigMap
 	lastMessage string // of the last Event
@@ -106,7 +106,7 @@ func adminSettings(cfg config.ModelMesh, base Settings, admin *document) (Settin
 // Documents are the ConfigMaps of settings; nil for those that do not exist.
 type Documents struct {
 	// Defaults is DefaultsName and Admin is ConfigMapName in the operator's namespace. Namespace is ConfigMapName in the namespace of the
-	// requested settings, if that is another one.
+	// requested settings, if that is another namespace.
 	Defaults, Admin, Namespace *corev1.ConfigMap
 }
 

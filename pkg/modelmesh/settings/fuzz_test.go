@@ -126,8 +126,8 @@ func TestLargeDocuments(t *testing.T) {
 			done := make(chan error, 1)
 			go func() {
 				_, notes, err := Read(Default(), text)
-				if len(notes) > maxFindings+1 {
-					t.Errorf("got %d notes, want at most %d", len(notes), maxFindings+1)
+				if len(notes) > maxMessages+1 {
+					t.Errorf("got %d notes, want at most %d", len(notes), maxMessages+1)
 				}
 				done <- err
 			}()

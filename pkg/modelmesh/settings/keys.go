@@ -114,7 +114,7 @@ func setting(name string, a authority, set setter) keySpec {
 
 func object(name string, keys ...keySpec) keySpec { return keySpec{name: name, keys: keys} }
 
-// image returns the key of an image, whose parts are merged together into the previous image.
+// image returns the key of an image. All parts are merged into the previous image at once.
 func image(name string, target *Image, extraKeys ...keySpec) keySpec {
 	var parts struct{ name, tag, digest *string }
 	part := func(name string, to **string) keySpec {
@@ -135,7 +135,7 @@ func image(name string, target *Image, extraKeys ...keySpec) keySpec {
 	}
 }
 
-// resourcesKey returns the key of requests and limits for CPU and memory, which are merged one by one.
+// resourcesKey returns the key of requests and limits for CPU and memory. Each quantity is merged separately.
 func resourcesKey(name string, target *corev1.ResourceRequirements) keySpec {
 	part := func(name string, list corev1.ResourceList) keySpec {
 		return object(name,

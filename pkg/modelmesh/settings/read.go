@@ -29,12 +29,12 @@ const (
 )
 
 const (
-	// maxDocumentBytes limits documents, which any tenant can write: the decoding time grows with the square of the size.
+	// maxDocumentBytes limits documents: any tenant can write one, and the decoding time grows with the square of the size.
 	maxDocumentBytes = 64 << 10
 	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
 	maxNamespacePods = 20
-	// maxFindings limits the number of reported errors and notes.
-	maxFindings = 20
+	// maxMessages limits the number of reported errors, and that of notes.
+	maxMessages = 20
 )
 
 // Read merges a document into settings. Notes describe keys without effect. The error has one line for each invalid key, with its value and
@@ -43,7 +43,7 @@ func Read(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOnly)
 }
 
-// ReadOverride is like Read for the document of a namespace, which can set only some keys.
+// ReadOverride is like Read, but for the document of a namespace, which can set only some keys.
 func ReadOverride(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOrNamespace)
 }
@@ -54,19 +54,19 @@ func read(base Settings, text string, author authority) (Settings, []string, err
 		return Settings{}, nil, err
 	}
 	settings := base.clone()
-	r := &parser{documentAuthority: author}
-	r.object("", fields, settings.keys())
-	if len(r.errs) == 0 {
-		r.errs = settings.crossFieldErrors()
+	p := &parser{documentAuthority: author}
+	p.object("", fields, settings.keys())
+	if len(p.errs) == 0 {
+		p.errs = settings.validate()
 	}
 	if maximum := max(base.PodsPerRuntime, maxNamespacePods); author == adminOrNamespace && settings.PodsPerRuntime > maximum {
-		r.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
+		p.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
 			settings.PodsPerRuntime, maximum, ConfigMapName)
 	}
-	if err := errors.Join(r.errs...); err != nil {
+	if err := errors.Join(p.errs...); err != nil {
 		return Settings{}, nil, err
 	}
-	return settings, r.notes, nil
+	return settings, p.notes, nil
 }
 
 // parse returns the fields of a document, which must be one YAML object or empty. Scalars stay strings, so that a tag of 1.10 is not
@@ -105,7 +105,7 @@ func keepScalars(node *yaml.Node) {
 	}
 }
 
-// parser collects the errors and notes of a document.
+// parser reads the fields of a document, and collects its errors and notes.
 type parser struct {
 	documentAuthority authority
 	errs              []error
@@ -113,82 +113,82 @@ type parser struct {
 }
 
 // object reads the fields of an object. Keys are case-insensitive, as in the legacy controller; null is ignored.
-func (r *parser) object(path string, fields map[string]any, keys []keySpec) {
+func (p *parser) object(path string, fields map[string]any, keys []keySpec) {
 	foundAs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		i := slices.IndexFunc(keys, func(k keySpec) bool { return strings.EqualFold(k.name, name) })
 		if i < 0 {
-			r.noteUnknown(path, name, keys)
+			p.noteUnknown(path, name, keys)
 			continue
 		}
 		if other, found := foundAs[keys[i].name]; found {
-			r.fail("%s%s is set as %s and as %s: remove one of them", path, keys[i].name, other, name)
+			p.fail("%s%s is set as %s and as %s: remove one of them", path, keys[i].name, other, name)
 		}
 		foundAs[keys[i].name] = name
 		if value := fields[name]; value != nil {
-			r.readKey(path+keys[i].name, value, keys[i])
+			p.readKey(path+keys[i].name, value, keys[i])
 		}
 	}
 }
 
 // readKey reads the value of a key.
-func (r *parser) readKey(path string, raw any, spec keySpec) {
+func (p *parser) readKey(path string, raw any, spec keySpec) {
 	fields, isObject := raw.(map[string]any)
 	switch {
-	case spec.set != nil && r.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
-		r.fail("%s cannot be set for a single namespace: set it in ConfigMap %s of the manager's namespace", path, ConfigMapName)
+	case spec.set != nil && p.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
+		p.fail("%s cannot be set for a single namespace: set it in ConfigMap %s of the manager's namespace", path, ConfigMapName)
 	case spec.set != nil:
-		spec.set(r, path, raw)
+		spec.set(p, path, raw)
 	case !isObject:
-		r.reject(path, raw, "an object")
+		p.reject(path, raw, "an object")
 	default:
-		r.object(path+".", fields, spec.keys)
+		p.object(path+".", fields, spec.keys)
 		if spec.merge == nil {
 			return
 		}
 		if err := spec.merge(); err != nil {
-			r.fail("%s.%w", path, err)
+			p.fail("%s.%w", path, err)
 		}
 	}
 }
 
 // noteUnknown notes an unknown key, and suggests a similar one.
-func (r *parser) noteUnknown(path, name string, keys []keySpec) {
+func (p *parser) noteUnknown(path, name string, keys []keySpec) {
 	hint := ""
-	if distance := min(max(2, len(name)/4)+1, 8); len(name) <= 64 && len(r.notes) < maxFindings {
+	if distance := min(max(2, len(name)/4)+1, 8); len(name) <= 64 && len(p.notes) < maxMessages {
 		for _, k := range keys {
 			if d := names.EditDistance(strings.ToLower(name), strings.ToLower(k.name)); d < distance {
 				hint, distance = fmt.Sprintf(" (did you mean %s?)", k.name), d
 			}
 		}
 	}
-	r.note("%s%s is unknown and has no effect%s: remove or correct it", path, clip(name), hint)
+	p.note("%s%s is unknown and has no effect%s: remove or correct it", path, clip(name), hint)
 }
 
-func (r *parser) reject(path string, raw any, expected string) {
-	r.fail("%s %s: must be %s", path, quoteValue(raw), expected)
+func (p *parser) reject(path string, raw any, expected string) {
+	p.fail("%s %s: must be %s", path, quoteValue(raw), expected)
 }
 
-func (r *parser) fail(format string, args ...any) {
-	r.errs = appendLimited(r.errs, fmt.Errorf(format, args...), errors.New("there are more errors"))
+func (p *parser) fail(format string, args ...any) {
+	p.errs = appendLimited(p.errs, fmt.Errorf(format, args...), errors.New("there are more errors"))
 }
 
-func (r *parser) note(format string, args ...any) {
-	r.notes = appendLimited(r.notes, fmt.Sprintf(format, args...), "more keys have no effect")
+func (p *parser) note(format string, args ...any) {
+	p.notes = appendLimited(p.notes, fmt.Sprintf(format, args...), "more keys have no effect")
 }
 
-// appendLimited appends up to maxFindings findings, and then once a finding that represents the others.
-func appendLimited[T any](findings []T, finding, others T) []T {
+// appendLimited appends up to maxMessages messages, and then once the message that there are others.
+func appendLimited[T any](messages []T, message, others T) []T {
 	switch {
-	case len(findings) < maxFindings:
-		return append(findings, finding)
-	case len(findings) == maxFindings:
-		return append(findings, others)
+	case len(messages) < maxMessages:
+		return append(messages, message)
+	case len(messages) == maxMessages:
+		return append(messages, others)
 	}
-	return findings
+	return messages
 }
 
-// quoteValue returns a value as messages quote it.
+// quoteValue returns the text of a value for messages.
 func quoteValue(raw any) string {
 	switch raw := raw.(type) {
 	case string:
@@ -204,8 +204,8 @@ func quoteValue(raw any) string {
 // clip shortens a text for messages.
 func clip(text string) string { return conditions.Clip(text, 83) }
 
-// crossFieldErrors returns the errors of values that are only invalid in combination.
-func (s Settings) crossFieldErrors() []error {
+// validate returns the errors that setters do not find: missing names, payload processors with spaces, and invalid combinations of values.
+func (s Settings) validate() []error {
 	errs := s.requestsAboveLimits()
 	for _, processor := range s.PayloadProcessors {
 		if processor == "" || !hasNoSpace(processor) { // spaces separate processors

@@ -47,7 +47,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source holds the current settings of all namespaces. It is a runnable that watches the ConfigMaps on every replica, so that changes
 // take effect without a restart. An invalid document is reported by an Event on its ConfigMap and in the log, and the previous settings
-// are kept. It needs list and watch of ConfigMaps with the two names.
+// are kept. It lists and watches only ConfigMaps with the two names.
 //
 // Documents are merged in this order: built-in settings, defaults (the ConfigMap, else the file), images in the operator's environment,
 // the ConfigMap of the administrators, and the ConfigMap of the namespace.
@@ -116,9 +116,9 @@ func (s *Source) Start(ctx context.Context) error {
 // Admin returns the settings of the administrators, which apply to namespaces without a document.
 func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.Config.Namespace) }
 
-// For returns the current settings of a namespace. It reads the ConfigMaps if they were not listed yet, and returns their errors until they
-// have been valid once, because default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings,
-// or else those of the administrators, apply.
+// For returns the current settings of a namespace. It reads the ConfigMaps if they were not listed yet. Until they have been valid once, it
+// returns an error, because default settings could rename existing objects. For an invalid document of a namespace it returns the previous settings
+// of the namespace, or else those of the administrators.
 func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 	for _, watcher := range s.watchers {
 		if err := watcher.ReadOnce(ctx); err != nil {
@@ -137,7 +137,7 @@ func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 }
 
 // overrideOf returns the settings of a namespace with a document. It decodes the document on demand, because only enabled namespaces
-// request settings and others may use the name for another purpose. mu is held.
+// request settings and others may use the name for another purpose. The caller must hold mu.
 func (s *Source) overrideOf(override *namespaceOverride) Settings {
 	if override.upToDate {
 		return override.settings
@@ -173,7 +173,7 @@ func (s *Source) onConfigs(objects []*unstructured.Unstructured) {
 }
 
 // setDefaults sets the ConfigMap of defaults, nil if it does not exist, and reports whether the settings of the administrators have changed.
-// mu is held.
+// The caller must hold mu.
 func (s *Source) setDefaults(stored *document) (changed bool) {
 	if s.loaded.defaults && s.defaults.equals(stored) {
 		return false
@@ -183,7 +183,7 @@ func (s *Source) setDefaults(stored *document) (changed bool) {
 }
 
 // setConfigs sets the ConfigMaps of the administrators and of namespaces. It reports whether the settings of the administrators have changed,
-// and returns the namespaces with a changed document. mu is held.
+// and returns the namespaces with a changed document. The caller must hold mu.
 func (s *Source) setConfigs(documents []*document) (changed bool, namespaces []string) {
 	admin, namespaces := s.splitConfigs(documents)
 	if s.loaded.configs && s.admin.equals(admin) {
@@ -193,7 +193,7 @@ func (s *Source) setConfigs(documents []*document) (changed bool, namespaces []s
 	return s.recompute(), namespaces
 }
 
-// splitConfigs returns the document of the administrators and the namespaces with a changed document, and updates overrides. mu is held.
+// splitConfigs updates overrides, and returns the admin document and the namespaces with a changed document. The caller must hold mu.
 func (s *Source) splitConfigs(documents []*document) (admin *document, changed []string) {
 	overrides := map[string]*namespaceOverride{}
 	for _, doc := range documents {
@@ -221,7 +221,7 @@ func (s *Source) splitConfigs(documents []*document) (admin *document, changed [
 }
 
 // recompute updates the settings of the administrators if both documents were read, and reports whether they have changed. If a document
-// is invalid, the settings of its last valid version are kept. mu is held.
+// is invalid, the settings of its last valid version are kept. The caller must hold mu.
 func (s *Source) recompute() (changed bool) {
 	if !s.loaded.defaults || !s.loaded.configs {
 		return false
@@ -266,8 +266,8 @@ func (s *Source) notify(changed bool, changedNamespaces []string) {
 	}
 }
 
-// report records an Event and a log line about errors and notes of a document, unless it was the last message. A nil document is the file
-// of defaults, which is only logged. consequence describes the effect of an error.
+// report records an Event and a log line about errors and notes of a document, unless the message equals the last one. Errors in the file of
+// defaults, a nil document, are only logged. consequence describes the effect of an error.
 func (s *Source) report(doc *document, notes []string, err error, consequence string) {
 	reason, message := ReasonIgnored, strings.Join(notes, "\n")
 	if err != nil {

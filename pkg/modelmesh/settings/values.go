@@ -18,16 +18,16 @@ import (
 )
 
 // setter parses a value of a document: a string, a list or an object. It records an error for an invalid value.
-type setter func(r *parser, path string, raw any)
+type setter func(p *parser, path string, raw any)
 
-// scalar parses a string without surrounding spaces; expected describes it in errors.
+// scalar parses a string after trimming spaces. expected describes the valid values in errors.
 func scalar[T any](target *T, expected string, parse func(text string) (value T, valid bool)) setter {
-	return func(r *parser, path string, raw any) {
+	return func(p *parser, path string, raw any) {
 		text, isText := raw.(string)
 		if value, valid := parse(strings.TrimSpace(text)); isText && valid {
 			*target = value
 		} else {
-			r.reject(path, raw, expected)
+			p.reject(path, raw, expected)
 		}
 	}
 }
@@ -39,10 +39,10 @@ func text(target *string, expected string, check func(string) bool) setter {
 
 // clientAuth accepts unknown values with a note, because the legacy controller accepts them.
 func clientAuth(target *string) setter {
-	return func(r *parser, path string, raw any) {
-		text(target, "require, optional or empty", hasNoSpace)(r, path, raw)
+	return func(p *parser, path string, raw any) {
+		text(target, "require, optional or empty", hasNoSpace)(p, path, raw)
 		if !oneOf("", "require", "optional")(*target) {
-			r.note("%s %q is passed on unchanged: use require or optional, the only values that ModelMesh supports", path, *target)
+			p.note("%s %q is passed on unchanged: use require or optional, the only values that ModelMesh supports", path, *target)
 		}
 	}
 }
@@ -65,53 +65,53 @@ func integer[T int32 | int64](target *T, low, high int64) setter {
 func port(target *int32) setter { return integer(target, 1, math.MaxUint16) }
 
 func seconds(target *time.Duration) setter {
-	return func(r *parser, path string, raw any) {
+	return func(p *parser, path string, raw any) {
 		var n int64
-		integer(&n, 0, math.MaxInt32)(r, path, raw)
+		integer(&n, 0, math.MaxInt32)(p, path, raw)
 		*target = time.Duration(n) * time.Second
 	}
 }
 
-// listOf parses a list, which replaces the previous one, with parseItem for each item. An empty string is an empty list.
-func listOf[T any](target *[]T, expected string, parseItem func(r *parser, path string, item any, into *T)) setter {
-	return func(r *parser, path string, raw any) {
+// listOf parses a list with parseItem for each item. The list replaces the previous one. An empty string is an empty list.
+func listOf[T any](target *[]T, expected string, parseItem func(p *parser, path string, item any, into *T)) setter {
+	return func(p *parser, path string, raw any) {
 		if value, ok := raw.(string); ok && strings.TrimSpace(value) == "" {
 			raw = []any{}
 		}
 		list, ok := raw.([]any)
 		if !ok {
-			r.reject(path, raw, expected)
+			p.reject(path, raw, expected)
 			return
 		}
 		*target = make([]T, len(list))
 		for i, item := range list {
-			parseItem(r, fmt.Sprintf("%s[%d]", path, i), item, &(*target)[i])
+			parseItem(p, fmt.Sprintf("%s[%d]", path, i), item, &(*target)[i])
 		}
 	}
 }
 
 // stringList parses a list of strings.
 func stringList(target *[]string, expected string, check func(string) bool) setter {
-	return listOf(target, expected, func(r *parser, path string, item any, into *string) { text(into, expected, check)(r, path, item) })
+	return listOf(target, expected, func(p *parser, path string, item any, into *string) { text(into, expected, check)(p, path, item) })
 }
 
 // objectList parses a list of objects.
 func objectList[T any](target *[]T, expected string, keys func(*T) []keySpec) setter {
-	return listOf(target, expected, func(r *parser, path string, item any, into *T) {
+	return listOf(target, expected, func(p *parser, path string, item any, into *T) {
 		if fields, ok := item.(map[string]any); ok {
-			r.object(path+".", fields, keys(into))
+			p.object(path+".", fields, keys(into))
 		} else {
-			r.reject(path, item, expected)
+			p.reject(path, item, expected)
 		}
 	})
 }
 
 // stringMap merges an object of strings into a map. A null value deletes its key.
 func stringMap(target *map[string]string, badKey, badValue func(string) []string) setter {
-	return func(r *parser, path string, raw any) {
+	return func(p *parser, path string, raw any) {
 		fields, ok := raw.(map[string]any)
 		if !ok {
-			r.reject(path, raw, "an object of strings")
+			p.reject(path, raw, "an object of strings")
 			return
 		}
 		if *target == nil && len(fields) > 0 {
@@ -123,11 +123,11 @@ func stringMap(target *map[string]string, badKey, badValue func(string) []string
 			case field == nil:
 				delete(*target, key)
 			case !ok:
-				r.reject(path+"."+key, field, "a string")
+				p.reject(path+"."+key, field, "a string")
 			case len(badKey(key)) > 0:
-				r.reject(path, key, "an object whose keys are names: "+badKey(key)[0])
+				p.reject(path, key, "an object whose keys are names: "+badKey(key)[0])
 			case len(badValue(value)) > 0:
-				r.reject(path+"."+key, value, "a value that Kubernetes accepts: "+badValue(value)[0])
+				p.reject(path+"."+key, value, "a value that Kubernetes accepts: "+badValue(value)[0])
 			default:
 				(*target)[key] = value
 			}
@@ -135,26 +135,26 @@ func stringMap(target *map[string]string, badKey, badValue func(string) []string
 	}
 }
 
-// podLabels parses pod labels. Reserved labels are ignored, because Services and NetworkPolicies would select the pods.
+// podLabels parses pod labels. Reserved labels are ignored, because Services and NetworkPolicies of the platform select pods by them.
 func podLabels(target *map[string]string) setter {
-	return func(r *parser, path string, raw any) {
-		stringMap(target, validation.IsQualifiedName, validation.IsValidLabelValue)(r, path, raw)
+	return func(p *parser, path string, raw any) {
+		stringMap(target, validation.IsQualifiedName, validation.IsValidLabelValue)(p, path, raw)
 		for _, key := range slices.Sorted(maps.Keys(*target)) {
 			if admission.ReservedLabel(key) {
 				delete(*target, key)
-				r.note("%s.%s has no effect, because the platform selects pods by it: remove it", path, key)
+				p.note("%s.%s has no effect, because the platform selects pods by it: remove it", path, key)
 			}
 		}
 	}
 }
 
 func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
-	return func(r *parser, path string, raw any) {
+	return func(p *parser, path string, raw any) {
 		value, _ := raw.(string)
 		q, err := resource.ParseQuantity(strings.TrimSpace(value))
 		if err != nil || q.Sign() < 0 {
 			key, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
-			r.fail("%w", invalidResources(key, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(raw))))
+			p.fail("%w", invalidResources(key, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(raw))))
 			return
 		}
 		list[name] = q
@@ -172,7 +172,7 @@ func oneOf(words ...string) func(string) bool {
 
 func anyString(string) bool { return true }
 
-// passes converts a validation function of Kubernetes, which returns errors, to a predicate.
+// passes converts a validation function of Kubernetes to a predicate.
 func passes(check func(string) []string) func(string) bool {
 	return func(text string) bool { return len(check(text)) == 0 }
 }

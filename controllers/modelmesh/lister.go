@@ -15,17 +15,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// Catalog reads the runtimes and models of namespaces from the cache.
-type Catalog struct {
+// Lister lists the runtimes and models of namespaces from the cache.
+type Lister struct {
 	Config     config.ModelMesh
 	Cached     client.Reader
 	Namespaces *Namespaces
 	Served     func() capability.Set
 	Settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
 	// MissingReferences holds the references of Predictors to storage entries and PersistentVolumeClaims that do not exist.
-	MissingReferences Findings[[]reference.Missing]
-	// Causes holds the reasons why runtimes have no serving pods.
-	Causes Findings[Cause]
+	MissingReferences Problems[[]reference.Missing]
+	// NotServingCauses holds the reasons why runtimes have no serving pods.
+	NotServingCauses Problems[Cause]
 }
 
 // Runtime is a ServingRuntime or ClusterServingRuntime that is available in a namespace.
@@ -33,72 +33,72 @@ type Runtime struct {
 	// Object is shared with the cache and must not be changed.
 	Object client.Object
 	Spec   *v1alpha1.ServingRuntimeSpec
-	// Malformed describes the field of the spec that could not be decoded, if any.
-	Malformed string
+	// DecodeError describes the first field of the spec that could not be decoded; empty if there is none.
+	DecodeError string
 }
 
-// NeedsDeployment reports whether ModelMesh runs the runtime. Single-model runtimes belong to KServe.
+// NeedsDeployment reports whether the runtime is multi-model, enabled and not terminating. Single-model runtimes belong to KServe.
 func (r Runtime) NeedsDeployment() bool {
 	return pkgmodelmesh.IsEnabled(r.Spec) && r.Object.GetDeletionTimestamp().IsZero()
 }
 
 // UsesClusterRuntimes reports whether ClusterServingRuntimes are used.
-func (c *Catalog) UsesClusterRuntimes() bool {
-	return !c.Config.IgnoreClusterServingRuntimes && !c.Namespaces.SingleNamespace()
+func (l *Lister) UsesClusterRuntimes() bool {
+	return !l.Config.IgnoreClusterServingRuntimes && !l.Namespaces.SingleNamespace()
 }
 
 // Runtimes returns the runtimes of a namespace by name: its ServingRuntimes and all multi-model ClusterServingRuntimes. A
 // ServingRuntime takes precedence over a ClusterServingRuntime of the same name.
-func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Runtime, error) {
+func (l *Lister) Runtimes(ctx context.Context, namespace string) (map[string]Runtime, error) {
 	runtimes := map[string]Runtime{}
-	apis := c.Served()
-	if apis.Has(capability.ClusterServingRuntime) && c.UsesClusterRuntimes() {
+	apis := l.Served()
+	if apis.Has(capability.ClusterServingRuntime) && l.UsesClusterRuntimes() {
 		list := &v1alpha1.ClusterServingRuntimeList{}
-		if err := c.Cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := l.Cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing ClusterServingRuntimes: %w", err)
 		}
 		for i := range list.Items {
 			if r := &list.Items[i]; pkgmodelmesh.IsMultiModel(&r.Spec) {
-				runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+				runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, DecodeError: r.Malformed}
 			}
 		}
 	}
 	if apis.Has(capability.ServingRuntime) {
 		list := &v1alpha1.ServingRuntimeList{}
-		if err := c.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := l.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing ServingRuntimes: %w", err)
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+			runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, DecodeError: r.Malformed}
 		}
 	}
 	return runtimes, nil
 }
 
-// HasSupportingRuntime reports whether an enabled runtime of the namespace supports models with the given label. Its pods may not have
-// that label yet.
-func (c *Catalog) HasSupportingRuntime(ctx context.Context, namespace, label string) (bool, error) {
-	names, err := c.supportingRuntimes(ctx, namespace, label)
+// HasSupportingRuntime reports whether an enabled runtime of the namespace supports models with the given ModelMesh label (such as mt:onnx).
+// The pods may not have loaded the type constraint of the label yet.
+func (l *Lister) HasSupportingRuntime(ctx context.Context, namespace, modelLabel string) (bool, error) {
+	names, err := l.supportingRuntimes(ctx, namespace, modelLabel)
 	return len(names) > 0, err
 }
 
-// supportingRuntimes returns the names, unsorted, of the enabled runtimes of a namespace that support models with the given label.
-func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label string) (names []string, err error) {
-	enabled, err := c.Namespaces.Enabled(ctx, namespace)
+// supportingRuntimes returns the names, unsorted, of the enabled runtimes of a namespace that support models with the given ModelMesh label.
+func (l *Lister) supportingRuntimes(ctx context.Context, namespace, modelLabel string) (names []string, err error) {
+	enabled, err := l.Namespaces.Enabled(ctx, namespace)
 	if err != nil || !enabled {
 		return nil, err
 	}
-	settings, err := c.Settings(ctx, namespace)
+	settings, err := l.Settings(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	runtimes, err := c.Runtimes(ctx, namespace)
+	runtimes, err := l.Runtimes(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	for name, r := range runtimes {
-		if r.NeedsDeployment() && pkgmodelmesh.HasLabels(pkgmodelmesh.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
+		if r.NeedsDeployment() && pkgmodelmesh.HasLabels(pkgmodelmesh.Labels(name, r.Spec, settings.RESTProxy.Enabled), modelLabel) {
 			names = append(names, name)
 		}
 	}
@@ -107,24 +107,24 @@ func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label strin
 
 // Models returns the models of a namespace: its Predictors and the InferenceServices of ModelMesh. Models skips an InferenceService that
 // cannot be converted, because it needs no runtime.
-func (c *Catalog) Models(ctx context.Context, namespace string) ([]pkgmodelmesh.Model, error) {
+func (l *Lister) Models(ctx context.Context, namespace string) ([]pkgmodelmesh.Model, error) {
 	var models []pkgmodelmesh.Model
 	predictors := &v1alpha1.PredictorList{}
-	if err := c.Cached.List(ctx, predictors, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := l.Cached.List(ctx, predictors, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Predictors: %w", err)
 	}
 	for i := range predictors.Items {
 		models = append(models, pkgmodelmesh.FromPredictor(&predictors.Items[i]))
 	}
-	if c.Config.IgnoreInferenceServices || !c.Served().Has(capability.InferenceService) {
+	if l.Config.IgnoreInferenceServices || !l.Served().Has(capability.InferenceService) {
 		return models, nil
 	}
-	services := &v1beta1.InferenceServiceList{}
-	if err := c.Cached.List(ctx, services, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	inferenceServices := &v1beta1.InferenceServiceList{}
+	if err := l.Cached.List(ctx, inferenceServices, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing InferenceServices: %w", err)
 	}
-	for i := range services.Items {
-		model, isModelMesh, err := pkgmodelmesh.FromInferenceService(&services.Items[i])
+	for i := range inferenceServices.Items {
+		model, isModelMesh, err := pkgmodelmesh.FromInferenceService(&inferenceServices.Items[i])
 		if isModelMesh && err == nil {
 			models = append(models, model)
 		}
