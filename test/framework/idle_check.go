@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// idlePeriod starts when a spec found that a user is idle. [Entries.during] describes its end.
+// idlePeriod is a period in which a user must be idle. It starts with a call of [Env.ExpectIdle]; [Entries.during] describes its end.
 type idlePeriod struct {
 	user string
 	from time.Time

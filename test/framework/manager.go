@@ -96,7 +96,7 @@ func (m *Manager) Stop(ctx context.Context) {
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
-// StopTemporarily stops the manager for a part of the spec. If the spec ends before it restarts the manager, a cleanup does, before objects of the
+// StopTemporarily stops the manager for a part of the spec. If the spec does not restart the manager, a cleanup does, before objects of the
 // spec are deleted.
 func (m *Manager) StopTemporarily(ctx context.Context) {
 	ginkgo.GinkgoHelper()

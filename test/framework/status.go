@@ -52,8 +52,8 @@ func (e *Env) WaitForEvent(ctx context.Context, object client.Object, reason, te
 }
 
 // FindCondition returns the condition of the given type, or an empty condition.
-func FindCondition(conditions []metav1.Condition, kind string) metav1.Condition {
-	if condition := meta.FindStatusCondition(conditions, kind); condition != nil {
+func FindCondition(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil {
 		return *condition
 	}
 	return metav1.Condition{}
