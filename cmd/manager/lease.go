@@ -83,7 +83,7 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	return l.Interface.Get(ctx)
 }
 
-// Update implements resourcelock.Interface. It replaces the renew time of the elector, which is from before Get waited.
+// Update implements resourcelock.Interface. It sets the renew time again, because the elector read the clock before Get waited.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	record.RenewTime = metav1.NewTime(l.clock.Now())
 	return l.Interface.Update(ctx, record)

@@ -38,7 +38,7 @@ func mlflowSpec(env *Env) componentSpec {
 	}
 }
 
-// mlflowControllers adds the controller of MLflow and, if enabled, that of namespace RBAC. The MLflow controller reports the state of both.
+// mlflowControllers adds the MLflow controller and, if enabled, the controller of namespace RBAC. The status of MLflow reports both.
 func (e *Env) mlflowControllers(ctx context.Context, mgr ctrl.Manager) error {
 	options := apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName}
 	deps := mlflow.Deps{Settings: mlflowSettings(e.Config), Served: e.Capabilities, Applier: e.Applier(mgr, options), Clock: e.Clock}

@@ -63,7 +63,7 @@ type Env struct {
 	managerTransitions []time.Time
 }
 
-// WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start, which costs the
+// WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start. This costs the
 // API server much less.
 func WithOperator(kustomizeDir string) Option {
 	return func(s *setup) { s.operator = kustomizeDir }

@@ -35,8 +35,8 @@ type Manager struct {
 var sharedManagers []*Manager
 
 // StartManager starts the real manager with the permissions of a ServiceAccount, by default the installed one, waits until it is ready, and stops
-// it at the end of the calling suite or spec. The report of a failed spec contains the end of the manager's log. A spec fails if the manager
-// exits unexpectedly.
+// it at the end of the calling suite or spec. The report of a failed spec contains the end of the manager's log. If a manager
+// of the suite exits unexpectedly, the spec fails.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
 	ginkgo.GinkgoHelper()
 	if options.Progress == nil {

@@ -67,7 +67,7 @@ func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstr
 	}
 }
 
-// unmask sets each value of a Secret, which recordings mask, to the name of its key.
+// unmask sets each value of a Secret to the name of its key, because recordings mask the values.
 func unmask(object *unstructured.Unstructured) {
 	data, found, err := unstructured.NestedMap(object.Object, "data")
 	if object.GetKind() != "Secret" || !found || err != nil {

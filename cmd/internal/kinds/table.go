@@ -112,7 +112,7 @@ func ComponentOf(kind schema.GroupKind) string {
 	return ""
 }
 
-// MissingKinds returns the kinds that a component waits for, or none if it can start.
+// MissingKinds returns the kinds that a component waits for, or nil if the component can start.
 func (c Component) MissingKinds(has func(schema.GroupVersionKind) bool) []string {
 	required := c.Kinds[:1]
 	if c.Any {

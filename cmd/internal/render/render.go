@@ -73,7 +73,7 @@ func (e Env) ModelMesh(namespace string) (meshsettings.Settings, []string, error
 	return meshsettings.Resolve(e.Config.ModelMesh, documents)
 }
 
-// EnsureNamespace sets the namespace of an object without one, as kubectl does, and returns it.
+// EnsureNamespace sets the namespace of an object without a namespace, as kubectl does, and returns the namespace.
 func (e Env) EnsureNamespace(obj metav1.Object) string {
 	if obj.GetNamespace() == "" {
 		obj.SetNamespace(cmp.Or(e.Namespace, corev1.NamespaceDefault))

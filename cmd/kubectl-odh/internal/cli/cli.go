@@ -53,7 +53,7 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Lookup returns an environment variable.
 	Lookup func(string) (string, bool)
-	// Warnings handles warnings of the API server. By default they are dropped, since listing every kind includes deprecated ones.
+	// Warnings handles warnings of the API server. By default they are dropped, because the commands list deprecated kinds too.
 	Warnings rest.WarningHandlerWithContext
 	// Connect returns the clients.
 	Connect func() (*Cluster, error)

@@ -46,7 +46,7 @@ func checkServer(_ context.Context, e *checkEnv) (summary string) {
 	}
 	for _, group := range e.Failed {
 		e.report(Warn, group, "this aggregated API does not answer", "deletion of namespaces and discovery of kinds fail or take long",
-			"kubectl get apiservices; repair or delete the one of "+group)
+			"kubectl get apiservices; repair or delete the APIService of "+group)
 	}
 	return "the API server has version " + e.server
 }
