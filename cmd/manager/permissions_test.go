@@ -90,7 +90,7 @@ func TestPermissionsWithinGracePeriod(t *testing.T) {
 	}
 }
 
-// API servers that restart one after another reject requests for some seconds each. This does not stop a manager that has been watching for a long time.
+// API servers that restart one after another reject requests for some seconds each. This does not stop a manager after its check period.
 func TestForbiddenWatchAfterCheckPeriod(t *testing.T) {
 	p, clk := newPermissions(func(err error) { t.Errorf("got report %v, want none", err) }, startupGracePeriod)
 	clk.SetTime(clk.Now().Add(watchCheckPeriod))

@@ -126,7 +126,7 @@ func limitHeapGrowth() {
 	}
 }
 
-// lowerMemoryLimit keeps the heap below GOMEMLIMIT, the memory limit of the container, because the process also uses memory that the Go runtime does not count.
+// lowerMemoryLimit keeps the heap below GOMEMLIMIT, the memory limit of the container: the process also uses memory outside the Go runtime.
 func lowerMemoryLimit() {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
