@@ -35,7 +35,7 @@ func commands() []cli.Command {
 	}
 }
 
-// programVersion never returns an empty string.
+// programVersion returns the version set at link time, or else that of the module, or "dev".
 func programVersion() string {
 	module := ""
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {

@@ -60,8 +60,8 @@ func appWrapperSpec(env *Env) componentSpec {
 	}
 }
 
-// appWrapperConfig is the configuration of the component. It reads the ConfigMaps at the first use, when the API server is reachable, so that
-// an error affects this component only. After an error every use reads them again.
+// appWrapperConfig loads the configuration of the component. It reads the ConfigMaps in the first call of get, when the API server is reachable,
+// so that an error affects this component only. After an error, the next call reads them again.
 type appWrapperConfig struct {
 	config config.Config
 
@@ -77,8 +77,8 @@ func (a *appWrapperConfig) get(ctx context.Context, reader client.Reader, log lo
 		return *a.loaded, nil
 	}
 	var legacyConfigs []config.LegacyConfig
-	for _, o := range kinds.LegacyConfigs {
-		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.Name}
+	for _, legacy := range kinds.LegacyConfigs {
+		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: legacy.Name}
 		stored := &corev1.ConfigMap{}
 		err := reader.Get(ctx, key, stored)
 		if apierrors.IsNotFound(err) {
@@ -87,7 +87,7 @@ func (a *appWrapperConfig) get(ctx context.Context, reader client.Reader, log lo
 		if err != nil {
 			return config.AppWrapper{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		legacyConfigs = append(legacyConfigs, config.LegacyConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.Embedded})
+		legacyConfigs = append(legacyConfigs, config.LegacyConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: legacy.Embedded})
 	}
 	appWrapper, warnings, err := a.config.AppWrapper(legacyConfigs...)
 	if err != nil {

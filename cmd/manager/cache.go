@@ -12,13 +12,13 @@ import (
 //   - Only kinds that an enabled component declares (component.CacheNeed) are cached, from their first watch.
 //   - Child objects are cached as metadata and only with the label of the operator, or as full objects if a component reads their status (Deployments).
 //   - Secrets and ConfigMaps of users are cached as metadata; their content is read live after a change.
-//   - Managed fields are cached only for our field managers, as a hash with which the applier detects changes of other clients.
+//   - Managed fields are cached only for our field managers, as a hash by which the applier detects changes of other clients.
 func cacheOptions(enabled []componentSpec) cache.Options {
-	owners := make([]string, 0, len(enabled))
+	fieldOwners := make([]string, 0, len(enabled))
 	for _, spec := range enabled {
 		if spec.FieldOwner != "" {
-			owners = append(owners, spec.FieldOwner)
+			fieldOwners = append(fieldOwners, spec.FieldOwner)
 		}
 	}
-	return component.CacheOptions(componentsOf(enabled), apply.Transform(owners...))
+	return component.CacheOptions(componentsOf(enabled), apply.Transform(fieldOwners...))
 }

@@ -32,10 +32,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// componentSpec is an entry of the registry: a component with the parameters that the manager needs.
+// componentSpec is a component with the parameters that the manager needs.
 type componentSpec struct {
 	component.Component
-	// FieldOwner is the field manager of the component, whose managed fields the cache keeps.
+	// FieldOwner is the field manager of the component. The cache keeps a hash of its managed fields.
 	FieldOwner string
 	// Essential are kinds that must be readable in addition to the required kinds, see permissionMonitor.
 	Essential []schema.GroupVersionKind
@@ -43,28 +43,28 @@ type componentSpec struct {
 	CABundleTargets []certs.Target
 }
 
-// Env holds the dependencies of components. Config is set when the registry is read, except the TLS profile. The TLS profile and the
+// Env holds the dependencies of components. Config is set before componentSpecs is called, except its TLS profile. The TLS profile and the
 // other fields are set before Controllers and Webhooks are called. An empty Env suffices to list the component names.
 type Env struct {
 	Config       config.Config
 	Clock        clock.Clock
 	Capabilities *capability.Watcher
 	Dynamic      dynamic.Interface
-	// Domain watches the domain of the cluster's routers.
+	// Domain watches the ingress domain of OpenShift.
 	Domain *clusterdomain.Watcher
-	// Hub watches the AIHub of the platform, which configures registries and the catalog; nil while the component platform is disabled.
+	// Hub watches the AIHub for settings of registries and the catalog; nil if the component platform is disabled.
 	Hub *aihub.Watcher
 	// FullObjectKinds are the kinds that are cached as full objects, for apply.Options.
 	FullObjectKinds []schema.GroupVersionKind
 }
 
-// Applier returns an Applier with the clients of the manager. The caller sets FieldOwner, Component and LegacyManagers.
+// Applier returns an Applier with the clients of the manager. The caller sets the other options.
 func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 	o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true
 	return apply.New(o)
 }
 
-// serverDeps returns the dependencies of the controllers of registries and the catalog, with appliers of the given options.
+// serverDeps returns the dependencies of the controllers of registries and the catalog. The options are those of their appliers.
 func (e *Env) serverDeps(mgr ctrl.Manager, o apply.Options) servers.Deps {
 	o.LegacyManagers, o.StripAnnotations = []string{servers.LegacyManager}, []string{servers.LegacyCopyAnnotation}
 	return servers.Deps{
@@ -88,20 +88,20 @@ func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) err
 	}
 }
 
-// componentSpecs is the registry of the components.
+// componentSpecs returns the specs of all components.
 func componentSpecs(env *Env) []componentSpec {
 	return slices.Concat([]componentSpec{
 		mlflowSpec(env), appWrapperSpec(env), rayClusterSpec(env), modelRegistrySpec(env), modelCatalogSpec(env), modelMeshSpec(env),
 	}, platformSpecs(env), []componentSpec{olmSpec(env)})
 }
 
-// newScheme returns the types of Kubernetes and of all components, including disabled ones.
+// newScheme returns a scheme with the types of Kubernetes and of all components, including disabled ones.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	types := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, awv1beta2.AddToScheme,
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, awv1beta2.AddToScheme,
 		registryv1beta1.AddToScheme, registryv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, servingv1alpha1.AddToScheme, servingv1beta1.AddToScheme,
 		platformv1alpha1.AddToScheme)
-	utilruntime.Must(types.AddToScheme(scheme))
+	utilruntime.Must(builder.AddToScheme(scheme))
 	return scheme
 }
 

@@ -13,7 +13,7 @@ func TestConfigurationPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`(?m)^  (--|\$|file ).*$`).FindAllString(usage(process{registry: componentSpecs}), -1)
+	names := regexp.MustCompile(`(?m)^  (--|\$|file ).*$`).FindAllString(usage(process{specs: componentSpecs}), -1)
 	if len(names) < 60 {
 		t.Fatalf("found %d settings in --help, want at least 60", len(names))
 	}

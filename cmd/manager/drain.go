@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// drainIdle is the time without requests after which a draining server closes its connections, maxDrain the longest wait for that.
+	// drainIdle is the time without requests after which a draining server closes its connections. maxDrain limits the wait for it.
 	drainIdle = 500 * time.Millisecond
 	maxDrain  = 3 * time.Second
 	// idleConnectionTimeout is how long the server keeps a connection without requests.
@@ -53,7 +53,7 @@ func (s *drainingServer) Start(ctx context.Context) error {
 	return s.Server.Start(serving)
 }
 
-// waitIdle waits until no request arrived for drainIdle. It returns immediately if all connections must be closed already.
+// waitIdle waits until no request has run for drainIdle. It returns immediately if no request arrived within idleConnectionTimeout.
 func (s *drainingServer) waitIdle() {
 	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
 	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {

@@ -23,26 +23,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// lockRetryPeriod is the pause after a failed request or the end of a watch, before the Lease is acquired.
+// lockRetryPeriod is the pause after a failed request or the end of a watch, while the Lease is not acquired.
 const lockRetryPeriod = 2 * time.Second
 
-// watchedLock is a Lease lock that watches the Lease until it can be acquired. The elector of client-go would read the Lease at intervals of
-// the retry period, and notice its release that much later.
+// watchedLock is a Lease lock that watches the Lease until it can be acquired. The elector of client-go would read the Lease once in each
+// retry period, and notice its release with that delay.
 type watchedLock struct {
 	resourcelock.Interface
 
 	leases   coordinationclient.LeaseInterface
 	clock    clock.Clock
 	duration time.Duration
-	// acquired is set for the rest of the process, which exits when it loses the Lease.
+	// acquired stays set, because the process exits when it loses the Lease.
 	acquired bool
 	// observed is the last record of another holder, and observedTime is when it was first seen.
 	observed     resourcelock.LeaderElectionRecord
 	observedTime time.Time
 }
 
-// leaderLock returns a Lease lock whose holder is the pod name, or nil without leader election. A restarted container of the same pod still
-// holds the Lease and need not wait. Pod names are unique.
+// leaderLock returns a Lease lock with the pod name as identity, or nil without leader election. A restarted container of the same pod still
+// holds the Lease and need not wait. Without a pod name, the identity is the hostname and a random UID.
 func leaderLock(le config.LeaderElection, restConfig *rest.Config, clk clock.Clock) (resourcelock.Interface, error) {
 	if !le.Enabled {
 		return nil, nil //nolint:nilnil // the manager needs no lock
@@ -52,10 +52,10 @@ func leaderLock(le config.LeaderElection, restConfig *rest.Config, clk clock.Clo
 	restConfig = rest.AddUserAgent(restConfig, "leader-election")
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, le.Namespace, names.OperatorName,
 		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, le.RenewDeadline)
-	// The client of the lock has a timeout, which would end watches.
+	// The timeout of the client of the lock would end watches.
 	client, clientErr := coordinationclient.NewForConfig(restConfig)
 	if err := errors.Join(err, clientErr); err != nil {
-		return nil, fmt.Errorf("building the lock of the leader: %w", err)
+		return nil, fmt.Errorf("building the leader election lock: %w", err)
 	}
 	return &watchedLock{Interface: lock, leases: client.Leases(le.Namespace), clock: clk, duration: le.LeaseDuration}, nil
 }
@@ -83,7 +83,7 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	return l.Interface.Get(ctx)
 }
 
-// Update implements resourcelock.Interface. The elector passes the time before it called Get.
+// Update implements resourcelock.Interface. It sets the renew time again, because the elector read the clock before Get waited.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	record.RenewTime = metav1.NewTime(l.clock.Now())
 	return l.Interface.Update(ctx, record)
@@ -97,8 +97,8 @@ func (l *watchedLock) newRecord(transitions int) resourcelock.LeaderElectionReco
 	}
 }
 
-// isHeld reports whether another process holds the Lease. Like client-go, it compares no clocks of different nodes: a Lease expires if its
-// record has not changed for its duration.
+// isHeld reports whether another process holds the Lease. A Lease expires if its record has not changed for the lease duration. Like
+// client-go, isHeld does not compare clocks of different nodes.
 func (l *watchedLock) isHeld(record *resourcelock.LeaderElectionRecord) bool {
 	if *record != l.observed {
 		l.observed, l.observedTime = *record, l.clock.Now()
@@ -111,7 +111,7 @@ func (l *watchedLock) remaining() time.Duration {
 	return time.Duration(l.observed.LeaseDurationSeconds)*time.Second - l.clock.Since(l.observedTime)
 }
 
-// wait returns when the Lease is released, deleted or expired, or after a pause if it cannot be watched.
+// wait returns when the Lease is released, deleted or expired, or lockRetryPeriod after its watch failed.
 func (l *watchedLock) wait(ctx context.Context) {
 	watcher, err := l.leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: names.OperatorName}))
 	if err != nil {

@@ -14,7 +14,7 @@ var errLoaded = errors.New("loaded")
 func runUntilLoaded(t *testing.T, environment map[string]string, args ...string) (config.Config, result) {
 	t.Helper()
 	var got config.Config
-	g := testProcess{env: environment, registry: componentSpecs}
+	g := testProcess{env: environment, specs: componentSpecs}
 	s := result{stdout: &syncBuffer{}, stderr: &syncBuffer{}}
 	p := g.process(args, s)
 	load := p.load

@@ -31,13 +31,13 @@ type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	load           func(config.Program, []string) (config.Config, error)
-	registry       func(*Env) []componentSpec
+	specs          func(*Env) []componentSpec
 	kinds          render.Kinds      // supported by render
 	installLogger  func(logr.Logger) // sets the global loggers of the libraries
-	// selection and defaults are fields of config.Program.
-	selection []string
-	defaults  map[string]string
-	// startupGracePeriod is how long requests without permission are retried.
+	// enabled and defaults become EnabledComponents and Defaults of config.Program.
+	enabled  []string
+	defaults map[string]string
+	// startupGracePeriod is how long Forbidden responses are tolerated at the start.
 	startupGracePeriod time.Duration
 }
 
@@ -63,10 +63,10 @@ func commands() []command {
 var legacyDefaults = map[string]string{"metrics-bind-address": ":8443"}
 
 // legacyCommand returns a sub-command of the legacy operator of model registries: run with other defaults. The legacy aihub started the other
-// two as separate programs. Here they are components, which settings such as --components can disable.
+// two as separate programs. Here they are components of one process, and settings such as --components can disable them.
 func legacyCommand(components ...string) func(context.Context, process) error {
 	return func(ctx context.Context, p process) error {
-		p.selection, p.defaults = components, legacyDefaults
+		p.enabled, p.defaults = components, legacyDefaults
 		return runManager(ctx, p)
 	}
 }
@@ -74,7 +74,7 @@ func legacyCommand(components ...string) func(context.Context, process) error {
 func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), process{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		load: config.FromProcess, registry: componentSpecs, kinds: kinds.Table(), installLogger: installLogger, startupGracePeriod: startupGracePeriod,
+		load: config.FromProcess, specs: componentSpecs, kinds: kinds.Table(), installLogger: installLogger, startupGracePeriod: startupGracePeriod,
 	}))
 }
 
@@ -121,13 +121,13 @@ func usage(p process) string {
 	return b.String()
 }
 
-// program returns the properties of this build that the configuration needs.
+// program returns the properties of this build and of the sub-command that the configuration needs.
 func program(p process) config.Program {
 	components := []string{}
-	for _, spec := range p.registry(&Env{}) {
+	for _, spec := range p.specs(&Env{}) {
 		components = append(components, spec.Name)
 	}
 	return config.Program{
-		Components: slices.Compact(components), MLflowVersion: mlflowVersion, EnabledComponents: p.selection, Defaults: p.defaults,
+		Components: slices.Compact(components), MLflowVersion: mlflowVersion, EnabledComponents: p.enabled, Defaults: p.defaults,
 	}
 }

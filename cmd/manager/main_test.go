@@ -96,7 +96,7 @@ func TestRunsWithoutAPIServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := result{stdout: &syncBuffer{}, stderr: &syncBuffer{}}
 	done := make(chan int, 1)
-	g := testProcess{registry: emptyRegistry}
+	g := testProcess{specs: noSpecs}
 	go func() {
 		done <- run(ctx, g.process([]string{"-metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health}, s))
 	}()
@@ -198,7 +198,7 @@ func startWithWidgets(t *testing.T, server string, runnable func(context.Context
 	setKubeconfig(t, server)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	registry := func(e *Env) []componentSpec {
+	widgetSpecs := func(e *Env) []componentSpec {
 		specs := testSpecs(e)
 		specs[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -208,7 +208,7 @@ func startWithWidgets(t *testing.T, server string, runnable func(context.Context
 		}
 		return specs
 	}
-	return testProcess{registry: registry}.run(ctx, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--leader-elect=false", "--namespace=here")
+	return testProcess{specs: widgetSpecs}.run(ctx, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--leader-elect=false", "--namespace=here")
 }
 
 // The shipped binary contains no templates, because they disable the linker's dead code elimination. It also contains no Helm, KServe types,

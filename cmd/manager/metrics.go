@@ -51,7 +51,7 @@ func (s instrumentedServer) Register(path string, hook http.Handler) {
 // countDecisions wraps a handler to count its decisions.
 func countDecisions(path string, next admission.Handler) admission.HandlerFunc {
 	return func(ctx context.Context, request admission.Request) admission.Response {
-		decision := decisionFailed // remains after a panic, which the library recovers from
+		decision := decisionFailed // kept if the handler panics; the library recovers
 		defer func() { decisionsCounter.WithLabelValues(path, decision).Inc() }()
 		response := next.Handle(ctx, request)
 		decision = decisionOf(response)

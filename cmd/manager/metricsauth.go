@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// reviewTimeout limits the reviews of a request, sendTimeout the transfer of request and response.
+	// reviewTimeout limits the reviews of a request. sendTimeout limits the transfer of request and response.
 	reviewTimeout = 10 * time.Second
 	sendTimeout   = 30 * time.Second
 	// profileTimeout limits recording and sending a profile.
 	profileTimeout = 5 * time.Minute
-	// maxConcurrentReviews limits the reviews in progress; more requests wait for reviewSlotTimeout. Every pod can send invalid tokens.
+	// maxConcurrentReviews limits the requests under review, because every pod can send tokens. Other requests wait up to reviewSlotTimeout.
 	maxConcurrentReviews = 4
 	reviewSlotTimeout    = time.Second
 )
@@ -38,7 +38,7 @@ const (
 type metricsAuth struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	// slots holds an element for each review in progress.
+	// slots holds an element for each request under review.
 	slots chan struct{}
 }
 
@@ -56,8 +56,8 @@ func metricsAuthFilter(restConfig *rest.Config, client *http.Client) (metricsser
 	return metricsAuth{authentication.TokenReviews(), authorization.SubjectAccessReviews(), make(chan struct{}, maxConcurrentReviews)}.filter, nil
 }
 
-// pprofHandlers returns the pprof handlers by path, for ExtraHandlers of the metrics server, which applies the filter to them: callers need
-// get on the nonResourceURLs. The caller chooses the duration of a profile, so the write deadline is longer.
+// pprofHandlers returns the pprof handlers by path, for ExtraHandlers. The metrics server applies the filter to them, so callers need get on
+// the nonResourceURLs. The caller chooses the duration of a profile, so the write deadline is longer.
 func pprofHandlers() map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace} {

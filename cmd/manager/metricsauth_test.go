@@ -14,20 +14,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newReviewServer returns an API server that accepts the tokens "reader" and "stranger", and authorizes only "reader".
-func newReviewServer(t *testing.T, requests *atomic.Int32, broken *atomic.Bool) *httptest.Server {
+// newReviewServer returns an API server that accepts the tokens "reader" and "unprivileged", and authorizes only "reader".
+func newReviewServer(t *testing.T, requests *atomic.Int32, failing *atomic.Bool) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
-		if broken.Load() {
-			http.Error(w, "broken", http.StatusBadGateway)
+		if failing.Load() {
+			http.Error(w, "failing", http.StatusBadGateway)
 			return
 		}
 		var response any
 		if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
 			review := &authenticationv1.TokenReview{}
 			_ = json.NewDecoder(r.Body).Decode(review)
-			review.Status.Authenticated = review.Spec.Token == "reader" || review.Spec.Token == "stranger"
+			review.Status.Authenticated = review.Spec.Token == "reader" || review.Spec.Token == "unprivileged"
 			review.Status.User = authenticationv1.UserInfo{Username: review.Spec.Token, Groups: []string{"g"},
 				Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}
 			response = review
@@ -48,8 +48,8 @@ func newReviewServer(t *testing.T, requests *atomic.Int32, broken *atomic.Bool) 
 
 func TestMetricsRequireAuthorization(t *testing.T) {
 	var requests atomic.Int32
-	var broken atomic.Bool
-	server := newReviewServer(t, &requests, &broken)
+	var failing atomic.Bool
+	server := newReviewServer(t, &requests, &failing)
 	filter, err := metricsAuthFilter(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestMetricsRequireAuthorization(t *testing.T) {
 		{"empty token", "GET", "/metrics", "Bearer ", 401, 0},
 		{"unknown token", "GET", "/metrics", "Bearer unknown", 401, 1},
 		{"unknown token again", "GET", "/metrics", "Bearer unknown", 401, 1},
-		{"unauthorized user", "GET", "/metrics", "Bearer stranger", 403, 2},
+		{"forbidden user", "GET", "/metrics", "Bearer unprivileged", 403, 2},
 		{"authorized user", "GET", "/metrics", "Bearer reader", 200, 2},
 		{"authorized user again", "GET", "/metrics", "Bearer reader", 200, 2},
 		{"other path", "GET", "/debug", "Bearer reader", 403, 2},
@@ -91,12 +91,12 @@ func TestMetricsRequireAuthorization(t *testing.T) {
 		}
 	}
 
-	broken.Store(true)
-	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusInternalServerError {
+	failing.Store(true)
+	if got := get("GET", "/metrics", "Bearer uncached"); got != http.StatusInternalServerError {
 		t.Errorf("failing API server: got status %d, want %d", got, http.StatusInternalServerError)
 	}
-	broken.Store(false)
-	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusUnauthorized {
+	failing.Store(false)
+	if got := get("GET", "/metrics", "Bearer uncached"); got != http.StatusUnauthorized {
 		t.Errorf("repeated request after a failure: got status %d, want %d", got, http.StatusUnauthorized)
 	}
 }

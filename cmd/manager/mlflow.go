@@ -38,10 +38,10 @@ func mlflowSpec(env *Env) componentSpec {
 	}
 }
 
-// mlflowControllers adds the controllers of MLflow and, if enabled, of namespace RBAC, which reports its state in the status of MLflow.
+// mlflowControllers adds the MLflow controller and, if enabled, the controller of namespace RBAC. The status of MLflow reports both.
 func (e *Env) mlflowControllers(ctx context.Context, mgr ctrl.Manager) error {
 	options := apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName}
-	d := mlflow.Deps{Settings: mlflowSettings(e.Config), Served: e.Capabilities, Applier: e.Applier(mgr, options), Clock: e.Clock}
+	deps := mlflow.Deps{Settings: mlflowSettings(e.Config), Served: e.Capabilities, Applier: e.Applier(mgr, options), Clock: e.Clock}
 	if e.Config.MLflow.NamespaceRBAC {
 		report, err := access.Setup(ctx, mgr, access.Deps{
 			Prefix: e.Config.MLflow.ResourceNamePrefix, Served: e.Capabilities, Dynamic: e.Dynamic, Clock: e.Clock,
@@ -53,13 +53,13 @@ func (e *Env) mlflowControllers(ctx context.Context, mgr ctrl.Manager) error {
 		if err != nil {
 			return err
 		}
-		d.Feedback = report
+		deps.Feedback = report
 	}
-	return mlflow.Setup(mgr, d)
+	return mlflow.Setup(mgr, deps)
 }
 
 func mlflowSettings(cfg config.Config) mlflow.Settings {
 	settings := kinds.MLflow(cfg)
-	settings.IPv6 = strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") // the address of the first family of the cluster
+	settings.IPv6 = strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") // the ClusterIP of the API server, in the primary IP family of the cluster
 	return settings
 }

@@ -67,8 +67,8 @@ func (m *modelMesh) caches() []component.CacheNeed {
 	return needs
 }
 
-// webhooks registers the webhook of runtimes. Only administrators configure the built-in adapters; the defaults apply until their ConfigMap
-// has been read. The source is created here, because webhooks run on all replicas.
+// webhooks registers the webhook of runtimes. Only the settings of administrators can change the built-in server types. The defaults apply
+// while those settings cannot be read. The source is created here, because webhooks run on all replicas.
 func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 	defaults := meshsettings.Default().BuiltInServerTypes
 	if !enabled {

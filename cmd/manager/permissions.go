@@ -20,15 +20,15 @@ const (
 	// startupGracePeriod is how long Forbidden responses are tolerated: a starting API server rejects all requests until it has loaded the
 	// roles, which takes seconds.
 	startupGracePeriod = 15 * time.Second
-	// refusalWindow is longer than the back-off of informers. Forbidden responses with a longer pause start a new series.
+	// refusalWindow is longer than the back-off of informers. A Forbidden response after a longer pause starts a new series.
 	refusalWindow = 2 * time.Minute
-	// watchGracePeriod is how long after the start a forbidden watch counts although the list was allowed.
-	watchGracePeriod = 5 * time.Minute
+	// watchCheckPeriod is how long after the start a forbidden watch counts although the list was allowed.
+	watchCheckPeriod = 5 * time.Minute
 )
 
 // permissionMonitor stops the manager if an essential permission is missing at the start. It uses the responses to informers instead of
-// access reviews, which are write requests. Only RBAC denials of list and watch count, which tenants cannot cause. Permissions that are
-// removed later are handled by retries.
+// access reviews, which are write requests. Only RBAC denials of list and watch count, because tenants cannot cause them. If a permission is
+// removed later, informers retry.
 type permissionMonitor struct {
 	essential   map[schema.GroupResource]bool
 	report      context.CancelCauseFunc
@@ -70,7 +70,7 @@ func (p *permissionMonitor) check(err error, listed bool) {
 	}
 	message, details := status.Status().Message, status.Status().Details
 	now := p.clock.Now()
-	denied := !listed && strings.Contains(message, " cannot list resource ") || strings.Contains(message, " cannot watch resource ") && now.Sub(p.startTime) < watchGracePeriod
+	denied := !listed && strings.Contains(message, " cannot list resource ") || strings.Contains(message, " cannot watch resource ") && now.Sub(p.startTime) < watchCheckPeriod
 	if !denied || !p.essential[schema.GroupResource{Group: details.Group, Resource: details.Kind}] {
 		return
 	}

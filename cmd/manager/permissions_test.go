@@ -90,10 +90,10 @@ func TestPermissionsWithinGracePeriod(t *testing.T) {
 	}
 }
 
-// API servers that restart one after another reject requests for some seconds each. This does not stop a manager that has been watching for long.
-func TestForbiddenWatchAfterGracePeriod(t *testing.T) {
+// API servers that restart one after another reject requests for some seconds each. This does not stop a manager after its check period.
+func TestForbiddenWatchAfterCheckPeriod(t *testing.T) {
 	p, clk := newPermissions(func(err error) { t.Errorf("got report %v, want none", err) }, startupGracePeriod)
-	clk.SetTime(clk.Now().Add(watchGracePeriod))
+	clk.SetTime(clk.Now().Add(watchCheckPeriod))
 	for range 3 {
 		p.check(forbidden("watch", "widgets", "test.io"), true)
 		clk.SetTime(clk.Now().Add(startupGracePeriod))

@@ -18,7 +18,7 @@ import (
 )
 
 // platformSpecs returns a component for each custom resource by which the platform configures this operator, because a cluster may serve only
-// one of the kinds. They have the same name because they are enabled together.
+// one of the kinds. The components have the same name, because they are enabled together.
 func platformSpecs(env *Env) []componentSpec {
 	deps := func(mgr ctrl.Manager) platform.Deps {
 		return platform.Deps{Served: env.Capabilities, Clock: env.Clock, Hub: env.Hub,
@@ -44,7 +44,7 @@ func platformSpecs(env *Env) []componentSpec {
 	}
 }
 
-// hubSettings returns the Deployments that the legacy AIHub created, with the components that replace them.
+// hubSettings returns the settings of the AIHub controller, with the Deployments of the legacy AIHub and the components that replace them.
 func hubSettings(env *Env) platform.AIHubSettings {
 	return platform.AIHubSettings{
 		PlatformType: env.Config.PlatformType, Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,

@@ -24,7 +24,7 @@ func TestHubSettingsMatchComponentSpecs(t *testing.T) {
 		"component platform only": {[]string{"--components=platform"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := program(process{registry: componentSpecs}).Components
+			known := program(process{specs: componentSpecs}).Components
 			cfg, err := config.Load(config.Program{Components: known, MLflowVersion: "1"}, tc.args,
 				func(name string) (string, bool) {
 					v, ok := map[string]string{"REGISTRIES_NAMESPACE": "set"}[name]

@@ -9,7 +9,7 @@ package main
 // Watch the TLS profile of OpenShift (pkg/tlsprofile).
 // +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,verbs=list;watch
 
-// Watch the domain of OpenShift's routers (pkg/clusterdomain).
+// Watch the ingress domain of OpenShift (pkg/clusterdomain).
 // +kubebuilder:rbac:groups=config.openshift.io,resources=ingresses,verbs=list;watch
 
 // Record events for transitions of conditions (pkg/reconciler).

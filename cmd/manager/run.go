@@ -48,7 +48,7 @@ import (
 const (
 	// stopTimeout is less than the kubelet's grace period of 10 s, to leave time for releasing the Lease.
 	stopTimeout = 8 * time.Second
-	// noCacheSyncTimeout makes controllers wait for their caches without a limit, because an API server may be down for long.
+	// noCacheSyncTimeout makes controllers wait for their caches without a limit, because an API server may be down for a long time.
 	noCacheSyncTimeout = 100 * 365 * 24 * time.Hour
 	// concurrentReconciles is the limit for each controller.
 	concurrentReconciles = 4
@@ -76,7 +76,7 @@ func runManager(ctx context.Context, p process) error {
 	p.installLogger(logger)
 	log := logger.WithName("manager")
 	env := &Env{Config: cfg, Clock: clock.RealClock{}}
-	specs := p.registry(env)
+	specs := p.specs(env)
 	if err := checkPorts(ctx, cfg, needsWebhooks(specs)); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func limitHeapGrowth() {
 	}
 }
 
-// lowerMemoryLimit keeps the heap below GOMEMLIMIT, which equals the memory limit of the container: the process needs other memory too.
+// lowerMemoryLimit keeps the heap below GOMEMLIMIT, the memory limit of the container: the process also uses memory outside the Go runtime.
 func lowerMemoryLimit() {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
@@ -230,11 +230,11 @@ func newRESTConfig(cfg config.Config) (*rest.Config, error) {
 }
 
 func managerOptions(cfg config.Config, enabled []componentSpec, scheme *runtime.Scheme, listener *tlsprofile.Listener) ctrl.Options {
-	le, m := cfg.LeaderElection, cfg.Metrics
-	metrics := metricsserver.Options{BindAddress: m.BindAddress, SecureServing: m.Secure, CertDir: m.CertPath, CertName: m.CertName, KeyName: m.CertKey}
-	if m.Secure {
+	election, endpoint := cfg.LeaderElection, cfg.Metrics
+	metrics := metricsserver.Options{BindAddress: endpoint.BindAddress, SecureServing: endpoint.Secure, CertDir: endpoint.CertPath, CertName: endpoint.CertName, KeyName: endpoint.CertKey}
+	if endpoint.Secure {
 		metrics.FilterProvider = metricsAuthFilter
-		if m.Pprof {
+		if endpoint.Pprof {
 			metrics.ExtraHandlers = pprofHandlers()
 		}
 		// With HTTP/2, one connection could carry any number of requests.
@@ -243,15 +243,15 @@ func managerOptions(cfg config.Config, enabled []componentSpec, scheme *runtime.
 	return ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions(enabled), Metrics: metrics,
 		HealthProbeBindAddress: cfg.Health.BindAddress,
-		LeaderElection:         le.Enabled, LeaderElectionID: names.OperatorName, LeaderElectionNamespace: le.Namespace,
-		LeaseDuration: &le.LeaseDuration, RenewDeadline: &le.RenewDeadline, RetryPeriod: &le.RetryPeriod,
+		LeaderElection:         election.Enabled, LeaderElectionID: names.OperatorName, LeaderElectionNamespace: election.Namespace,
+		LeaseDuration: &election.LeaseDuration, RenewDeadline: &election.RenewDeadline, RetryPeriod: &election.RetryPeriod,
 		LeaderElectionReleaseOnCancel: true, // safe, because the process exits after the manager stopped
 		GracefulShutdownTimeout:       new(stopTimeout),
 		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: noCacheSyncTimeout, SkipNameValidation: new(true), MaxConcurrentReconciles: concurrentReconciles, ReconciliationTimeout: reconcileTimeout},
 	}
 }
 
-// newManager builds the manager when the API server is reachable: the cache looks up the scope of kinds.
+// newManager builds the manager when the API server is reachable, because the cache looks up the scope of kinds.
 func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, options ctrl.Options, log logr.Logger) (ctrl.Manager, error) {
 	var mgr ctrl.Manager
 	err := retryUntilReachable(ctx, clk, log, func() (err error) {
@@ -263,7 +263,7 @@ func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, o
 	return mgr, err
 }
 
-// retryUntilReachable repeats a request until the API server responds, and returns the error of the response.
+// retryUntilReachable repeats a request until the API server responds and, for startupGracePeriod, until it has loaded its roles.
 func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, request func() error) error {
 	started := clk.Now()
 	for backoff := minConnectBackoff; ; backoff = min(2*backoff, maxConnectBackoff) {
@@ -280,7 +280,7 @@ func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, 
 	}
 }
 
-// isUnreachable reports whether an error is transient.
+// isUnreachable reports whether an error means that the API server, or an aggregated API, is temporarily unavailable.
 func isUnreachable(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok { // *url.Error is one too
 		return true
@@ -290,14 +290,14 @@ func isUnreachable(err error) bool {
 		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isRetryableStartError reports whether an API server that has not loaded its roles yet may have returned the error. Later the same errors
-// mean missing permissions.
+// isRetryableStartError reports whether the error may come from an API server that has not loaded its roles yet. Later, the same errors are
+// permanent.
 func isRetryableStartError(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
 }
 
-// newWatchers returns the watchers of the served APIs, of OpenShift's TLS profile and domain, and of the platform's AIHub. When the TLS profile
-// for servers in pods changes, the manager starts again.
+// newWatchers sets the dynamic client and the watchers of env, and returns the watchers of the served APIs and of OpenShift's TLS profile and
+// ingress domain. When the TLS profile for servers in pods changes, the manager starts again.
 func newWatchers(ctx context.Context, env *Env, restConfig *rest.Config, listener *tlsprofile.Listener, restart context.CancelCauseFunc, kinds []schema.GroupVersionKind) ([]manager.Runnable, error) {
 	log := ctrl.Log
 	discoveryClient, discoveryErr := discovery.NewDiscoveryClientForConfig(restConfig)

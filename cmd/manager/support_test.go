@@ -51,10 +51,10 @@ type result struct {
 
 // testProcess is the environment of a run of the program.
 type testProcess struct {
-	env      map[string]string
-	stdin    string
-	registry func(*Env) []componentSpec
-	kinds    render.Kinds
+	env   map[string]string
+	stdin string
+	specs func(*Env) []componentSpec
+	kinds render.Kinds
 }
 
 // run executes the program to its end.
@@ -65,16 +65,16 @@ func (g testProcess) run(ctx context.Context, args ...string) result {
 }
 
 func (g testProcess) process(args []string, s result) process {
-	registry := g.registry
-	if registry == nil {
-		registry = testSpecs
+	specs := g.specs
+	if specs == nil {
+		specs = testSpecs
 	}
 	kinds := g.kinds
 	if kinds == nil {
 		kinds = testKinds
 	}
 	return process{
-		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, registry: registry, kinds: kinds, installLogger: func(logr.Logger) {},
+		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, specs: specs, kinds: kinds, installLogger: func(logr.Logger) {},
 		load: func(p config.Program, args []string) (config.Config, error) {
 			lookup := func(name string) (string, bool) { v, ok := g.env[name]; return v, ok }
 			return config.Load(p, args, lookup, os.ReadFile)
@@ -99,7 +99,7 @@ var testKinds = render.Kinds{widget: func(obj *unstructured.Unstructured, env re
 	return render.Result{Objects: []*unstructured.Unstructured{out}}, nil
 }}
 
-func emptyRegistry(*Env) []componentSpec { return nil }
+func noSpecs(*Env) []componentSpec { return nil }
 
 // setKubeconfig writes a kubeconfig for a server and sets KUBECONFIG.
 func setKubeconfig(t *testing.T, server string) {

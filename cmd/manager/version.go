@@ -14,13 +14,13 @@ var (
 	version string
 	// mlflowVersion is the oldest MLflow release that this build supports.
 	mlflowVersion = "3.14.0"
-	// modelRegistryVersion is the release of Model Registry that this build is made for.
+	// modelRegistryVersion is the release of Model Registry that this build supports.
 	modelRegistryVersion = "v0.3.14"
-	// commit is set for releases, whose build does not read the version control.
+	// commit is set for releases, which are built with -buildvcs=false.
 	commit string
 )
 
-// programVersion never returns an empty string.
+// programVersion returns the version set at link time, or else that of the module, or "dev".
 func programVersion() string {
 	module := ""
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
@@ -29,7 +29,7 @@ func programVersion() string {
 	return cmp.Or(version, module, "dev")
 }
 
-// revision returns the commit of the build, "unknown" if the build has no such information.
+// revision returns the commit of the build, or "unknown". The suffix "-modified" means that files differed from the commit.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

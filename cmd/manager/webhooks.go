@@ -32,15 +32,15 @@ const (
 	metricsService = names.OperatorName + "-metrics"
 )
 
-// webhooks is the admission and conversion server with its certificate; the zero value is used if no component has webhooks.
+// webhooks is the admission and conversion server with its certificate. Both are nil if no component has webhooks.
 type webhooks struct {
 	server      webhook.Server
 	limited     *limitedServer
-	certificate certificate
+	certificate certificateSource
 }
 
-// certificate provides the certificate of the webhook server.
-type certificate interface {
+// certificateSource provides the certificate of the webhook server.
+type certificateSource interface {
 	manager.Runnable
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
@@ -48,14 +48,14 @@ type certificate interface {
 // needsWebhooks reports whether a component has webhooks, even a disabled one: the webhook configurations in the cluster are static, so
 // their paths must respond.
 func needsWebhooks(specs []componentSpec) bool {
-	return slices.ContainsFunc(specs, func(r componentSpec) bool { return r.Webhooks != nil })
+	return slices.ContainsFunc(specs, func(spec componentSpec) bool { return spec.Webhooks != nil })
 }
 
 func newWebhooks(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme, listener *tlsprofile.Listener) (webhooks, error) {
 	if !needsWebhooks(specs) {
 		return webhooks{limited: &limitedServer{}}, nil
 	}
-	source, err := newCertificate(env, specs, restConfig, scheme)
+	source, err := newCertificateSource(env, specs, restConfig, scheme)
 	if err != nil {
 		return webhooks{}, err
 	}
@@ -63,7 +63,7 @@ func newWebhooks(env *Env, specs []componentSpec, restConfig *rest.Config, schem
 	return webhooks{server: instrumentedServer{budgetedServer{&drainingServer{Server: server, clock: env.Clock}, admission.NewBudget()}}, limited: server, certificate: source}, nil
 }
 
-func newCertificate(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {
+func newCertificateSource(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme) (certificateSource, error) {
 	w := env.Config.Webhook
 	if w.Mode == config.WebhookMounted || w.Mode == config.WebhookAuto && certs.IsMounted(w.CertDir) {
 		mounted, err := certs.NewMounted(w.CertDir)
@@ -93,23 +93,23 @@ func authorityOptions(env *Env, specs []componentSpec, uncached client.Client) c
 		Clock:    env.Clock,
 		Log:      ctrl.Log.WithName("certs"),
 	}
-	for _, r := range specs {
-		for _, target := range r.CABundleTargets {
-			target.Optional, target.Service = !env.Config.Enabled(r.Name), webhookService
+	for _, spec := range specs {
+		for _, target := range spec.CABundleTargets {
+			target.Optional, target.Service = !env.Config.Enabled(spec.Name), webhookService
 			options.Targets = append(options.Targets, target)
 		}
 	}
 	return options
 }
 
-// serviceNames returns the DNS names of the webhook and metrics Services. The name without a namespace is used by manifests, which do not
-// know the namespace; the CA signs for no other server.
+// serviceNames returns the DNS names of the webhook and metrics Services. ServiceMonitors use the metrics name without a namespace, because
+// manifests do not know the namespace. This is safe, because the CA signs only this certificate.
 func serviceNames(cfg config.Config) []string {
 	base, metrics := webhookService+"."+cfg.OperatorNamespace, metricsService+"."+cfg.OperatorNamespace
 	return []string{base + ".svc", base + ".svc.cluster.local", base, metrics + ".svc", metrics, metricsService}
 }
 
-// setMetricsCertificate makes the metrics server use the self-signed certificate, whose CA scrapers can read, unless another is configured.
+// setMetricsCertificate makes the metrics server use the self-signed certificate, whose CA scrapers can read, unless another certificate is configured.
 func (w webhooks) setMetricsCertificate(options *metricsserver.Options) {
 	self, ok := w.certificate.(*certs.Authority)
 	if !ok || !options.SecureServing || options.CertDir != "" {

@@ -44,7 +44,7 @@ type limitedServer struct {
 	// inherited is the file descriptor of the listener that the process kept during a restart, or 0.
 	inherited int
 	started   atomic.Bool
-	// socket is a duplicate of the listener, which stays open when the server has stopped.
+	// socket is a duplicate of the listener. It stays open when the server stops.
 	socket *os.File
 }
 
@@ -108,8 +108,8 @@ func (s *limitedServer) listen(ctx context.Context) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 }
 
-// restart runs the program again in the same process, which keeps listening: connections wait until the webhooks are served again.
-// Without the listener, they would be refused until nodes no longer route to this pod. It returns only after a failure.
+// restart runs the program again in the same process and keeps the listener open: connections wait until the webhooks are served again.
+// If the listener were closed, connections would be refused until nodes no longer route to this pod. It returns only after a failure.
 func (s *limitedServer) restart() error {
 	fd, err := syscall.Dup(int(s.socket.Fd())) // remains open in the new program
 	if err == nil {
@@ -140,7 +140,7 @@ type connectionLimiter struct {
 	open map[net.Conn]struct{}
 }
 
-// onStateChange tracks the state of a connection. Above the limit it closes a random one, most likely of the client with the most.
+// onStateChange tracks the state of a connection. At the limit it closes a random one, most likely of the client with the most connections.
 func (c *connectionLimiter) onStateChange(connection net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

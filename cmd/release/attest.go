@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// subject is a file of the release, an image, or one of their sources.
+// subject is a file or an image of the release, or a source of the build.
 type subject struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundle builds the OLM bundle with the image of this release, and a catalog that lists it. The checkout keeps its own bundle.
+// bundle builds the OLM bundle with the image of this release, and a catalog that lists it. The bundle in the checkout is not changed.
 func (r *release) bundle(ctx context.Context) error {
 	for _, folder := range []string{"config", "bundle"} {
 		if err := os.CopyFS(filepath.Join(r.work, folder), os.DirFS(filepath.Join(r.root, folder))); err != nil {
@@ -36,7 +36,7 @@ func (r *release) bundle(ctx context.Context) error {
 	}
 	catalog, err := r.catalog(files, annotations.Annotations["operators.operatorframework.io.bundle.channel.default.v1"])
 	if err != nil {
-		return fmt.Errorf("making the catalog: %w", err)
+		return fmt.Errorf("building the catalog: %w", err)
 	}
 	// OLM copies the catalog out of the image, so the image needs no program to serve it.
 	return r.pack(catalogName, "catalog", []file{{"configs/" + operatorName + "/catalog.yaml", 0o644, 0, catalog}},
@@ -55,7 +55,7 @@ func (r *release) pack(name, folder string, files []file, labels map[string]stri
 		return err
 	}
 	i := newIndex()
-	for _, p := range r.platforms {
+	for _, p := range r.imagePlatforms {
 		if i, err = appendImage(i, p, v1.Config{Labels: labels, WorkingDir: "/"}, r.source.time, layer); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ type csv struct {
 	Spec map[string]any
 }
 
-// catalog writes a file-based catalog with this version, as `opm render` would: https://olm.operatorframework.io/docs/reference/file-based-catalogs.
+// catalog returns a file-based catalog with this version, as `opm render` would: https://olm.operatorframework.io/docs/reference/file-based-catalogs.
 func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	c := csv{}
 	if err := decode(files, "manifests/"+operatorName+".clusterserviceversion.yaml", &c); err != nil {
@@ -129,8 +129,8 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 
 // kindProperties returns a property for each kind of the operator.
 func (c csv) kindProperties() ([]property, error) {
-	definitions, _ := c.Spec["customresourcedefinitions"].(map[string]any)
-	owned, _ := definitions["owned"].([]any)
+	crds, _ := c.Spec["customresourcedefinitions"].(map[string]any)
+	owned, _ := crds["owned"].([]any)
 	if len(owned) == 0 {
 		return nil, errors.New("the ClusterServiceVersion has no owned CRDs")
 	}

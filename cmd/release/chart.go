@@ -38,17 +38,17 @@ func (r *release) chart() error {
 	if err := r.write(operatorName+"-"+r.version+".tgz", content); err != nil {
 		return err
 	}
-	description, err := os.ReadFile(filepath.Join(r.dist, "chart", operatorName, "Chart.yaml"))
+	metadata, err := os.ReadFile(filepath.Join(r.dist, "chart", operatorName, "Chart.yaml"))
 	if err == nil {
-		description, err = yaml.YAMLToJSON(description)
+		metadata, err = yaml.YAMLToJSON(metadata)
 	}
 	if err != nil {
-		return fmt.Errorf("reading the description of the chart: %w", err)
+		return fmt.Errorf("reading Chart.yaml: %w", err)
 	}
 	if err := os.RemoveAll(filepath.Join(r.dist, "chart")); err != nil {
 		return fmt.Errorf("removing the unpacked chart: %w", err)
 	}
-	image, err := newArtifact(chartConfig, description, static.NewLayer(content, chartLayer))
+	image, err := newArtifact(chartConfig, metadata, static.NewLayer(content, chartLayer))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error
 	return a.layer, nil
 }
 
-// readFolder returns the files below a folder, with their paths in it.
+// readFolder returns the files below a folder, with paths relative to the folder.
 func readFolder(folder string) ([]file, error) {
 	var files []file
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {

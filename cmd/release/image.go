@@ -126,7 +126,7 @@ func (r *release) managerConfig() v1.Config {
 func newIndex() v1.ImageIndex { return mutate.IndexMediaType(empty.Index, types.OCIImageIndex) }
 
 // appendImage appends the image of a platform to an index.
-func appendImage(i v1.ImageIndex, p platform, process v1.Config, created time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
+func appendImage(i v1.ImageIndex, p platform, config v1.Config, created time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
 	image := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
 	image, err := mutate.AppendLayers(image, layers...)
 	if err != nil {
@@ -137,7 +137,7 @@ func appendImage(i v1.ImageIndex, p platform, process v1.Config, created time.Ti
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)
 	}
 	configFile = configFile.DeepCopy()
-	configFile.OS, configFile.Architecture, configFile.Created, configFile.Config = p.os, p.arch, v1.Time{Time: created}, process
+	configFile.OS, configFile.Architecture, configFile.Created, configFile.Config = p.os, p.arch, v1.Time{Time: created}, config
 	configFile.History = nil
 	if image, err = mutate.ConfigFile(image, configFile); err != nil {
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)
@@ -147,7 +147,7 @@ func appendImage(i v1.ImageIndex, p platform, process v1.Config, created time.Ti
 	}), nil
 }
 
-// save writes an image as a layout and records its digest.
+// save writes an image as an OCI layout and records its digest.
 func (r *release) save(name string, i v1.ImageIndex) error {
 	path, err := r.layout(name)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *release) save(name string, i v1.ImageIndex) error {
 	return err
 }
 
-// layout creates an empty layout.
+// layout creates an empty OCI layout.
 func (r *release) layout(name string) (layout.Path, error) {
 	path, err := layout.Write(filepath.Join(r.dist, "images", name), newIndex())
 	if err != nil {

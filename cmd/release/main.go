@@ -66,10 +66,10 @@ func build(ctx context.Context, args []string) error {
 		return err
 	}
 	var err error
-	if r.platforms, err = parsePlatforms(*platforms); err != nil {
+	if r.imagePlatforms, err = parsePlatforms(*platforms); err != nil {
 		return err
 	}
-	if r.systems, err = parsePlatforms(*systems); err != nil {
+	if r.pluginPlatforms, err = parsePlatforms(*systems); err != nil {
 		return err
 	}
 	if _, err := semver.Parse(r.version); err != nil {

@@ -34,7 +34,7 @@ func (r *release) notes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf(notesLayout, r.version, r.registry, r.download("install-kubernetes.yaml"), "`"+r.reference(operatorName)+"`", changes,
+	text := fmt.Sprintf(notesLayout, r.version, r.registry, r.downloadURL("install-kubernetes.yaml"), "`"+r.reference(operatorName)+"`", changes,
 		absoluteLinks(upgradeSection(string(page), r.version), r.version, path.Dir(upgradePage)))
 	return r.write("RELEASE_NOTES.md", []byte(absoluteLinks(text, r.version, ".")))
 }

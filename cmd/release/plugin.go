@@ -19,50 +19,50 @@ import (
 // completionScript is the script that kubectl runs to complete arguments of the plugin.
 const completionScript = "#!/bin/sh\nexec kubectl odh __complete \"$@\"\n"
 
-// plugin compiles kubectl-odh for every system, packs each with its license and its completions, and writes the manifest for krew.
+// plugin compiles kubectl-odh for every platform, packs each binary with license and completions, and writes the krew manifest and the SBOM.
 func (r *release) plugin(ctx context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return err
 	}
 	hostPlatform := platform{runtime.GOOS, runtime.GOARCH}
-	hostProgram, _, err := r.program(ctx, "plugin", hostPlatform)
+	hostBinary, _, err := r.compile(ctx, "plugin", hostPlatform)
 	if err != nil {
 		return err
 	}
 	files := []file{{"LICENSE", 0o644, 0, license}, {"kubectl_complete-odh", 0o755, 0, []byte(completionScript)}}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		script, err := output(ctx, r.work, hostProgram, "completion", shell)
+		script, err := output(ctx, r.work, hostBinary, "completion", shell)
 		if err != nil {
 			return fmt.Errorf("printing the completion for %s: %w", shell, err)
 		}
 		files = append(files, file{"completions/kubectl-odh." + shell, 0o644, 0, []byte(script + "\n")})
 	}
-	var programs []string
+	var binaries []string
 	var entries []any
-	for _, p := range r.systems {
-		path, content, err := r.program(ctx, "plugin", p)
+	for _, p := range r.pluginPlatforms {
+		path, content, err := r.compile(ctx, "plugin", p)
 		if err != nil {
 			return err
 		}
-		programs = append(programs, path)
+		binaries = append(binaries, path)
 		entry, err := r.archive(p, content, files)
 		if err != nil {
 			return err
 		}
 		entries = append(entries, entry)
 	}
-	manifest, err := yaml.Marshal(r.krew(entries))
+	manifest, err := yaml.Marshal(r.krewManifest(entries))
 	if err != nil {
-		return fmt.Errorf("encoding the manifest for krew: %w", err)
+		return fmt.Errorf("encoding the krew manifest: %w", err)
 	}
 	if err := r.write("odh.yaml", manifest); err != nil {
 		return err
 	}
-	return r.writeBOM("kubectl-odh", programs)
+	return r.writeSBOM("kubectl-odh", binaries)
 }
 
-// archive packs the plugin for one system, and returns its entry for krew.
+// archive packs the plugin for one platform, and returns its entry in the krew manifest.
 func (r *release) archive(p platform, program []byte, files []file) (map[string]any, error) {
 	name, binary, pack := fmt.Sprintf("kubectl-odh_%s_%s_%s.tar.gz", r.version, p.os, p.arch), "kubectl-odh", tarGzip
 	if p.os == "windows" {
@@ -78,16 +78,16 @@ func (r *release) archive(p platform, program []byte, files []file) (map[string]
 	sum := sha256.Sum256(content)
 	return map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"os": p.os, "arch": p.arch}},
-		"uri":      r.download(name), "sha256": hex.EncodeToString(sum[:]), "bin": binary,
+		"uri":      r.downloadURL(name), "sha256": hex.EncodeToString(sum[:]), "bin": binary,
 	}, nil
 }
 
-// download returns the URL of a file of this release.
-func (r *release) download(name string) string {
+// downloadURL returns the URL of a file of this release.
+func (r *release) downloadURL(name string) string {
 	return repository + "/releases/download/v" + r.version + "/" + name
 }
 
-func (r *release) krew(platforms []any) map[string]any {
+func (r *release) krewManifest(platforms []any) map[string]any {
 	return map[string]any{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": "odh"},
 		"spec": map[string]any{

@@ -58,7 +58,7 @@ func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target strin
 	case err == nil && published.Digest == d.Digest:
 		return nil
 	case err == nil:
-		return fmt.Errorf("it is published with another digest, %s: a version is published once, so choose another version", published.Digest)
+		return fmt.Errorf("the tag is already published with digest %s: choose another version", published.Digest)
 	case !isMissing(err):
 		return err
 	}

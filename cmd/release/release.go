@@ -22,10 +22,10 @@ type release struct {
 	version, registry string
 	root, dist        string
 	source            source
-	// platforms are the platforms of the images, systems are the platforms of kubectl-odh.
-	platforms, systems []platform
-	builder            string
-	out                io.Writer
+	// imagePlatforms are the platforms of the images. pluginPlatforms are those of kubectl-odh.
+	imagePlatforms, pluginPlatforms []platform
+	builder                         string
+	out                             io.Writer
 
 	// work is a temporary folder.
 	work string
@@ -50,7 +50,7 @@ func parsePlatforms(list string) ([]platform, error) {
 	return out, nil
 }
 
-// tag returns the tag of the images. Registries do not allow a plus sign in it.
+// tag returns the tag of the images. Registries do not allow a plus sign in tags.
 func (r *release) tag() string { return "v" + strings.ReplaceAll(r.version, "+", "_") }
 
 // make writes the release, after deleting the previous one.
@@ -83,9 +83,9 @@ func (r *release) make(ctx context.Context) (err error) {
 	return nil
 }
 
-// operator compiles the manager for every platform, packs it into an image and writes its bill of materials.
+// operator compiles the manager for every platform, packs it into an image and writes its SBOM.
 func (r *release) operator(ctx context.Context) error {
-	var programs []string
+	var binaries []string
 	index := newIndex()
 	base, err := baseLayer(ctx, r.source.time)
 	if err != nil {
@@ -95,12 +95,12 @@ func (r *release) operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range r.platforms {
-		path, content, err := r.program(ctx, "manager", p)
+	for _, p := range r.imagePlatforms {
+		path, content, err := r.compile(ctx, "manager", p)
 		if err != nil {
 			return err
 		}
-		programs = append(programs, path)
+		binaries = append(binaries, path)
 		layer, err := newLayer([]file{{"manager", 0o755, 0, content}, {"licenses/LICENSE", 0o644, 0, license}}, r.source.time)
 		if err != nil {
 			return err
@@ -112,11 +112,11 @@ func (r *release) operator(ctx context.Context) error {
 	if err := r.save(operatorName, index); err != nil {
 		return err
 	}
-	return r.writeBOM("manager", programs)
+	return r.writeSBOM("manager", binaries)
 }
 
-// program compiles one of the make targets manager and plugin. The result does not depend on the folder of the checkout.
-func (r *release) program(ctx context.Context, target string, p platform) (path string, content []byte, err error) {
+// compile runs one of the make targets manager and plugin, and returns the path and the content of the binary.
+func (r *release) compile(ctx context.Context, target string, p platform) (path string, content []byte, err error) {
 	fmt.Fprintf(r.out, "compiling: %s for %s\n", target, p)
 	path = filepath.Join(r.work, p.os+"-"+p.arch, target)
 	variable := map[string]string{"manager": "BINARY", "plugin": "PLUGIN"}[target]

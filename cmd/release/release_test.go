@@ -39,7 +39,7 @@ const checkout = "../.."
 // sources are the inputs of a release.
 var sources = []string{"CHANGELOG.md", "LICENSE", "Makefile", "apis", "bundle", "cmd", "config", "controllers", "docs/upgrade", "go.mod", "go.sum", "pkg", "webhooks"}
 
-// testRelease returns a release for the architecture of this machine only, to save time.
+// testRelease builds a release for the architecture of this machine only, to save time.
 func testRelease(t *testing.T, root, registry string) *release {
 	t.Helper()
 	absolute, err := filepath.Abs(root)
@@ -49,8 +49,8 @@ func testRelease(t *testing.T, root, registry string) *release {
 	host := platform{"linux", runtime.GOARCH}
 	r := &release{
 		version: "1.2.3", registry: registry, root: absolute, dist: filepath.Join(t.TempDir(), "dist"), builder: "https://example.org/builder", out: io.Discard,
-		source:    source{commit: strings.Repeat("0f", 20), time: time.Unix(1_700_000_000, 0).UTC()},
-		platforms: []platform{host}, systems: []platform{host},
+		source:         source{commit: strings.Repeat("0f", 20), time: time.Unix(1_700_000_000, 0).UTC()},
+		imagePlatforms: []platform{host}, pluginPlatforms: []platform{host},
 	}
 	if err := r.make(t.Context()); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestRelease(t *testing.T) {
 	t.Run("manifests", func(t *testing.T) { checkManifests(t, r) })
 	t.Run("bundle and catalog", func(t *testing.T) { checkCatalog(t, r) })
 	t.Run("plugin", func(t *testing.T) { checkPlugin(t, r) })
-	t.Run("bills of materials", func(t *testing.T) { checkBillsOfMaterials(t, r) })
+	t.Run("SBOMs", func(t *testing.T) { checkSBOMs(t, r) })
 	t.Run("checksums", func(t *testing.T) { checkChecksums(t, r) })
 	t.Run("push", func(t *testing.T) { checkPush(t, r, target) })
 }
@@ -119,7 +119,7 @@ func checkReproducibility(t *testing.T, r *release) {
 	}
 }
 
-// image returns the index in a layout and the image of the platform.
+// image returns the index of images/<name> and its only image.
 func image(t *testing.T, r *release, name string) (v1.ImageIndex, v1.Image) {
 	t.Helper()
 	root, err := layout.ImageIndexFromPath(filepath.Join(r.dist, "images", name))
@@ -138,7 +138,7 @@ func image(t *testing.T, r *release, name string) (v1.ImageIndex, v1.Image) {
 		t.Error(err)
 	}
 	platforms, err := index.IndexManifest()
-	if err != nil || len(platforms.Manifests) != 1 || platforms.Manifests[0].Platform.String() != r.platforms[0].String() {
+	if err != nil || len(platforms.Manifests) != 1 || platforms.Manifests[0].Platform.String() != r.imagePlatforms[0].String() {
 		t.Fatalf("unexpected platforms %+v, error %v", platforms, err)
 	}
 	found, err := index.Image(platforms.Manifests[0].Digest)
@@ -148,8 +148,8 @@ func image(t *testing.T, r *release, name string) (v1.ImageIndex, v1.Image) {
 	return index, found
 }
 
-// contentOf returns the file headers of an image by path.
-func contentOf(t *testing.T, i v1.Image) map[string]*tar.Header {
+// fileHeaders returns the file headers of an image by path.
+func fileHeaders(t *testing.T, i v1.Image) map[string]*tar.Header {
 	t.Helper()
 	layers, err := i.Layers()
 	if err != nil {
@@ -199,7 +199,7 @@ func checkImage(t *testing.T, r *release) {
 		t.Fatal(err)
 	}
 	_, stage, _ := strings.Cut(string(dockerfile), "\nFROM ${BASE_IMAGE}\n")
-	files := contentOf(t, found)
+	files := fileHeaders(t, found)
 	instructions := 0
 	for line := range strings.Lines(stage) {
 		fields := strings.Fields(line)
@@ -234,11 +234,11 @@ func checkImage(t *testing.T, r *release) {
 			t.Errorf("%s: got header %+v, want the file with its mode and the time of the source", name, h)
 		}
 	}
-	runProgram(t, r, found)
+	checkProgramAndCAs(t, r, found)
 }
 
-// runProgram runs the program of the image, and parses the CA certificates.
-func runProgram(t *testing.T, r *release, found v1.Image) {
+// checkProgramAndCAs checks that the image contains a manager of this version and CA certificates.
+func checkProgramAndCAs(t *testing.T, r *release, found v1.Image) {
 	t.Helper()
 	layers, err := found.Layers()
 	if err != nil {
@@ -297,7 +297,7 @@ func checkManifests(t *testing.T, r *release) {
 	}
 }
 
-// checkCatalog checks the catalog, which lists the bundle with the image of the operator, and the images of bundle and catalog.
+// checkCatalog checks that the catalog lists the bundle with the operator image, and checks the images of bundle and catalog.
 func checkCatalog(t *testing.T, r *release) {
 	index, found := image(t, r, bundleName)
 	digest, err := index.Digest()
@@ -308,7 +308,7 @@ func checkCatalog(t *testing.T, r *release) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.Labels["operators.operatorframework.io.bundle.package.v1"] != operatorName || contentOf(t, found)["metadata/annotations.yaml"] == nil {
+	if config.Config.Labels["operators.operatorframework.io.bundle.package.v1"] != operatorName || fileHeaders(t, found)["metadata/annotations.yaml"] == nil {
 		t.Errorf("unexpected labels or content of the bundle: %+v", config.Config)
 	}
 	var documents []map[string]any
@@ -342,12 +342,12 @@ func checkCatalog(t *testing.T, r *release) {
 	if related := bundle["relatedImages"].([]any); len(related) < 10 || related[1].(map[string]any)["image"] != r.reference(operatorName) {
 		t.Errorf("unexpected related images %v", related)
 	}
-	if _, c := image(t, r, catalogName); contentOf(t, c)["configs/odh-platform-operator/catalog.yaml"] == nil {
+	if _, c := image(t, r, catalogName); fileHeaders(t, c)["configs/odh-platform-operator/catalog.yaml"] == nil {
 		t.Error("the catalog image has no catalog.yaml")
 	}
 }
 
-// checkPlugin checks that the archive contains a working program, and that krew finds it by its checksum.
+// checkPlugin checks that the archive contains a working program, and that the krew manifest has the URI and checksum of the archive.
 func checkPlugin(t *testing.T, r *release) {
 	name := "kubectl-odh_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"
 	packed := readFile(t, r, name)
@@ -388,8 +388,8 @@ func checkPlugin(t *testing.T, r *release) {
 	}
 }
 
-// checkBillsOfMaterials checks that both SBOMs list the modules of the program, in formats that their libraries read.
-func checkBillsOfMaterials(t *testing.T, r *release) {
+// checkSBOMs checks that both SBOMs list the modules of the program, and are valid CycloneDX and SPDX.
+func checkSBOMs(t *testing.T, r *release) {
 	for _, program := range []string{"manager", "kubectl-odh"} {
 		bom := cdx.NewBOM()
 		if err := cdx.NewBOMDecoder(bytes.NewReader(readFile(t, r, "sbom/"+program+".cdx.json")), cdx.BOMFileFormatJSON).Decode(bom); err != nil {
@@ -411,7 +411,7 @@ func checkBillsOfMaterials(t *testing.T, r *release) {
 		}
 		for _, want := range []string{"pkg:golang/k8s.io/client-go@v0.", "pkg:golang/stdlib@1."} {
 			if !slices.ContainsFunc(urls, func(url string) bool { return strings.HasPrefix(url, want) }) {
-				t.Errorf("%s: the bill of materials does not contain %s", program, want)
+				t.Errorf("%s: the SBOM does not contain %s", program, want)
 			}
 		}
 	}
@@ -481,7 +481,7 @@ func checkPush(t *testing.T, r *release, target string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := appendImage(newIndex(), r.platforms[0], r.managerConfig(), r.source.time, layer)
+	i, err := appendImage(newIndex(), r.imagePlatforms[0], r.managerConfig(), r.source.time, layer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +489,7 @@ func checkPush(t *testing.T, r *release, target string) {
 	if err := other.save(operatorName, i); err != nil {
 		t.Fatal(err)
 	}
-	if err := push(t.Context(), other.dist, "", io.Discard); err == nil || !strings.Contains(err.Error(), "a version is published once") {
-		t.Errorf("got error %v for other content, want that a version is published once", err)
+	if err := push(t.Context(), other.dist, "", io.Discard); err == nil || !strings.Contains(err.Error(), "is already published with digest") {
+		t.Errorf("got error %v, want that version 1.2.3 is already published with other content", err)
 	}
 }

@@ -21,10 +21,10 @@ type module struct{ path, version string }
 // url returns the package URL, see https://github.com/package-url/purl-spec.
 func (m module) url() string { return "pkg:golang/" + m.path + "@" + m.version }
 
-// modules returns the modules of a program on all of its platforms, from the build information of the files.
-func modules(programs []string) ([]module, error) {
+// modules returns the modules of a program on all platforms, from the build information of its binaries.
+func modules(binaries []string) ([]module, error) {
 	found := map[string]module{}
-	for _, path := range programs {
+	for _, path := range binaries {
 		info, err := buildinfo.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("reading the build information of %s: %w", path, err)
@@ -40,22 +40,22 @@ func modules(programs []string) ([]module, error) {
 	return slices.SortedFunc(maps.Values(found), func(a, b module) int { return strings.Compare(a.path, b.path) }), nil
 }
 
-// writeBOM writes the bill of materials of a program, as CycloneDX and as SPDX.
-func (r *release) writeBOM(program string, programs []string) error {
-	all, err := modules(programs)
+// writeSBOM writes the SBOM of a program, as CycloneDX and as SPDX.
+func (r *release) writeSBOM(program string, binaries []string) error {
+	all, err := modules(binaries)
 	if err != nil {
 		return err
 	}
 	var text bytes.Buffer
 	if err := cdx.NewBOMEncoder(&text, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(r.cyclonedx(program, all), cdx.SpecVersion1_6); err != nil {
-		return fmt.Errorf("encoding the bill of materials of %s: %w", program, err)
+		return fmt.Errorf("encoding the SBOM of %s: %w", program, err)
 	}
 	if err := r.write("sbom/"+program+".cdx.json", text.Bytes()); err != nil {
 		return err
 	}
 	text.Reset()
 	if err := spdxjson.Write(r.spdx(program, all), &text, spdxjson.Indent("  ")); err != nil {
-		return fmt.Errorf("encoding the bill of materials of %s: %w", program, err)
+		return fmt.Errorf("encoding the SBOM of %s: %w", program, err)
 	}
 	return r.write("sbom/"+program+".spdx.json", text.Bytes())
 }

@@ -27,10 +27,10 @@ const (
 	certManagerNamespace = "cert-manager"
 	// olmV1Deployment is the Deployment of the controller of ClusterExtensions.
 	olmV1Deployment = "deployment/operator-controller-controller-manager"
-	// catalogDeployment is the Deployment of the server of ClusterCatalogs.
-	catalogDeployment = "deployment/catalogd-controller-manager"
-	// extension is the file that docs/olm.md names for the ClusterCatalog and the ClusterExtension.
-	extension = "extension.yaml"
+	// catalogdDeployment is the Deployment that serves ClusterCatalogs.
+	catalogdDeployment = "deployment/catalogd-controller-manager"
+	// extensionFile is the file that docs/olm.md names for the ClusterCatalog and the ClusterExtension.
+	extensionFile = "extension.yaml"
 	// registriesPatch mounts the ConfigMap of registries in testdata/olmv1.yaml.
 	registriesPatch = `{"spec": {"template": {"spec": {"volumes": [{"name": "registries", "configMap": {"name": "registries"}}],
 		"containers": [{"name": "manager", "volumeMounts": [{"name": "registries", "mountPath": "/etc/containers"}]}]}}}}`
@@ -65,17 +65,17 @@ func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 	GinkgoHelper()
 	files, err := cluster.CertManagerFiles(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	definitions, err := filepath.Glob(filepath.Join(files, "deploy", "crds", "*.yaml"))
+	crdFiles, err := filepath.Glob(filepath.Join(files, "deploy", "crds", "*.yaml"))
 	Expect(err).NotTo(HaveOccurred())
-	Expect(definitions).NotTo(BeEmpty())
-	for _, file := range definitions {
+	Expect(crdFiles).NotTo(BeEmpty())
+	for _, file := range crdFiles {
 		text, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
-		var definition map[string]any
-		Expect(yaml.Unmarshal(text, &definition)).To(Succeed())
-		metadata, _ := definition["metadata"].(map[string]any)
+		var crd map[string]any
+		Expect(yaml.Unmarshal(text, &crd)).To(Succeed())
+		metadata, _ := crd["metadata"].(map[string]any)
 		delete(metadata, "labels")
-		text, err = json.Marshal(definition)
+		text, err = json.Marshal(crd)
 		Expect(err).NotTo(HaveOccurred())
 		o.applyServerSide(ctx, string(text))
 	}
@@ -91,7 +91,7 @@ func (o *olmV1Cluster) installOLM(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	o.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "manifests", "experimental.yaml"))
 	o.exposeRegistry(ctx)
-	for _, deployment := range []string{olmV1Deployment, catalogDeployment} {
+	for _, deployment := range []string{olmV1Deployment, catalogdDeployment} {
 		o.kubectl(ctx, "-n", olmV1Namespace, "patch", deployment, "-p", registriesPatch)
 		o.waitRollout(ctx, olmV1Namespace, deployment)
 	}
@@ -167,7 +167,7 @@ func (o *olmV1Cluster) describeFailure(ctx context.Context) {
 		{"get", "pods,certificates,issuers,clusterissuers", "-A"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", certManagerNamespace, "logs", "deployment/cert-manager", "--tail=60"},
-		{"-n", olmV1Namespace, "logs", catalogDeployment, "--tail=60"},
+		{"-n", olmV1Namespace, "logs", catalogdDeployment, "--tail=60"},
 		{"-n", olmV1Namespace, "logs", olmV1Deployment, "--tail=60"},
 		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
 	})

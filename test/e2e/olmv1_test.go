@@ -43,7 +43,7 @@ var _ = Describe("OLM v1", Ordered, Label("nightly"), func() {
 		}
 		before := pods()
 		o.buildVersion(ctx, "0.3.0")
-		o.applyVersion(ctx, extension, "0.3.0")
+		o.applyVersion(ctx, extensionFile, "0.3.0")
 		o.waitVersion(ctx, "0.3.0")
 		o.expectNoRay(ctx)
 		Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -67,7 +67,7 @@ var _ = Describe("OLM v1", Ordered, Label("nightly"), func() {
 		Expect(o.remainingObjects(ctx, userNamespace)).To(Equal(before))
 
 		By("installing it again")
-		o.applyVersion(ctx, extension, "0.3.0")
+		o.applyVersion(ctx, extensionFile, "0.3.0")
 		o.waitVersion(ctx, "0.3.0")
 		o.expectRepair(ctx, userNamespace)
 	}, SpecTimeout(specTimeout))

@@ -28,14 +28,14 @@ import (
 var (
 	//go:embed testdata/stuck.yaml
 	stuckAppWrapper string
-	//go:embed testdata/faults.yaml
-	absentWebhook string
+	//go:embed testdata/unreachable_webhook.yaml
+	unreachableWebhook string
 	//go:embed testdata/without_token.yaml
 	withoutToken string
-	//go:embed testdata/throttled.yaml
-	slowAPI string
-	//go:embed testdata/silent.yaml
-	silentPod string
+	//go:embed testdata/throttled_apiserver.yaml
+	throttledAPIServer string
+	//go:embed testdata/unresponsive_pod.yaml
+	unresponsivePod string
 	//go:embed testdata/waiting.yaml
 	waitingAppWrapper string
 	//go:embed testdata/mesh_unreachable.yaml
@@ -43,15 +43,15 @@ var (
 )
 
 const (
-	// backlog is a number of objects that exceeds the threshold of the alert.
+	// backlog is a number of AppWrappers that exceeds the threshold of ODHPlatformWorkqueueBacklog.
 	backlog = 150
 	// unknownSchema is a command that sets a schema version which no release of MLflow has.
 	unknownSchema = `python3 -c 'import sqlite3; c = sqlite3.connect("/mlflow/mlflow.db"); c.execute("update alembic_version set version_num = 0"); c.commit()'`
 )
 
-// withoutFault lists the alerts whose fault no spec causes, with the reason. Package test/prometheus tests them with the engine of
+// untriggeredAlerts maps the alerts that no spec triggers to the reason. Package test/prometheus tests these alerts with the engine of
 // Prometheus.
-var withoutFault = map[string]string{
+var untriggeredAlerts = map[string]string{
 	"ODHPlatformManagerMemoryHigh":   "requires thousands of objects",
 	"ODHPlatformComponentFailing":    "requires a CRD whose API is not served",
 	"ODHPlatformReconcilePanics":     "requires a defect of the operator",
@@ -61,7 +61,7 @@ var withoutFault = map[string]string{
 	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates that expire earlier",
 }
 
-// The specs cause the faults of the runbooks and fix them. The rules are those of config/prometheus with short durations.
+// Each spec reproduces the fault of a runbook and fixes it. The rules are those of config/prometheus with short durations.
 var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	var (
 		p         *prometheus
@@ -173,7 +173,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("alerts when the webhook of another project fails", func(ctx SpecContext) {
-		applyTemporarily(ctx, os.Expand(absentWebhook, func(string) string { return namespace }))
+		applyTemporarily(ctx, os.Expand(unreachableWebhook, func(string) string { return namespace }))
 		deleteRole(ctx)
 		p.expectFiring(ctx, touchRegistry, "ODHPlatformAPIErrors", "ODHPlatformReconcileErrors")
 	}, SpecTimeout(specTimeout))
@@ -190,16 +190,16 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while the API server is slow and throttles the manager", func(ctx SpecContext) {
-		apply(ctx, namespace, silentPod)
-		waitPodReady(ctx, namespace, "silent")
-		slow := applyTemporarily(ctx, os.Expand(slowAPI, func(string) string {
-			return kubectl(ctx, in("get", "pod", "silent", "-o", "jsonpath={.status.podIP}")...)
+		apply(ctx, namespace, unresponsivePod)
+		waitPodReady(ctx, namespace, "unresponsive")
+		throttling := applyTemporarily(ctx, os.Expand(throttledAPIServer, func(string) string {
+			return kubectl(ctx, in("get", "pod", "unresponsive", "-o", "jsonpath={.status.podIP}")...)
 		}))
 		p.expectFiring(ctx, once(func(ctx context.Context) {
 			_, err := tryKubectl(ctx, strings.Repeat(waitingAppWrapper, backlog), in("create", "-f", "-")...)
 			Expect(err).NotTo(HaveOccurred())
 		}), "ODHPlatformWorkqueueBacklog", "ODHPlatformAPIThrottled")
-		slow.delete(ctx)
+		throttling.delete(ctx)
 		p.expectResolved(ctx, "ODHPlatformWorkqueueBacklog")
 		kubectl(ctx, in("delete", "appwrappers", "--all", fmt.Sprint("--timeout=", podTimeout))...)
 	}, SpecTimeout(specTimeout))
@@ -258,7 +258,8 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 		p.expectFiring(ctx, func(ctx context.Context) {
 			scraped, err := p.series(ctx, fmt.Sprintf("%s >= %d", restarts, killed))
 			Expect(err).NotTo(HaveOccurred())
-			pods := managerPodUIDs(ctx) // in turn, because the kubelet doubles the backoff of a pod with each restart
+			pods := managerPodUIDs(ctx)
+			// Kill the pods in turn: the kubelet doubles the backoff of a pod with each restart.
 			if len(scraped) > 0 && len(pods) > 0 && killManager(pods[killed%len(pods)]) > 0 {
 				killed++
 			}
@@ -280,7 +281,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 		for alert := range p.fired {
 			covered = append(covered, alert)
 		}
-		for alert := range withoutFault {
+		for alert := range untriggeredAlerts {
 			covered = append(covered, alert)
 		}
 		Expect(covered).To(ConsistOf(alerts))

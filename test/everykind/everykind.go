@@ -1,5 +1,5 @@
-// Package everykind contains one resource of every kind that the operator reconciles, for suites that need all of them in one cluster. With
-// KubeRay, an etcd and a fake ModelMesh network, each of them becomes ready on fake nodes.
+// Package everykind contains resources of every kind that the operator reconciles, for suites that need all kinds in one cluster. With
+// KubeRay, an etcd and a fake ModelMesh network, each resource becomes ready on fake nodes.
 package everykind
 
 import (

@@ -22,8 +22,8 @@ type Scenario struct {
 	Done func(*Server) bool
 }
 
-// Exhaustive skips a test of all faults under the race detector, which makes it five times slower. `make test-unit` also runs its package
-// without the detector.
+// Exhaustive skips a test of all faults under the race detector, because the detector makes it five times slower. `make test-unit` runs the
+// packages of these tests also without the detector.
 func Exhaustive(t testing.TB) {
 	t.Helper()
 	if raceDetector {
@@ -34,8 +34,8 @@ func Exhaustive(t testing.TB) {
 // maxReconciles bounds the reconciles of a scenario.
 const maxReconciles = 40
 
-// SurvivesFaults runs a scenario without a fault, then with a restart of the reconciler after each write, and then with each write refused
-// once. All runs must result in the same objects.
+// SurvivesFaults runs a scenario without a fault, with a restart of the reconciler after each write, and with each write refused once. All
+// runs must result in the same objects.
 func (sc Scenario) SurvivesFaults(t *testing.T) {
 	t.Helper()
 	Exhaustive(t)
@@ -45,7 +45,7 @@ func (sc Scenario) SurvivesFaults(t *testing.T) {
 	faultless := start.clone(t)
 	faultless.afterWrite = func() { snapshots = append(snapshots, faultless.clone(t)) }
 	sc.run(t, faultless)
-	want := faultless.Picture()
+	want := faultless.Objects()
 	for i, write := range faultless.Writes {
 		refused := start.clone(t)
 		refused.refused = i + 1
@@ -55,7 +55,7 @@ func (sc Scenario) SurvivesFaults(t *testing.T) {
 				if server.refused > 0 {
 					t.Fatal("no write was refused")
 				}
-				if diff := gocmp.Diff(want, server.Picture()); diff != "" {
+				if diff := gocmp.Diff(want, server.Objects()); diff != "" {
 					t.Errorf("the final objects differ (-without +with the fault):\n%s\nwrites: %v", diff, server.Writes)
 				}
 			})
@@ -79,10 +79,10 @@ func (sc Scenario) run(t *testing.T, s *Server) {
 	t.Fatalf("the scenario does not complete: %v\nwrites: %v", last, s.Writes)
 }
 
-// Picture returns all objects without the fields that differ between runs.
-func (s *Server) Picture() map[string]any {
+// Objects returns all objects by kind and name, without the fields that differ between runs.
+func (s *Server) Objects() map[string]any {
 	s.t.Helper()
-	picture := map[string]any{}
+	byName := map[string]any{}
 	for o, created := range s.objects {
 		found := s.find(s.t.Context(), o)
 		if found == nil {
@@ -100,7 +100,7 @@ func (s *Server) Picture() map[string]any {
 		if len(conditions) > 0 {
 			found.Object["status"].(map[string]any)["conditions"] = conditions
 		}
-		picture[fmt.Sprintf("%s %s, creation %d", o.Kind, o.ObjectKey, created)] = found.Object
+		byName[fmt.Sprintf("%s %s, creation %d", o.Kind, o.ObjectKey, created)] = found.Object
 	}
-	return picture
+	return byName
 }

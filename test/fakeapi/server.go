@@ -43,7 +43,7 @@ type Server struct {
 	builder func() *fake.ClientBuilder
 	stored  client.WithWatch // without interceptors
 	objects map[object]int   // number of creations of each object that ever existed
-	refused int              // index of the write that is refused once; 0 disables it
+	refused int              // number of the write that is refused once, from 1; 0 disables it
 	// afterWrite is called after each write.
 	afterWrite func()
 }
@@ -115,7 +115,7 @@ func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Ob
 	return s
 }
 
-// list returns no objects for kinds without a Go type, which the fake client cannot list.
+// list returns no metadata of kinds without a Go type, because the fake client cannot list it.
 func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if metadata, ok := list.(*metav1.PartialObjectMetadataList); ok && strings.Contains(metadata.APIVersion, ".") && !s.Scheme().Recognizes(metadata.GroupVersionKind()) {
 		return nil
@@ -143,7 +143,7 @@ func (s *Server) write(ctx context.Context, verb string, o object, response meta
 	return nil
 }
 
-// complete sets the UID of a new object and the generation of a changed one, which the fake client does not.
+// complete sets the UID of a new object and the generation of a new or changed object, because the fake client sets neither.
 func (s *Server) complete(ctx context.Context, o object, original *unstructured.Unstructured, response metav1.Object) {
 	s.t.Helper()
 	current := s.find(ctx, o)

@@ -28,14 +28,14 @@ type Kind struct {
 type Request struct {
 	Verb                      string // get, list or patch
 	Resource, Namespace, Name string
-	// Metadata reports whether only metadata was requested.
+	// Metadata is true if only metadata was requested.
 	Metadata bool
 	Selector string
 }
 
 // Cluster is a running fake API server.
 type Cluster struct {
-	// URL of the server.
+	// URL is the address of the server.
 	URL string
 
 	kinds   []Kind

@@ -148,10 +148,10 @@ func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, reque
 	}
 	mergePatch, err := io.ReadAll(r.Body)
 	if err == nil {
-		var before, after []byte
-		if before, err = u.MarshalJSON(); err == nil {
-			if after, err = jsonpatch.MergePatch(before, mergePatch); err == nil {
-				err = u.UnmarshalJSON(after)
+		var original, patched []byte
+		if original, err = u.MarshalJSON(); err == nil {
+			if patched, err = jsonpatch.MergePatch(original, mergePatch); err == nil {
+				err = u.UnmarshalJSON(patched)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ type Entry struct {
 	// Code of the response, and its message if the request failed.
 	Code    int
 	Message string
-	// DryRun reports whether the request was a dry run.
+	// DryRun is true for a dry run.
 	DryRun bool
 	// UID and ResourceVersion of the object in the response to a write; empty if the response is not the object.
 	UID, ResourceVersion string
@@ -139,7 +139,7 @@ func (e Entries) WithoutDiscovery() Entries {
 }
 
 // Unchanged returns successful writes that changed nothing: their response has the resourceVersion of an earlier write of any client. A
-// write is only counted if the entries contain its predecessor, so pass the log from before the creation of the objects.
+// write is compared only if the entries contain an earlier write of its object, so pass the log from before the creation of the objects.
 func (e Entries) Unchanged() Entries {
 	versions := map[string]string{}
 	return e.Where(func(entry Entry) bool {

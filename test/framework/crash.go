@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// crashQuiet is the time without requests after which a run is complete: requests such as Events can follow its last change.
-const crashQuiet = time.Second
+// runIdleTime is the time without requests after which a run is complete: requests such as Events can follow its last change.
+const runIdleTime = time.Second
 
 // Crasher is a proxy between the manager and the API server. It kills the manager after the API server has executed a chosen write and before
 // the manager receives the response. It can also inject errors.
@@ -121,7 +121,7 @@ func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.D
 	return c
 }
 
-// arm kills the manager after the given number of writes, and returns a channel that is closed then.
+// arm makes the proxy kill the manager after the given number of writes. It returns a channel that is closed when the manager was killed.
 func (c *Crasher) arm(writes int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *Crasher) arm(writes int) <-chan struct{} {
 	return c.crashed
 }
 
-// disarm forwards all further writes, and reports whether the manager was killed or will be.
+// disarm makes the proxy forward all further writes, and reports whether the manager was or will be killed.
 func (c *Crasher) disarm() (reached bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done 
 		}
 	}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
 	if completed {
-		c.env.WaitIdle(c.manager.User, crashQuiet, c.timeout)
+		c.env.WaitIdle(c.manager.User, runIdleTime, c.timeout)
 	}
 	if !c.disarm() {
 		return false
@@ -200,6 +200,6 @@ func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done 
 	gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed()) // even if the crash was after the last write
 	c.manager.Restart(ctx)
 	gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
-	c.env.WaitIdle(c.manager.User, crashQuiet, c.timeout)
+	c.env.WaitIdle(c.manager.User, runIdleTime, c.timeout)
 	return true
 }

@@ -34,7 +34,7 @@ func Differences(recorded, built map[string]string, defaultedFields *regexp.Rege
 	return differences
 }
 
-// Leaves maps the path of each field of the objects to its value. Binary data is decoded, as in recordings.
+// Leaves maps the path of each field of the objects to its value. Values of binaryData are decoded, as in recordings.
 func Leaves(objects []*unstructured.Unstructured) map[string]string {
 	leaves := map[string]string{}
 	for _, o := range objects {
@@ -50,7 +50,7 @@ func Leaves(objects []*unstructured.Unstructured) map[string]string {
 	return leaves
 }
 
-// Flatten adds the leaves of a value to a map, each with its path. The given path is the prefix.
+// Flatten adds the leaves of a value to a map, by their paths with the given path as prefix.
 func Flatten(path string, value any, leaves map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:

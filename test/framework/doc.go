@@ -13,7 +13,7 @@
 // DeferCleanup stops all started processes and deletes the files of the instance. The log of the manager is attached to the report of a
 // spec that fails.
 //
-// [Audit] reads the audit log of the API server, which proves that nothing is written or read in the steady state. The API server writes an entry
+// [Audit] reads the audit log of the API server, to check that nothing is written or read in the steady state. The API server writes an entry
 // before it responds, so the log contains each request that has returned.
 //
 // [Golden] compares objects with YAML files; `go test <package> -update` writes the files.

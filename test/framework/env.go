@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// StartTimeout bounds a BeforeSuite. The first run on a machine builds the control plane and the programs.
+	// StartTimeout bounds a BeforeSuite. The first suite on a machine builds the control plane and the programs.
 	StartTimeout = 30 * time.Minute
 
 	stopTimeout = time.Minute
@@ -33,18 +33,18 @@ const (
 
 // Env is a running control plane with a client of its administrator.
 type Env struct {
-	// Instance of the control plane.
+	// Instance is the control plane.
 	Instance *cluster.Instance
 	// Admin reads and writes without a cache, as user [cluster.AdminUser].
 	Admin client.Client
-	// Config of the administrator.
+	// Config is the client configuration of the administrator.
 	Config *rest.Config
 	// KubeconfigPath is the kubeconfig of the administrator.
 	KubeconfigPath string
-	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and the types of WithTypes.
+	// Scheme is the scheme of Admin. It contains the Kubernetes types, CustomResourceDefinition and the types of WithTypes.
 	Scheme *runtime.Scheme
 
-	// Installed is the operator of [WithOperator], whose ServiceAccount is the default of [Env.StartManager].
+	// Installed is the operator of [WithOperator]. Its ServiceAccount is the default of [Env.StartManager].
 	Installed *operator.Installed
 
 	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting a namespace with its objects takes a quarter of
@@ -53,7 +53,7 @@ type Env struct {
 	// EmptyNamespaces empties the namespaces of specs instead of deleting them, see [Env.Empty], for suites whose manager would otherwise keep
 	// reconciling the custom resources in them.
 	EmptyNamespaces bool
-	// Unstored is the time in which the CRDs lack fields that managers write, so a write may change nothing.
+	// Unstored is the period in which CRDs lack fields that managers write. In it, a write may change nothing.
 	Unstored struct{ From, To time.Time }
 
 	clock       clock.PassiveClock
@@ -63,13 +63,13 @@ type Env struct {
 	managerTransitions []time.Time
 }
 
-// WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start, which costs the
+// WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start. This costs the
 // API server much less.
 func WithOperator(kustomizeDir string) Option {
 	return func(s *setup) { s.operator = kustomizeDir }
 }
 
-// Option of [Start].
+// Option configures [Start].
 type Option func(*setup)
 
 type setup struct {

@@ -18,8 +18,8 @@ const AbsentGateway = "absent"
 // acceptDelay is the age at which HTTPRoutes are accepted. Specs can write their status earlier; managers report a missing Gateway later.
 const acceptDelay = 20 * time.Second
 
-// acceptRoutes accepts all HTTPRoutes, like a Gateway, until the end of the suite. It retries on errors, because the CRD may be missing
-// temporarily.
+// acceptRoutes accepts HTTPRoutes, like the controller of a Gateway, until the end of the suite. It retries on errors, because the CRD may
+// be missing temporarily.
 func (e *Env) acceptRoutes() {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -32,7 +32,7 @@ func (e *Env) acceptRoutes() {
 				return
 			}
 			for i := range list.Items {
-				if patch := e.acceptedStatus(&list.Items[i]); patch != nil {
+				if patch := e.acceptPatch(&list.Items[i]); patch != nil {
 					_ = e.patch(ctx, &list.Items[i], patch, "status")
 				}
 			}
@@ -41,8 +41,8 @@ func (e *Env) acceptRoutes() {
 	ginkgo.DeferCleanup(func() { stop(); <-done })
 }
 
-// acceptedStatus returns the status of an accepted route; nil if the route has a status or must not be accepted.
-func (e *Env) acceptedStatus(route *unstructured.Unstructured) map[string]any {
+// acceptPatch returns the patch that accepts a route; nil if the route is new, has a status or names [AbsentGateway].
+func (e *Env) acceptPatch(route *unstructured.Unstructured) map[string]any {
 	reported, _, _ := unstructured.NestedSlice(route.Object, "status", "parents")
 	refs, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
 	if len(reported) > 0 || e.now().Sub(route.GetCreationTimestamp().Time) < acceptDelay {

@@ -50,7 +50,7 @@ func Golden(t TestingT, path string, objects []*unstructured.Unstructured) {
 	}
 }
 
-// compareObjects returns the differences between a golden file and objects; "" if equal.
+// compareObjects returns the differences between the objects of a golden file and the actual objects; "" if equal.
 func compareObjects(expected, actual []*unstructured.Unstructured) string {
 	byKey := func(objects []*unstructured.Unstructured) map[string]map[string]any {
 		result := map[string]map[string]any{}

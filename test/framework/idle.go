@@ -50,7 +50,7 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. At the end, the suite
+// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. At its end, the suite
 // checks that the user stayed idle until another client wrote.
 func (e *Env) ExpectIdle(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
@@ -64,8 +64,8 @@ func (e *Env) ExpectIdle(user string, duration time.Duration) {
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// WaitIdle waits until the user has sent no write and no live read for the quiet duration, at most for the timeout.
-func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
+// WaitIdle waits until the user has sent no write and no live read for the duration, at most for the timeout.
+func (e *Env) WaitIdle(user string, duration, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	start, since := e.AuditPosition(), e.now()
 	gomega.Eventually(func(g gomega.Gomega) {
@@ -77,17 +77,17 @@ func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 			start, err = e.Audit().Position()
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 		}
-		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "not idle:\n%s", requests)
+		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", duration), "not idle:\n%s", requests)
 	}).WithTimeout(timeout).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// WaitNoRequests waits until none of the given requests was sent for the quiet duration, at most for the timeout. Use it in suites whose specs
+// WaitNoRequests waits until none of the given requests was sent for the duration, at most for the timeout. Use it in suites whose specs
 // share a manager.
-func (e *Env) WaitNoRequests(ctx context.Context, requests func(AuditPosition) Entries, quiet, timeout time.Duration) {
+func (e *Env) WaitNoRequests(ctx context.Context, requests func(AuditPosition) Entries, duration, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
 		start := e.AuditPosition()
-		g.Consistently(func() Entries { return requests(start) }).WithContext(ctx).WithTimeout(quiet).WithPolling(idlePoll).Should(gomega.BeEmpty())
+		g.Consistently(func() Entries { return requests(start) }).WithContext(ctx).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.BeEmpty())
 	}).WithContext(ctx).WithTimeout(timeout).Should(gomega.Succeed())
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// idlePeriod starts when a spec found that a user is idle. [Entries.during] describes its end.
+// idlePeriod is a period in which a user must be idle. It starts with a call of [Env.ExpectIdle]; [Entries.during] describes its end.
 type idlePeriod struct {
 	user string
 	from time.Time
@@ -46,7 +46,7 @@ func (e *Env) checkIdle(context.Context) {
 // emptyPatch matches a patch without changes, which runs admission or checks that the cache is current.
 var emptyPatch = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
-// during returns the requests of a period, which ends when a manager starts or stops and when another client writes. A manager may react
+// during returns the requests of a period, which ends when a manager starts or stops or when another client writes. A manager may react
 // to that write before the log contains its response. Writes of Leases and Events do not end the period.
 func (e Entries) during(period idlePeriod, managerTransitions []time.Time) Entries {
 	requests := e.Where(func(entry Entry) bool { return entry.At.After(period.from) })

@@ -35,8 +35,8 @@ type Manager struct {
 var sharedManagers []*Manager
 
 // StartManager starts the real manager with the permissions of a ServiceAccount, by default the installed one, waits until it is ready, and stops
-// it at the end of the calling suite or spec. The report of a failed spec contains the end of the manager's log. A spec fails if the manager
-// exits unexpectedly.
+// it at the end of the calling suite or spec. The report of a failed spec contains the end of the manager's log. If a manager
+// of the suite exits unexpectedly, the spec fails.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
 	ginkgo.GinkgoHelper()
 	if options.Progress == nil {
@@ -96,7 +96,7 @@ func (m *Manager) Stop(ctx context.Context) {
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
-// StopTemporarily stops the manager for a part of the spec. If the spec ends before it restarts the manager, a cleanup does, before objects of the
+// StopTemporarily stops the manager for a part of the spec. If the spec does not restart the manager, a cleanup does, before objects of the
 // spec are deleted.
 func (m *Manager) StopTemporarily(ctx context.Context) {
 	ginkgo.GinkgoHelper()

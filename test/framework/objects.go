@@ -58,7 +58,7 @@ func Unstructured(kind schema.GroupVersionKind, namespace, name string) *unstruc
 	return u
 }
 
-// NamespaceNamed returns a namespace without fields.
+// NamespaceNamed returns a namespace with a name only.
 func NamespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
@@ -69,7 +69,7 @@ func (e *Env) Get(ctx context.Context, object client.Object) {
 	gomega.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 }
 
-// DeleteTemporarily deletes objects until the end of the spec. The API server drops a deleted webhook with a delay.
+// DeleteTemporarily deletes objects until the end of the spec. The API server calls a deleted webhook for a short time.
 func (e *Env) DeleteTemporarily(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -163,22 +163,22 @@ func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	return result, nil
 }
 
-// WaitForCondition waits up to two minutes until a condition has the status and, if set, the reason for the current generation, and reads
-// the object.
-func (e *Env) WaitForCondition(ctx context.Context, object client.Object, kind string, status metav1.ConditionStatus, reason string) {
+// WaitForCondition waits up to two minutes until a condition has the status and the reason, unless it is "", for the current generation. It
+// reads the object.
+func (e *Env) WaitForCondition(ctx context.Context, object client.Object, conditionType string, status metav1.ConditionStatus, reason string) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
 		g.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 		conditions, err := conditionsOf(object)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		condition := meta.FindStatusCondition(conditions, kind)
-		g.Expect(condition).NotTo(gomega.BeNil(), "no condition %s among %v", kind, conditions)
-		g.Expect(condition.Status).To(gomega.Equal(status), "%s: %s: %s", kind, condition.Reason, condition.Message)
+		condition := meta.FindStatusCondition(conditions, conditionType)
+		g.Expect(condition).NotTo(gomega.BeNil(), "no condition %s among %v", conditionType, conditions)
+		g.Expect(condition.Status).To(gomega.Equal(status), "%s: %s: %s", conditionType, condition.Reason, condition.Message)
 		if reason != "" {
-			g.Expect(condition.Reason).To(gomega.Equal(reason), "%s: %s", kind, condition.Message)
+			g.Expect(condition.Reason).To(gomega.Equal(reason), "%s: %s", conditionType, condition.Message)
 		}
 		if condition.ObservedGeneration != 0 {
-			g.Expect(condition.ObservedGeneration).To(gomega.Equal(object.GetGeneration()), "%s is of an older generation", kind)
+			g.Expect(condition.ObservedGeneration).To(gomega.Equal(object.GetGeneration()), "%s is of an earlier generation", conditionType)
 		}
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
 }

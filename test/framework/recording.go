@@ -67,7 +67,7 @@ func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstr
 	}
 }
 
-// unmask sets each value of a Secret, which recordings mask, to the name of its key.
+// unmask sets each value of a Secret to the name of its key, because recordings mask the values.
 func unmask(object *unstructured.Unstructured) {
 	data, found, err := unstructured.NestedMap(object.Object, "data")
 	if object.GetKind() != "Secret" || !found || err != nil {
@@ -89,6 +89,6 @@ func (e *Env) Live(ctx context.Context, object *unstructured.Unstructured) *unst
 }
 
 // Condition returns a condition without observedGeneration, as legacy operators wrote it.
-func Condition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: reason, LastTransitionTime: metav1.Unix(1700000000, 0)}
+func Condition(conditionType string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: metav1.Unix(1700000000, 0)}
 }

@@ -18,10 +18,10 @@ import (
 // usedRights records the requests of the managers of this suite, on all its control planes.
 var usedRights rights.Record
 
-// recordedManagers holds the managers of a control plane, whose used permissions are recorded.
+// recordedManagers holds the managers of a control plane. The permissions that they use are recorded.
 type recordedManagers struct {
 	accounts []account
-	// components of all managers; nil for all components.
+	// components are the components of all managers; nil for all components.
 	components      []string
 	allowedRefusals []allowedRefusal
 }

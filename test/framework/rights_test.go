@@ -22,21 +22,21 @@ func TestComponentsOfManagers(t *testing.T) {
 		"one and all":     {[][]string{{"--components=mlflow"}, {}}, nil},
 		"all and one":     {[][]string{{}, {"--components=mlflow"}}, nil},
 	} {
-		w := &recordedManagers{}
+		managers := &recordedManagers{}
 		for _, args := range c.managers {
-			w.add("manager", "ns", args)
+			managers.add("manager", "ns", args)
 		}
-		if difference := cmp.Diff(c.want, w.components); difference != "" {
+		if difference := cmp.Diff(c.want, managers.components); difference != "" {
 			t.Errorf("%s: unexpected components (-want +got):\n%s", name, difference)
 		}
-		if len(w.accounts) != 1 {
-			t.Errorf("%s: got accounts %v, want 1", name, w.accounts)
+		if len(managers.accounts) != 1 {
+			t.Errorf("%s: got accounts %v, want 1", name, managers.accounts)
 		}
 	}
 }
 
 func TestAllowedRefusals(t *testing.T) {
-	w := &recordedManagers{allowedRefusals: []allowedRefusal{{resource: "gadgets.example.com", from: 10}, {resource: "pods"}}}
+	managers := &recordedManagers{allowedRefusals: []allowedRefusal{{resource: "gadgets.example.com", from: 10}, {resource: "pods"}}}
 	for _, c := range []struct {
 		use    rights.Use
 		offset int64
@@ -48,7 +48,7 @@ func TestAllowedRefusals(t *testing.T) {
 		{rights.Use{Group: "example.org", Resource: "gadgets"}, 11, false},
 		{rights.Use{Resource: "pods"}, 0, true},
 	} {
-		if got := w.allows(c.use, c.offset); got != c.want {
+		if got := managers.allows(c.use, c.offset); got != c.want {
 			t.Errorf("%v at %d: %v, want %v", c.use, c.offset, got, c.want)
 		}
 	}

@@ -17,12 +17,12 @@ import (
 const (
 	// ciVariable is "true" in CI, see .ci/run.
 	ciVariable = "CI"
-	// summaryVariable names the file that CI prints at its end. Each flaky spec is appended to it, because `go test` prints nothing of a
-	// package that passes.
+	// summaryVariable names the file that CI prints at its end. Failed and flaky specs are appended to it, because `go test` prints nothing of
+	// a package that passes.
 	summaryVariable = "CI_SUMMARY"
 	// timingsVariable names the file to which the duration of each spec is appended.
 	timingsVariable = "TIMINGS_FILE"
-	// nightly is the label of specs whose peers take minutes to build. They run only if a label filter selects them, as in `make test-nightly`.
+	// nightly is the label of specs that take minutes to prepare. They run only if a label filter selects them, as in `make test-nightly`.
 	nightly = "nightly"
 	// attemptsInCI is the number of attempts of a spec in CI. Outside CI a spec has one attempt, so its author notices flakes.
 	attemptsInCI = 2

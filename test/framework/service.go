@@ -14,7 +14,7 @@ import (
 // Service forwards connections to the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint without health
 // checks.
 type Service struct {
-	// Oldest chooses the oldest endpoint instead of each in turn, which is the worst choice during a rollout. Set it before Add.
+	// Oldest chooses the oldest endpoint, the worst choice during a rollout, instead of each in turn. Set it before Add.
 	Oldest bool
 
 	mu    sync.Mutex

@@ -52,14 +52,14 @@ func (e *Env) WaitForEvent(ctx context.Context, object client.Object, reason, te
 }
 
 // FindCondition returns the condition of the given type, or an empty condition.
-func FindCondition(conditions []metav1.Condition, kind string) metav1.Condition {
-	if condition := meta.FindStatusCondition(conditions, kind); condition != nil {
+func FindCondition(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil {
 		return *condition
 	}
 	return metav1.Condition{}
 }
 
-// KStatus returns the kstatus of the live object, as Flux, Argo CD and helm --wait compute it, and the reason of its condition Ready.
+// KStatus returns the kstatus of the live object, as Flux and helm --wait compute it, and the reason of its condition Ready.
 func (e *Env) KStatus(ctx context.Context, object client.Object) (string, error) {
 	kind, err := apiutil.GVKForObject(object, e.Scheme)
 	if err != nil {

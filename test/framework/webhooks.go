@@ -60,8 +60,8 @@ func (e *Env) HoldLease(ctx context.Context) {
 	})).To(gomega.Succeed())
 }
 
-// DisableMLflowWebhook disables the webhook of MLflow by a match condition, for suites whose manager does not serve the webhook or which change an
-// MLflow while no manager runs. The suite abuse tests the webhook.
+// DisableMLflowWebhook disables the webhook of MLflow by a match condition, for suites whose manager does not serve the webhook, and for suites
+// that change an MLflow while no manager runs. The suite abuse tests the webhook.
 func (e *Env) DisableMLflowWebhook(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-validating-webhook-configuration"}}

@@ -28,7 +28,7 @@ func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1
 			case required && !found:
 				return nil, fmt.Errorf("CRD %s is not described: add it to the base of the CSV", key)
 			case found && !required:
-				return nil, fmt.Errorf("CRD %s is described and no longer served: remove it from the base of the CSV", key)
+				return nil, fmt.Errorf("CRD %s is described, but deprecated or not served: remove it from the base of the CSV", key)
 			case !required:
 				continue
 			}
@@ -64,11 +64,11 @@ func complete(d v1alpha1.CRDDescription, kind string, validation *apiextensionsv
 	return d, nil
 }
 
-// fields describes every field of the first level, and nested fields with a hint. A hint about an unknown field is an error.
-func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, schema apiextensionsv1.JSONSchemaProps) ([]D, error) {
+// fields returns a descriptor of every field of the first level, and completes the given descriptors. It fails for an unknown path.
+func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](given []D, schema apiextensionsv1.JSONSchemaProps) ([]D, error) {
 	known := map[string]v1alpha1.SpecDescriptor{}
-	for _, hint := range hinted {
-		f := v1alpha1.SpecDescriptor(hint)
+	for _, descriptor := range given {
+		f := v1alpha1.SpecDescriptor(descriptor)
 		if _, found := lookUpSchema(schema, strings.Split(f.Path, ".")); !found {
 			return nil, fmt.Errorf("the base of the CSV describes the field %s, which does not exist", f.Path)
 		}

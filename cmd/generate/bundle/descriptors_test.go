@@ -54,7 +54,7 @@ func TestDescribeOwnedRejectsBaseThatDiffersFromCRDs(t *testing.T) {
 		}, "describes CRDs that do not exist: x.y v1"},
 		"description of a deprecated version": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			return append(d, v1alpha1.CRDDescription{Name: "things.example.org", Version: "v1alpha1"})
-		}, "things.example.org v1alpha1 is described and no longer served"},
+		}, "things.example.org v1alpha1 is described, but deprecated or not served"},
 		"description of another kind": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { d[1].Kind = "Other"; return d }, "its kind is Thing and not Other"},
 		"unknown spec field": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			d[1].SpecDescriptors[0].Path = "inner.x"

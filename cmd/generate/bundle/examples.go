@@ -19,7 +19,7 @@ type sample struct {
 	object *unstructured.Unstructured
 }
 
-// consoleSamples are the samples with which the console initializes new objects. The manager provides the others, see controllers/olm.
+// consoleSamples are the samples with which the console initializes new objects. The manager provides the other samples, see controllers/olm.
 var consoleSamples = []string{
 	"aihub_catalog.yaml", "appwrapper_job.yaml", "mlflow.yaml", "mlflowconfig.yaml", "modelmesh_predictor.yaml",
 	"modelregistry_generated.yaml", "platform_aihub.yaml", "platform_mlflowoperator.yaml",
@@ -49,7 +49,7 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 	return strings.TrimSpace(b.String()), nil
 }
 
-// newSample parses a file. It returns false unless the file contains exactly one object.
+// newSample parses a file, and reports whether it contains exactly one object.
 func newSample(file, text string) (sample, bool, error) {
 	if strings.Contains(text, "\n---") {
 		return sample{}, false, nil

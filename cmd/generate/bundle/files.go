@@ -57,7 +57,7 @@ func fileName(object *unstructured.Unstructured) string {
 // write replaces the manifests of the bundle. Annotations, Dockerfile and scorecard configuration are maintained manually.
 func write(root string, files map[string]string) error {
 	if err := os.RemoveAll(filepath.Join(root, folder, "manifests")); err != nil {
-		return fmt.Errorf("removing the older manifests: %w", err)
+		return fmt.Errorf("removing the previous manifests: %w", err)
 	}
 	for path, content := range files {
 		path = filepath.Join(root, filepath.FromSlash(path))

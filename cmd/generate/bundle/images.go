@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// managerKey is the key of the manager's own image; all others are environment variables.
+// managerKey is the key of the manager's own image. All other keys are environment variables.
 const managerKey = "odh-platform-operator-image"
 
 // withVersionTag adds the version as tag to the manager's image if it has neither tag nor digest.
@@ -28,7 +28,7 @@ func withVersionTag(parameters []parameter, version string) []parameter {
 // parameter is one line of a params.env.
 type parameter struct{ key, value string }
 
-// readParameters parses lines of the form key=value, without empty lines and comments.
+// readParameters parses lines of the form key=value. It skips empty lines and comments.
 func readParameters(text string) ([]parameter, error) {
 	var out []parameter
 	scanner := bufio.NewScanner(strings.NewReader(text))
@@ -56,7 +56,7 @@ func setImages(deployment *appsv1.Deployment, parameters []parameter) ([]v1alpha
 		return nil, fmt.Errorf("the Deployment %s has no container named manager", deployment.Name)
 	}
 	container := &deployment.Spec.Template.Spec.Containers[index]
-	// Drop variables of older releases, whose images are not mirrored, and empty ones.
+	// Drop empty variables and all images of the overlay. Only the images of parameters are mirrored.
 	container.Env = slices.DeleteFunc(container.Env, func(e corev1.EnvVar) bool {
 		return e.ValueFrom == nil && (e.Value == "" || strings.Contains(e.Name, "IMAGE"))
 	})

@@ -20,7 +20,7 @@ func main() {
 	root := flag.String("root", ".", "root of the checkout")
 	flag.Parse()
 	if err := run(*root, *version, *image); err != nil {
-		fmt.Fprintln(os.Stderr, "making the bundle:", err)
+		fmt.Fprintln(os.Stderr, "writing the bundle:", err)
 		os.Exit(1)
 	}
 }
@@ -85,7 +85,7 @@ func read(root string) (input, error) {
 	return in, err
 }
 
-// readSamples returns the samples sorted by name.
+// readSamples returns the samples with a single object, sorted by file name.
 func readSamples(folder string) ([]sample, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// permissions returns the permissions that OLM grants in the namespace of the manager and in the cluster: one for each binding.
+// permissions returns the permissions that OLM grants in the namespace of the manager and in the cluster: one for each binding with rules.
 func (s *sources) permissions() (namespaced, cluster []v1alpha1.StrategyDeploymentPermissions, err error) {
 	for _, b := range s.bindings {
 		permission, err := s.permissionOf(b)
@@ -50,9 +50,9 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 	})
 }
 
-// legacyConfigurations are the webhook configurations from which raycluster removes calls of the CodeFlare operator, and the one from which it
-// detects the KubeRay of the platform.
-var legacyConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
+// rayConfigurations are the webhook configurations that raycluster needs: it removes the webhooks of the CodeFlare operator, and detects the
+// KubeRay of the platform.
+var rayConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 
 // withoutOwnCertificate drops the rules for writing the manager's own CA into webhook configurations and CRDs. OLM mounts a certificate and
 // writes its CA, and warns about CSVs that may patch CRDs.
@@ -60,7 +60,7 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {
 		if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
-			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(legacyConfigurations, name) })
+			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(rayConfigurations, name) })
 			if len(rule.ResourceNames) == 0 {
 				continue
 			}
@@ -72,7 +72,7 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 	return kept
 }
 
-// patchesConversion reports whether a rule is for the CRDs with conversion.
+// patchesConversion reports whether a rule allows patching only CRDs whose versions the manager converts.
 func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
 	patchesCRDs := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
 		slices.Contains(rule.Verbs, "patch")
@@ -91,7 +91,7 @@ func (s *sources) convertedCRDs() []string {
 	return names
 }
 
-// unboundRoles returns the ClusterRoles that are not for the manager, sorted by name.
+// unboundRoles returns the ClusterRoles that are not bound to the manager, sorted by name.
 func (s *sources) unboundRoles() []*unstructured.Unstructured {
 	bound := map[rbacv1.RoleRef]bool{}
 	for _, b := range s.bindings {

@@ -16,7 +16,7 @@ import (
 // servicePort is the port of the webhook Service that OLM creates.
 const servicePort = 443
 
-// webhooks describes the configurations that OLM creates for each webhook, and the conversion.
+// webhooks returns the descriptions from which OLM creates a configuration for each webhook and each conversion.
 func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	port, err := s.webhookPort()
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	return out, errors.Join(errs...)
 }
 
-// describe converts a webhook. OLM has no matchConditions: the manager answers these requests itself, see docs/olm.md. A namespaceSelector is an
-// error, since OLM sets its own.
+// describe converts a webhook. It omits matchConditions, which OLM does not support: the manager admits the requests that they would exclude,
+// see docs/olm.md. A namespaceSelector is an error, because OLM sets its own.
 func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissionregistrationv1.MutatingWebhook) (v1alpha1.WebhookDescription, error) {
 	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
 		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s has no Service with a path in its clientConfig: add it", w.Name)
@@ -53,8 +53,8 @@ func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissio
 	if c.Kind == "MutatingWebhookConfiguration" {
 		kind = v1alpha1.MutatingAdmissionWebhook
 	}
-	// The API server calls webhooks in the order of the names of their configurations. OLM uses the name of the webhook; some webhooks must
-	// precede those of Kueue.
+	// The API server calls webhooks in the order of the names of their configurations, which OLM derives from GenerateName. The prefix keeps
+	// the order, because some webhooks must precede those of Kueue.
 	prefix, _, _ := strings.Cut(c.Name, "-")
 	return v1alpha1.WebhookDescription{
 		GenerateName: prefix + "." + w.Name, Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
@@ -92,7 +92,7 @@ func (s *sources) webhookPort() (int32, error) {
 	return 0, fmt.Errorf("the Deployment %s has no port named webhook", s.deployment.Name)
 }
 
-// setConversionService sets the Service that OLM creates in the conversion of a CRD. Conversions fail until OLM writes its own clientConfig.
+// setConversionService makes the conversion of a CRD refer to the Service that OLM creates. Conversions fail until OLM writes its own clientConfig.
 // With strategy None, the API server would return objects of one version as another without a conversion.
 func setConversionService(crd *unstructured.Unstructured, deployment string) error {
 	config, found, err := unstructured.NestedMap(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service")

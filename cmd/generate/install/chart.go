@@ -21,29 +21,29 @@ var notes string
 //go:embed chart/README.md
 var readme string
 
-// newChart returns the files of a chart from the copied manifests. Except for values, templates equal the rendered overlay for any Kubernetes.
+// newChart returns the files of a chart from the copied manifests. Except for values, templates equal the rendered config/overlays/kubernetes.
 func newChart(config, version string) (map[string]string, error) {
-	s, err := readSources(config)
+	overlay, err := readSources(config)
 	if err != nil {
 		return nil, err
 	}
-	m, err := readManager(s.deployment)
+	mgr, err := readManager(overlay.deployment)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]string{"templates/NOTES.txt": notes}
-	for group, objects := range s.groups {
+	for group, objects := range overlay.groups {
 		if files["templates/"+group+".yaml"], err = template(group, objects); err != nil {
 			return nil, err
 		}
 	}
-	if files["templates/deployment.yaml"], err = m.template(); err != nil {
+	if files["templates/deployment.yaml"], err = mgr.template(); err != nil {
 		return nil, err
 	}
-	if files["templates/_env.tpl"], err = m.environment(); err != nil {
+	if files["templates/_env.tpl"], err = mgr.environment(); err != nil {
 		return nil, err
 	}
-	values := m.values(s)
+	values := mgr.values(overlay)
 	if files["values.yaml"], err = valuesFile(values); err != nil {
 		return nil, err
 	}
@@ -120,16 +120,16 @@ func (m *manager) template() (string, error) {
 	text := placeholderLine.ReplaceAllStringFunc(escapeTemplate(string(document)), func(line string) string {
 		parts := placeholderLine.FindStringSubmatch(line)
 		indent, key, value := parts[1], parts[2], parts[3]
-		deeper := len(indent) + 2
+		childIndent := len(indent) + 2
 		switch value {
 		case "env":
-			return fmt.Sprintf("%s%s: {{- include \"%s.env\" . | nindent %d }}\n", indent, key, chartName, deeper)
+			return fmt.Sprintf("%s%s: {{- include \"%s.env\" . | nindent %d }}\n", indent, key, chartName, childIndent)
 		case "args":
-			return fmt.Sprintf("%s%s: {{- toYaml (concat (list \"%s\") .Values.extraArgs) | nindent %d }}\n", indent, key, strings.Join(m.container.Args, `" "`), deeper)
+			return fmt.Sprintf("%s%s: {{- toYaml (concat (list \"%s\") .Values.extraArgs) | nindent %d }}\n", indent, key, strings.Join(m.container.Args, `" "`), childIndent)
 		case "image", "replicas":
 			return fmt.Sprintf("%s%s: {{ toYaml .Values.%s }}\n", indent, key, value)
 		default:
-			return fmt.Sprintf("%s{{- with .Values.%s }}\n%s%s: {{- toYaml . | nindent %d }}\n%s{{- end }}\n", indent, value, indent, key, deeper, indent)
+			return fmt.Sprintf("%s{{- with .Values.%s }}\n%s%s: {{- toYaml . | nindent %d }}\n%s{{- end }}\n", indent, value, indent, key, childIndent, indent)
 		}
 	})
 	if strings.Contains(text, valuePlaceholder) {

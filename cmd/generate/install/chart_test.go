@@ -118,7 +118,7 @@ func normalize(t *testing.T, list []*unstructured.Unstructured) objects {
 	return out
 }
 
-// renderOverlay returns the objects of the overlay for any Kubernetes after edit changed its kustomization.
+// renderOverlay returns the objects of config/overlays/kubernetes after edit changed its kustomization.
 func renderOverlay(t *testing.T, edit func(string) string) objects {
 	t.Helper()
 	configDir, err := copyConfig(checkout, testImage)

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
 )
 
-// imageLine is the line of params.env with the image of the manager.
+// imageLine matches the line of params.env with the image of the manager.
 var imageLine = regexp.MustCompile(`(?m)^(odh-platform-operator-image=).*`)
 
 func main() {
@@ -41,13 +41,13 @@ func run(root, out, version, image string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(filepath.Dir(config)) }() // a temporary folder
-	files, err := overlays(config)
+	files, err := renderOverlays(config)
 	if err != nil {
 		return err
 	}
 	chart, err := newChart(config, version)
 	if err != nil {
-		return fmt.Errorf("making the chart: %w", err)
+		return fmt.Errorf("building the chart: %w", err)
 	}
 	for path, content := range chart {
 		files["chart/"+chartName+"/"+path] = content
@@ -97,8 +97,8 @@ func setImage(path, image string) error {
 	return os.WriteFile(path, imageLine.ReplaceAll(content, []byte("${1}"+image)), 0o600)
 }
 
-// overlays renders each overlay into one file.
-func overlays(config string) (map[string]string, error) {
+// renderOverlays renders each overlay into one file.
+func renderOverlays(config string) (map[string]string, error) {
 	entries, err := os.ReadDir(filepath.Join(config, "overlays"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for overlays: %w", err)

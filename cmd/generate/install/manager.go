@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// imageValues are the chart names of images by their variables.
+// imageValues maps the environment variables of images to the fields of the chart value images.
 var imageValues = map[string]string{
 	"MLFLOW_IMAGE": "mlflow", "REST_IMAGE": "modelRegistry", "KUBE_RBAC_PROXY_IMAGE": "kubeRBACProxy", "OAUTH_PROXY_IMAGE": "oauthProxy",
 	"POSTGRES_IMAGE": "postgres", "CATALOG_DATA_IMAGE": "catalogData", "BENCHMARK_DATA_IMAGE": "benchmarkData", "CERT_GENERATOR_IMAGE": "certGenerator",
@@ -24,16 +24,16 @@ var imageValues = map[string]string{
 	"RELATED_IMAGE_ODH_MODELMESH_RUNTIME_ADAPTER_IMAGE": "modelMeshRuntimeAdapter", "RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE": "modelMeshOAuthProxy",
 }
 
-// manager is the decomposed Deployment of the manager.
+// manager is the Deployment of the manager, with its variables by their purpose.
 type manager struct {
 	deployment *unstructured.Unstructured
 	container  corev1.Container
 	spread     []corev1.TopologySpreadConstraint
 	// fixed are the variables that refer to fields of the pod, in the order of the Deployment.
 	fixed []corev1.EnvVar
-	// switches enable components, by variable.
+	// switches maps the variables that enable a component to the component.
 	switches map[string]string
-	// images and settings are values of the overlay by variable. Variables in namespaced default to the namespace of the release.
+	// images and settings map variables to their values in the overlay. Variables in namespaced default to the namespace of the release.
 	images, settings map[string]string
 	namespaced       []string
 }
@@ -59,7 +59,7 @@ func readManager(deployment *unstructured.Unstructured) (*manager, error) {
 	return m, nil
 }
 
-// add adds a variable to the field for its purpose. It skips variables without a value or with a placeholder URL.
+// add adds a variable to the field for its purpose. It skips settings without a value or with a placeholder URL.
 func (m *manager) add(v corev1.EnvVar) error {
 	component, isSwitch := strings.CutPrefix(v.Name, "ENABLE_")
 	_, isImage := imageValues[v.Name]
@@ -81,7 +81,7 @@ func (m *manager) add(v corev1.EnvVar) error {
 	return nil
 }
 
-// podOf returns container and pod spec of the manager without a copy.
+// podOf returns the container and the pod spec of the Deployment. They are not copied.
 func podOf(deployment *unstructured.Unstructured) (container, pod map[string]any) {
 	pod = nested.Map(deployment.Object, "spec", "template", "spec")
 	return nested.Map(pod, "containers", "0"), pod

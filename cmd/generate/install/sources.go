@@ -17,7 +17,7 @@ import (
 const (
 	deploymentName = "odh-platform-operator-controller-manager"
 	paramsName     = "odh-platform-operator-params"
-	// namespacePlaceholder is the placeholder of the namespace of a release.
+	// namespacePlaceholder is the placeholder for the namespace of a Helm release.
 	namespacePlaceholder = "namespace-of-the-release"
 	// Groups of objects without a component.
 	crdGroup, managerGroup = "crds", "manager"
@@ -26,21 +26,21 @@ const (
 	params     = "params"
 )
 
-// sources are the objects of the overlay for any Kubernetes, with namespacePlaceholder. The groups are CRDs, manager and each component.
+// sources are the objects of config/overlays/kubernetes, with namespacePlaceholder, by group: CRDs, manager, and one for each component.
 type sources struct {
 	groups     map[string][]*unstructured.Unstructured
 	deployment *unstructured.Unstructured
-	// components are the switches in the order of the overlay, and monitoring.
+	// components are the names of the Kustomize components of the overlay, in order, including monitoring.
 	components []string
 }
 
 func readSources(config string) (*sources, error) {
 	s := &sources{groups: map[string][]*unstructured.Unstructured{}}
 	folder := filepath.Join(config, "overlays", "kubernetes")
-	if err := s.rewrite(filepath.Join(folder, "kustomization.yaml")); err != nil {
+	if err := s.prepareOverlay(filepath.Join(folder, "kustomization.yaml")); err != nil {
 		return nil, err
 	}
-	owners, err := s.owners(config)
+	componentByKey, err := s.componentByKey(config)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func readSources(config string) (*sources, error) {
 		return nil, err
 	}
 	for _, o := range objects {
-		group := owners[keyOf(o)]
+		group := componentByKey[keyOf(o)]
 		switch {
 		case o.GetKind() == "Namespace" || o.GetName() == paramsName:
 			continue // Helm creates the namespace, and values replace the parameters
@@ -69,8 +69,8 @@ func readSources(config string) (*sources, error) {
 	return s, nil
 }
 
-// rewrite sets namespacePlaceholder in the copied overlay, adds monitoring, and records the components.
-func (s *sources) rewrite(path string) error {
+// prepareOverlay sets namespacePlaceholder in the copied overlay, adds monitoring, and records the components.
+func (s *sources) prepareOverlay(path string) error {
 	k := types.Kustomization{}
 	content, err := os.ReadFile(path)
 	if err == nil {
@@ -105,15 +105,15 @@ func setNamespacePlaceholder(path, namespace string) error {
 	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespacePlaceholder+"\n")), 0o600)
 }
 
-// owners returns the component of each object; "" for none.
-func (s *sources) owners(config string) (map[string]string, error) {
-	owners := map[string]string{}
+// componentByKey maps keyOf(object) to the component that adds the object, and to "" for objects of config/manager.
+func (s *sources) componentByKey(config string) (map[string]string, error) {
+	byKey := map[string]string{}
 	for _, component := range append([]string{""}, s.components...) {
 		k := types.Kustomization{Resources: []string{"../../manager"}}
 		if component != "" {
 			k.Components = []string{"../../components/" + component}
 		}
-		folder := filepath.Join(config, "owners", "of-"+component)
+		folder := filepath.Join(config, "single", "with-"+component)
 		if err := writeKustomization(filepath.Join(folder, "kustomization.yaml"), k); err != nil {
 			return nil, err
 		}
@@ -122,18 +122,18 @@ func (s *sources) owners(config string) (map[string]string, error) {
 			return nil, err
 		}
 		for _, o := range objects {
-			if _, found := owners[keyOf(o)]; !found {
-				owners[keyOf(o)] = component
+			if _, found := byKey[keyOf(o)]; !found {
+				byKey[keyOf(o)] = component
 			}
 		}
 	}
-	return owners, nil
+	return byKey, nil
 }
 
 func writeKustomization(path string, k types.Kustomization) error {
 	content, err := yaml.Marshal(k)
 	if err != nil {
-		return fmt.Errorf("encoding an overlay: %w", err)
+		return fmt.Errorf("encoding a kustomization: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

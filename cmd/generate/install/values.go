@@ -23,13 +23,13 @@ func object(fields map[string]any) map[string]any {
 }
 
 func (m *manager) values(s *sources) []value {
-	components, switches := map[string]any{}, map[string]any{}
+	components, componentSchemas := map[string]any{}, map[string]any{}
 	for _, c := range s.components {
-		components[c], switches[c] = c != monitoring, map[string]any{"type": "boolean"}
+		components[c], componentSchemas[c] = c != monitoring, map[string]any{"type": "boolean"}
 	}
-	images, names := map[string]any{}, map[string]any{}
+	images, imageSchemas := map[string]any{}, map[string]any{}
 	for variable, image := range m.images {
-		images[imageValues[variable]], names[imageValues[variable]] = image, map[string]any{"type": "string"}
+		images[imageValues[variable]], imageSchemas[imageValues[variable]] = image, map[string]any{"type": "string"}
 	}
 	list, text, anyObject := map[string]any{"type": "array"}, map[string]any{"type": "string"}, map[string]any{"type": "object"}
 	return []value{
@@ -37,9 +37,9 @@ func (m *manager) values(s *sources) []value {
 		{"imagePullSecrets", "Secrets with which the image of the manager is pulled, such as {name: pull}.", []any{}, list},
 		{"replicas", "Replicas of the manager. One of them reconciles; all of them answer webhooks.", 2, map[string]any{"type": "integer", "minimum": 0}},
 		{"components", "Components to enable. A disabled component has no roles and no webhooks; its custom resources stay. mlflowaccess and platform only add " +
-			"permissions; monitoring requires the Prometheus operator.", components, object(switches)},
+			"permissions; monitoring requires the Prometheus operator.", components, object(componentSchemas)},
 		{"crds", "Install the CRDs. They stay when the release is uninstalled.", true, map[string]any{"type": "boolean"}},
-		{"images", "Images of the servers that the operator starts. Empty: the default of the operator.", images, object(names)},
+		{"images", "Images of the servers that the operator starts. Empty: the default of the operator.", images, object(imageSchemas)},
 		{"env", "Additional settings, as the variables in docs/configuration.md. " + strings.Join(m.namespaced, ", ") + ": the namespace of the release.", m.settings, map[string]any{
 			"type": "object", "additionalProperties": text,
 			"propertyNames": map[string]any{"not": map[string]any{"enum": m.reserved()}},
@@ -66,7 +66,7 @@ func valuesFile(values []value) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// schemaFile returns a schema that rejects unknown values. global is allowed, since a parent chart passes its global values.
+// schemaFile returns a schema that rejects unknown values. It allows global, because a parent chart passes its global values.
 func schemaFile(values []value) (string, error) {
 	fields := map[string]any{"global": map[string]any{"type": "object"}}
 	for _, v := range values {

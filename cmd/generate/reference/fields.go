@@ -21,7 +21,7 @@ func (r row) isBelow(other row) bool {
 	return below && strings.ContainsAny(rest[:1], ".[{")
 }
 
-// kubernetesType is a type of Kubernetes. CRDs do not name types, so a type is recognized by the name of the field and by a typical child.
+// kubernetesType is a type of Kubernetes. CRDs do not name types, so a type is recognized by the field name and by a typical child field.
 type kubernetesType struct{ typ, child string }
 
 // kubernetesTypes are the types whose fields are not listed, by field name.

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	written   = "<!-- Written by cmd/generate/reference from config/crd/bases; change the types in apis and run make generate. -->\n"
-	indexHead = written + "# Custom resources\n\n" +
+	generatedNote = "<!-- Written by cmd/generate/reference from config/crd/bases; change the types in apis and run make generate. -->\n"
+	indexHead     = generatedNote + "# Custom resources\n\n" +
 		"Every field, with its type, its default and the rules that the API server enforces. `kubectl explain` shows the same text.\n" +
 		"RayCluster is KubeRay's; ServingRuntime, ClusterServingRuntime and InferenceService are KServe's: their projects document them.\n\n" +
 		"| Kind | Group | Versions | Scope |\n|---|---|---|---|\n"
-	groupHead = written + "# %s\n\n" +
+	groupHead = generatedNote + "# %s\n\n" +
 		"In column \"Field\" `[]` stands for the items of a list and `{}` for the values of a map. A star marks a field that\n" +
 		"must be set if its parent is set. Types of Kubernetes have only their names here: see\n[the API reference of Kubernetes](https://kubernetes.io/docs/reference/kubernetes-api/).\n"
 )

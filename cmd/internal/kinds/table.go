@@ -40,9 +40,9 @@ import (
 type Component struct {
 	// Name in flags and settings.
 	Name string
-	// Kinds are the kinds that the component reconciles. It starts once the first is served.
+	// Kinds are the kinds that the component reconciles. The component starts once the first kind is served.
 	Kinds []Kind
-	// Any means that the component starts once any of its kinds is served.
+	// Any means that the component starts once any of the kinds is served.
 	Any bool
 }
 
@@ -112,7 +112,7 @@ func ComponentOf(kind schema.GroupKind) string {
 	return ""
 }
 
-// MissingKinds returns the kinds that a component waits for, or none if it can start.
+// MissingKinds returns the kinds that a component waits for, or nil if the component can start.
 func (c Component) MissingKinds(has func(schema.GroupVersionKind) bool) []string {
 	required := c.Kinds[:1]
 	if c.Any {
@@ -256,8 +256,8 @@ func renderModel(obj *unstructured.Unstructured, env render.Env) (render.Result,
 // CodeFlareConfig is the ConfigMap of the CodeFlare operator, in the namespace of the manager.
 const CodeFlareConfig = "codeflare-operator-config"
 
-// LegacyConfigs are the ConfigMaps of legacy operators with settings of AppWrappers, in the namespace of the manager. The later one has
-// precedence. Embedded ones hold these settings in one of several sections.
+// LegacyConfigs are the ConfigMaps of legacy operators with settings of AppWrappers, in the namespace of the manager. The last one has
+// precedence. An embedded ConfigMap holds the settings of AppWrappers in one of several sections.
 var LegacyConfigs = []struct {
 	Name     string
 	Embedded bool

@@ -1,5 +1,5 @@
 // Package render renders the objects that the manager would create for custom resources, without writing anything. The manager and the kubectl
-// plugin share it, with the table of package kinds and the settings and served APIs of a real or assumed cluster.
+// plugin use it with the render functions of package kinds, and with the settings and served APIs of a real or assumed cluster.
 package render
 
 import (
@@ -32,9 +32,9 @@ type Env struct {
 	Capabilities capability.Set
 	// Domain is the ingress domain of the cluster, or "".
 	Domain string
-	// Version of the manager.
+	// Version is the version of the manager.
 	Version string
-	// Namespace of documents without one; "" for default.
+	// Namespace is the namespace of documents without a namespace; "" for default.
 	Namespace string
 	// ConfigMaps returns a ConfigMap with settings of components; nil for a cluster without any.
 	ConfigMaps func(namespace, name string) *corev1.ConfigMap
@@ -73,7 +73,7 @@ func (e Env) ModelMesh(namespace string) (meshsettings.Settings, []string, error
 	return meshsettings.Resolve(e.Config.ModelMesh, documents)
 }
 
-// EnsureNamespace sets the namespace of an object without one, as kubectl does, and returns it.
+// EnsureNamespace sets the namespace of an object without a namespace, as kubectl does, and returns the namespace.
 func (e Env) EnsureNamespace(obj metav1.Object) string {
 	if obj.GetNamespace() == "" {
 		obj.SetNamespace(cmp.Or(e.Namespace, corev1.NamespaceDefault))
@@ -84,7 +84,7 @@ func (e Env) EnsureNamespace(obj metav1.Object) string {
 // Result is the output for a custom resource.
 type Result struct {
 	Objects []*unstructured.Unstructured
-	// Notes explain objects that are not rendered.
+	// Notes are the warnings of admission, and explain objects that are not rendered.
 	Notes []string
 }
 
@@ -199,7 +199,7 @@ func (k Kinds) Names() []string {
 	return known
 }
 
-// DefaultPlatform is the platform that is rendered for by default.
+// DefaultPlatform is the default of the flag --platform.
 const DefaultPlatform = "plain"
 
 // Platforms returns the assumed clusters, from the fewest APIs to the most.

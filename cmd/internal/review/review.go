@@ -61,7 +61,7 @@ func Func(ctx context.Context) func(render.Env, *unstructured.Unstructured) ([]s
 	return func(env render.Env, obj *unstructured.Unstructured) ([]string, error) { return Create(ctx, env, obj) }
 }
 
-// Create reviews the creation of an object. It returns the warnings of the webhooks; the error is their rejection.
+// Create reviews the creation of an object. It returns the warnings of the webhooks, and their rejection as an error.
 func Create(ctx context.Context, env render.Env, obj *unstructured.Unstructured) (warnings []string, err error) {
 	kind := obj.GroupVersionKind().GroupKind()
 	raw, err := obj.MarshalJSON()
@@ -95,7 +95,7 @@ func Create(ctx context.Context, env render.Env, obj *unstructured.Unstructured)
 	return warnings, nil
 }
 
-// namespaceOf returns the namespace that kubectl would use, or else the required one.
+// namespaceOf returns the namespace of the request: that of the object, of kubectl, the one that the kind requires, or "default".
 func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 	required := ""
 	switch obj.GetKind() {
@@ -107,36 +107,36 @@ func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 	return cmp.Or(obj.GetNamespace(), env.Namespace, required, corev1.NamespaceDefault)
 }
 
-// webhooks returns the handlers of all components, registered with a fake manager.
+// webhooks returns the webhook handlers of all components by path. It registers the webhooks with a fake manager.
 func webhooks(env render.Env) map[string]admission.Handler {
-	s := server{hooks: map[string]admission.Handler{}}
-	m := manager{server: s}
+	recorder := server{hooks: map[string]admission.Handler{}}
+	mgr := manager{server: recorder}
 	guards := pkgadmission.Guards{Rules: env.Config.Authors, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}}
-	mlflow.Register(m, true, guards, env.Config.Namespace)
-	modelregistry.Register(m, true, guards, func(context.Context) (modelregistry.Settings, error) {
+	mlflow.Register(mgr, true, guards, env.Config.Namespace)
+	modelregistry.Register(mgr, true, guards, func(context.Context) (modelregistry.Settings, error) {
 		return registrycontroller.RuleSettings(env.Config.ModelRegistry, env.Capabilities), nil
 	})
-	modelregistry.RegisterCatalog(m, true, guards, func(context.Context) (modelregistry.Settings, error) {
+	modelregistry.RegisterCatalog(mgr, true, guards, func(context.Context) (modelregistry.Settings, error) {
 		return modelregistry.Settings{Namespace: env.Config.ModelRegistry.Namespace}, nil
 	})
-	modelmesh.Register(m, true, guards, func(_ context.Context, namespace string) []string {
+	modelmesh.Register(mgr, true, guards, func(_ context.Context, namespace string) []string {
 		settings, _, _ := env.ModelMesh(cmp.Or(namespace, env.Config.ModelMesh.Namespace)) // the defaults if invalid, as in the manager
 		return settings.BuiltInServerTypes
 	})
-	appwrapper.Register(m, true, guards, func(context.Context) (appwrapper.Settings, error) {
+	appwrapper.Register(mgr, true, guards, func(context.Context) (appwrapper.Settings, error) {
 		settings, err := kinds.AppWrapper(env)
 		return appwrapper.Settings{DefaultQueueName: settings.DefaultQueueName}, err
 	})
-	raycluster.Register(m, true, guards, raycluster.Options{
+	raycluster.Register(mgr, true, guards, raycluster.Options{
 		Settings: func(context.Context) (config.RayCluster, error) {
 			settings, _, err := env.Config.RayCluster(env.LegacyConfig(kinds.CodeFlareConfig, true))
 			return settings, err
 		},
 		Served: func() capability.Set { return env.Capabilities }, Domain: func() string { return env.Domain }, Version: env.Version,
 	})
-	return s.hooks
+	return recorder.hooks
 }
 
 // server records webhooks.
@@ -172,15 +172,15 @@ func (emptyReader) Get(_ context.Context, key client.ObjectKey, _ client.Object,
 
 func (emptyReader) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-// kubernetesMapper maps the kinds of Kubernetes. It is built on first use, since it takes 2 ms and 1 MB.
+// kubernetesMapper maps the kinds of Kubernetes. It is built on first use, because it takes 2 ms and 1 MB.
 var kubernetesMapper = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(clientgoscheme.Scheme) })
 
 // fallbackMapper assumes that other kinds are served and namespaced.
 type fallbackMapper struct{ meta.RESTMapper }
 
 // RESTMapping implements meta.RESTMapper.
-func (g fallbackMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	mapping, err := g.RESTMapper.RESTMapping(kind, versions...)
+func (m fallbackMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
 	if !meta.IsNoMatchError(err) || clientgoscheme.Scheme.IsGroupRegistered(kind.Group) || len(versions) == 0 {
 		return mapping, err
 	}

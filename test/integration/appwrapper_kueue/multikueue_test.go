@@ -102,7 +102,7 @@ var _ = Describe("MultiKueue", func() {
 			g.Expect(next.Status.Phase).To(BeEmpty(), "the operator must not reconcile it")
 			g.Expect(apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(next), &v1beta2.AppWrapper{}))).To(BeTrue())
 		}).WithContext(ctx).WithTimeout(suspendedDuration).WithPolling(poll).Should(Succeed())
-		deleteWrapper(ctx, next) // or it gets the quota first
+		deleteWrapper(ctx, next) // otherwise it would get the quota first
 
 		By("draining and resuming the queue")
 		setStopPolicy := func(policy string) {
@@ -113,7 +113,7 @@ var _ = Describe("MultiKueue", func() {
 		env.WaitFor(ctx, aw, func(g Gomega) { g.Expect(aw.Spec.Suspend).To(BeTrue()) })
 		Expect(podsOf(ctx, Default, aw)).To(BeEmpty())
 		writes := env.Since(0).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool { return e.Namespace == namespace })
-		Expect(writes).To(BeEmpty(), "the operator must write neither the originals nor their status")
+		Expect(writes).To(BeEmpty(), "the operator must write neither the local AppWrappers nor their status")
 		setStopPolicy("None")
 		Eventually(func(g Gomega) {
 			recreated := &v1beta2.AppWrapper{}
@@ -126,6 +126,6 @@ var _ = Describe("MultiKueue", func() {
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 
 		deleteWrapper(ctx, aw)
-		waitDeletedInWorker("dispatched") // the copy is deleted with the original
+		waitDeletedInWorker("dispatched") // the remote AppWrapper is deleted with the local one
 	}, NodeTimeout(framework.StartTimeout))
 })

@@ -153,7 +153,7 @@ func (etcd *etcdInstance) localize(text string) string {
 func (etcd *etcdInstance) command(ctx context.Context, container string, pathPrefix ...string) *exec.Cmd {
 	GinkgoHelper()
 	c := etcd.container(container)
-	path := strings.Join(append(pathPrefix, programs, "/usr/bin", "/bin"), ":")
+	path := strings.Join(append(pathPrefix, binDir, "/usr/bin", "/bin"), ":")
 	variables := []string{"PATH=" + path, "KUBECONFIG=" + etcd.kubeconfig}
 	for _, variable := range c.Env {
 		value := etcd.localize(variable.Value)
@@ -168,7 +168,7 @@ func (etcd *etcdInstance) command(ctx context.Context, container string, pathPre
 		args = append(args, etcd.localize(argument))
 	}
 	if !strings.Contains(program, "/") {
-		program = filepath.Join(programs, program)
+		program = filepath.Join(binDir, program)
 	}
 	command := exec.CommandContext(ctx, program, args...)
 	command.Env, command.Dir = variables, etcd.dir
@@ -198,7 +198,7 @@ func (etcd *etcdInstance) runContainer(ctx context.Context, container string) st
 func (etcd *etcdInstance) killAt(program, argument string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", argument, filepath.Join(programs, program))
+	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", argument, filepath.Join(binDir, program))
 	Expect(os.WriteFile(filepath.Join(dir, program), []byte(text), 0o700)).To(Succeed())
 	return dir
 }

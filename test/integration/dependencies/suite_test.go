@@ -1,5 +1,5 @@
-// Package dependencies_test covers the optional dependencies of the operator: the etcd of ModelMesh with its scripts, the
-// Templates of uploads, and the stores of MLflow in a kind cluster.
+// Package dependencies_test covers the optional dependencies of the operator: the ModelMesh etcd and its scripts, the OpenShift Templates for
+// model uploads, and the MLflow databases in a kind cluster.
 package dependencies_test
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const specTimeout = 8 * time.Minute // linking the programs takes minutes on a loaded machine
+const specTimeout = 8 * time.Minute // linking the binaries takes minutes on a loaded machine
 
 // All specs share one control plane and use their own namespaces.
 var (
 	env *framework.Env
-	// programs is a folder with kubectl, etcd and etcdctl.
-	programs string
+	// binDir is a folder with kubectl, etcd and etcdctl.
+	binDir string
 )
 
 func TestDependencies(t *testing.T) { framework.Run(t, "Dependencies") }
@@ -37,8 +37,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	env = framework.Start(ctx, "dependencies", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme))
 	env.KeepNamespaces = true
-	programs = GinkgoT().TempDir()
+	binDir = GinkgoT().TempDir()
 	for _, path := range []string{etcdctl, kubectl, env.Instance.Process(cluster.Etcd).Path} {
-		Expect(os.Symlink(path, filepath.Join(programs, filepath.Base(path)))).To(Succeed())
+		Expect(os.Symlink(path, filepath.Join(binDir, filepath.Base(path)))).To(Succeed())
 	}
 }, NodeTimeout(framework.StartTimeout))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -31,7 +32,7 @@ func artifactsDeployment() *appsv1.Deployment {
 // artifactsServer returns the objects of a server for artifacts, except its certificate, which OpenShift creates.
 func artifactsServer() []client.Object {
 	return []client.Object{
-		artifactsDeployment(), framework.Unstructured(httpRoutes, namespace, "mlflow-artifacts"),
+		artifactsDeployment(), framework.Unstructured(capability.HTTPRoute, namespace, "mlflow-artifacts"),
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}},
 	}
 }
@@ -54,7 +55,7 @@ var _ = Describe("A server for artifacts", func() {
 
 	It("runs next to the tracking server with the shipped permissions, sends no write in the steady state, and is deleted separately [mlflow-82] [mlflow-92]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := createReady(ctx, server(withArtifactsServer))
+		m := createReady(ctx, newMLflow(withArtifactsServer))
 		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("MLflow and MLflow artifacts deployments are ready and available"))
 		for _, child := range artifactsServer() {
@@ -74,12 +75,12 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(env.Admin.List(ctx, services, client.InNamespace(namespace), client.MatchingLabels(selected))).To(Succeed())
 		Expect(services.Items).To(ConsistOf(HaveField("Name", "mlflow")), "the ServiceMonitor must select only the tracking server")
 
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Touch(ctx, artifactsServer()...)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		restart := env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		requests := env.Since(restart).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
 
@@ -97,22 +98,22 @@ var _ = Describe("A server for artifacts", func() {
 			env.Get(ctx, child)
 			Expect(child.GetDeletionTimestamp()).To(BeNil())
 		}
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is not created unless two servers can share its stores [mlflow-88]", func(ctx SpecContext) {
 		db := secret("db", nil)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "sqlite:////mlflow/hidden.db"}})
-		m := server(withArtifactsServer)
+		m := newMLflow(withArtifactsServer)
 		start := env.AuditPosition()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "MetadataStoreValidationFailed")
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
 			Not(ContainSubstring("hidden"))))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.WaitIdle(manager.User, settleTime, specTimeout) // Events are sent later
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // Events are sent later
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
 		})).To(BeEmpty())
@@ -121,7 +122,7 @@ var _ = Describe("A server for artifacts", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is stopped before a migration, even if it is disabled at the same time, and the Job waits for its pods [mlflow-84]", func(ctx SpecContext) {
-		m := createReady(ctx, server(withArtifactsServer))
+		m := createReady(ctx, newMLflow(withArtifactsServer))
 		pods := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow-artifacts"})).To(Succeed())
 		Expect(pods.Items).To(HaveLen(2))
@@ -152,13 +153,13 @@ var _ = Describe("A server for artifacts", func() {
 		waitMigrated(ctx, m)
 		Expect(createdJobs(start)).To(HaveLen(1))
 		env.WaitDeleted(ctx, artifactsServer()...)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("does not change foreign objects of the same names [mlflow-85]", func(ctx SpecContext) {
 		foreign := foreignService()
 		create(ctx, foreign)
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		waitAvailable(ctx, m)
 		env.Get(ctx, foreign)

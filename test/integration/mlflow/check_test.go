@@ -35,7 +35,7 @@ func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 
 var _ = Describe("The check before a migration", func() {
 	It("pulls the image, and the server keeps running until then", func(ctx SpecContext) {
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		start := env.AuditPosition()
 		setOutdated(ctx, m, unpullableImage)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
@@ -49,7 +49,7 @@ var _ = Describe("The check before a migration", func() {
 		waiting := env.AuditPosition()
 		Consistently(func() framework.Entries {
 			return env.Since(waiting).ChildWrites(manager.User)
-		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		}).WithContext(ctx).WithTimeout(idlePeriod).Should(BeEmpty())
 		Expect(createdJobs(start)).To(BeEmpty())
 
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
@@ -63,14 +63,14 @@ var _ = Describe("The check before a migration", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("opens the database, and the server keeps running if the database is unusable", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		start := env.AuditPosition()
 		setOutdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
 		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.WaitIdle(manager.User, settleTime, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("stopping the server manually, which needs no check")
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 0}})

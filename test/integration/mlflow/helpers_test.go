@@ -14,22 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var (
-	serviceMonitors = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
-	httpRoutes      = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
-	consoleLinks    = schema.GroupVersionKind{Group: "console.openshift.io", Version: "v1", Kind: "ConsoleLink"}
-)
-
-// server returns a minimal MLflow with its data on a volume.
-func server(changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
+// newMLflow returns a minimal MLflow with its data on a volume.
+func newMLflow(changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 	m.Spec.BackendStoreURI = "sqlite:////mlflow/mlflow.db"
 	m.Spec.ArtifactsDestination = "file:///mlflow/artifacts"
@@ -82,8 +76,8 @@ func deleteChildren(ctx context.Context) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitDeleted(ctx, child)
 	}
-	// Pods block the deletion of the PersistentVolumeClaim. The garbage collector deletes them first, because the Deployment controller would
-	// recreate a deleted ReplicaSet until it observes the deletion of its Deployment.
+	// Pods block the deletion of the PersistentVolumeClaim. Wait for garbage collection, and delete them only after a timeout: the Deployment
+	// controller recreates a deleted ReplicaSet until it observes the deletion of the Deployment.
 	// The lists do not use the context of the poll, because a list that is canceled at the end of the poll would fail the spec.
 	podsDeleted := func(context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
 	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, garbageCollectionTimeout, true, podsDeleted); err != nil {
@@ -107,7 +101,7 @@ func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
 	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "ReconcileComplete")
-	env.WaitIdle(manager.User, settleTime, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 	env.Get(ctx, m)
 	return m
 }
@@ -133,16 +127,16 @@ func networkPolicy(name string) *networkingv1.NetworkPolicy {
 }
 
 func serviceMonitor() *unstructured.Unstructured {
-	return framework.Unstructured(serviceMonitors, namespace, "mlflow-metrics-monitor")
+	return framework.Unstructured(capability.ServiceMonitor, namespace, "mlflow-metrics-monitor")
 }
 func httpRoute() *unstructured.Unstructured {
-	return framework.Unstructured(httpRoutes, namespace, "mlflow")
+	return framework.Unstructured(capability.HTTPRoute, namespace, "mlflow")
 }
 func consoleLink() *unstructured.Unstructured {
-	return framework.Unstructured(consoleLinks, "", "mlflow")
+	return framework.Unstructured(capability.ConsoleLink, "", "mlflow")
 }
 
-// children returns the objects of an MLflow where every API is served, except the PersistentVolumeClaim.
+// children returns the objects of an MLflow if every optional API is served, except the PersistentVolumeClaim.
 func children() []client.Object {
 	return []client.Object{
 		serviceAccount("mlflow-sa"),

@@ -42,21 +42,21 @@ func withJobs(m *mlflowv1.MLflow) {
 var _ = Describe("Garbage collection and trace archival", func() {
 	It("[D1] are created with the shipped permissions, send no write in the steady state, and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
 		}
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("restarting the manager")
 		start = env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
 
@@ -78,7 +78,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 			"app": "mlflow-gc", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "mlflow",
 		}
 		create(ctx, lookalike)
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		start := env.AuditPosition()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
 		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
@@ -93,14 +93,14 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		env.Get(ctx, binding)
 		Expect(binding.Subjects).To(HaveLen(1))
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("use ServiceAccounts that a user created, and keep them", func(ctx SpecContext) {
 		account := serviceAccount("mlflow-gc-sa")
 		account.Annotations = map[string]string{"example.com/role": "cleaner"}
 		create(ctx, account)
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil}})
 		env.WaitDeleted(ctx, cronJob("mlflow-gc"))
 		env.Get(ctx, account)
@@ -109,7 +109,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("restart the server when the retention of the archive changes, and not for a new schedule [D19]", func(ctx SpecContext) {
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		original := template(ctx)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"schedule": "0 1 * * *"}}})
 		expectNoRollout(ctx, original)
@@ -121,7 +121,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("are rejected with a schedule that a CronJob does not accept [D27]", func(ctx SpecContext) {
-		m := server(withJobs)
+		m := newMLflow(withJobs)
 		m.Spec.GarbageCollection.Schedule = "60 * * * *"
 		Expect(env.Admin.Create(ctx, m, client.DryRunAll)).To(MatchError(And(
 			ContainSubstring("spec.garbageCollection.schedule"), ContainSubstring("the minute in schedule must be 0-59"))))

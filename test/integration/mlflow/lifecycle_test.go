@@ -19,7 +19,7 @@ import (
 
 var _ = Describe("An MLflow", Ordered, func() {
 	var m *mlflowv1.MLflow
-	BeforeAll(func(ctx SpecContext) { m = createReady(ctx, server()) }, NodeTimeout(specTimeout))
+	BeforeAll(func(ctx SpecContext) { m = createReady(ctx, newMLflow()) }, NodeTimeout(specTimeout))
 
 	It("creates a running server, and publishes its address [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
 		for _, child := range children() {
@@ -43,19 +43,19 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 	It("sends no write in the steady state, nor when every child object is touched [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Touch(ctx, append(children(), claim())...)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.SetAnnotation(ctx, deployment(), "example.com/note", "changes the generation of a Deployment")
-		env.ExpectNoWrites(manager.User, quiet)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("sends no write and a bounded number of reads when the manager restarts [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
-		env.WaitIdle(manager.User, quiet, specTimeout) // a repeated Event is sent later
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // a repeated Event is sent later
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
 		Expect(len(requests.Reads())).To(BeNumerically("<=", len(children())+70),
@@ -90,7 +90,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	It("keeps fields that other clients add", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		s := service()
 		env.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
@@ -106,9 +106,9 @@ var _ = Describe("An MLflow", Ordered, func() {
 	It("is not reconciled while it is paused", func(ctx SpecContext) {
 		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", "true")
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-		env.WaitIdle(manager.User, settleTime, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
-		env.ExpectNoWrites(manager.User, quiet)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
@@ -118,9 +118,9 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 var _ = Describe("A new MLflow", func() {
 	It("sends one write for each child and one for each status, in a fixed order [D20] [D21]", func(ctx SpecContext) {
-		env.WaitIdle(manager.User, settleTime, specTimeout) // the cache of the manager may still contain the Job of the previous spec
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // the cache of the manager may still contain the Job of the previous spec
 		start := env.AuditPosition()
-		createReady(ctx, server())
+		createReady(ctx, newMLflow())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
 		managed := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
 		all := env.Since(start)
@@ -145,7 +145,7 @@ var _ = Describe("A new MLflow", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("adopts the objects of a deleted MLflow, except for its finished Job, which is replaced", func(ctx SpecContext) {
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		objects := slices.Concat(children(), garbageCollectionObjects(), traceArchivalObjects(), []client.Object{claim()})
 		uids := map[client.Object]types.UID{}
 		for _, object := range objects {
@@ -159,7 +159,7 @@ var _ = Describe("A new MLflow", func() {
 		start := env.AuditPosition()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		env.WaitDeleted(ctx, m)
-		env.WaitIdle(manager.User, settleTime, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		for _, object := range objects {
 			env.Get(ctx, object)
 			Expect(object.GetOwnerReferences()).To(BeEmpty(), "%T %s got an owner reference to a terminating owner", object, object.GetName())
@@ -170,7 +170,7 @@ var _ = Describe("A new MLflow", func() {
 		Expect(env.Since(start).ChildWrites(manager.User).Where(ofMLflow)).To(BeEmpty())
 
 		start = env.AuditPosition()
-		m = server(withJobs)
+		m = newMLflow(withJobs)
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
 		waitMigrated(ctx, m)
 		for _, object := range objects {
@@ -187,7 +187,7 @@ var _ = Describe("A new MLflow", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("deletes the previous ServiceAccount when spec.serviceAccountName changes", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
 		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
 		waitAvailable(ctx, m)
@@ -199,7 +199,7 @@ var _ = Describe("A new MLflow", func() {
 	It("uses only permissions of the shipped roles", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		deleteAndWait(ctx, m)
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))

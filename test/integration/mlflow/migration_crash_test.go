@@ -86,7 +86,7 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 		var want map[string]any
 		begin := func() {
 			start = env.AuditPosition()
-			m = server(withJobs)
+			m = newMLflow(withJobs)
 			m.Annotations = map[string]string{forceKey: "yes"}
 			create(ctx, m)
 		}

@@ -31,7 +31,7 @@ func userJob(name string, labels map[string]string) *batchv1.Job {
 var _ = Describe("A migration that fails permanently", func() {
 	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(exit11Image))
+		m := newMLflow(withImage(exit11Image))
 		create(ctx, m)
 		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"+hint)
@@ -39,8 +39,8 @@ var _ = Describe("A migration that fails permanently", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a permanent exit code must not be retried")
-		env.WaitIdle(manager.User, settleTime, specTimeout) // Events are sent later
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // Events are sent later
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("deleting the Job, changing the spec and restarting the manager")
 		job := jobs(ctx)[0]
@@ -49,7 +49,7 @@ var _ = Describe("A migration that fails permanently", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		Expect(createdJobs(start)).To(Equal([]string{firstJob}))
 		Expect(replicas(ctx)).To(BeZero())
 
@@ -60,7 +60,7 @@ var _ = Describe("A migration that fails permanently", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is retried when the image changes, without the annotation [D11]", func(ctx SpecContext) {
-		m := server(withImage(exit11Image))
+		m := newMLflow(withImage(exit11Image))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 		env.Patch(ctx, m, imagePatch(image))
@@ -68,7 +68,7 @@ var _ = Describe("A migration that fails permanently", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is restarted in a new Job by the annotation [mlflow-54] [D13]", func(ctx SpecContext) {
-		m := server(withImage(exit11Image))
+		m := newMLflow(withImage(exit11Image))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 		firstUID := jobs(ctx)[0].UID
@@ -86,7 +86,7 @@ var _ = Describe("A migration that fails permanently", func() {
 
 	It("is kept if the legacy operator recorded it, and recorded in the status [mlflow-53] [D11]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
-		m := server()
+		m := newMLflow()
 		create(ctx, m)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": []map[string]any{{
 			"type": "Migration", "status": "False", "reason": "MigrationFailed", "message": "recorded by the legacy operator", "observedGeneration": 1,
@@ -107,7 +107,7 @@ var _ = Describe("A migration that fails permanently", func() {
 
 var _ = Describe("A migration that fails temporarily", func() {
 	It("is retried after a delay, and reports the time [mlflow-51] [mlflow-52]", func(ctx SpecContext) {
-		m := server(withImage(exit15Image), func(m *mlflowv1.MLflow) {
+		m := newMLflow(withImage(exit15Image), func(m *mlflowv1.MLflow) {
 			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		})
 		create(ctx, m)
@@ -162,7 +162,7 @@ func disableBackoff(ctx context.Context) {
 var _ = Describe("A migration Job that cannot start", func() {
 	It("reports why it cannot start, and is replaced when the spec is corrected [D8] [D9]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(unpullableImage))
+		m := newMLflow(withImage(unpullableImage))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
@@ -173,14 +173,14 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("reports the missing Secret [D9]", func(ctx SpecContext) {
-		m := server(withImage(unpullableImage), withoutVolumes)
+		m := newMLflow(withImage(unpullableImage), withoutVolumes)
 		create(ctx, m)
 		env.Patch(ctx, waitMigrationPod(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
 	}, NodeTimeout(specTimeout))
 
 	It("is terminated at its deadline [D9]", func(ctx SpecContext) {
-		m := server(withImage(unpullableImage), func(m *mlflowv1.MLflow) {
+		m := newMLflow(withImage(unpullableImage), func(m *mlflowv1.MLflow) {
 			m.Spec.Migration = &mlflowv1.MigrationConfig{ActiveDeadlineSeconds: new(int64(60))}
 		})
 		create(ctx, m)
@@ -193,7 +193,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 
 	It("is replaced if the legacy operator created it, although it is not cached [D8]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
-		m := server()
+		m := newMLflow()
 		create(ctx, m)
 		legacyJob := userJob("mlflow-mg-3130-g1", map[string]string{
 			"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow", "component": "mlflow-migration"})
@@ -220,7 +220,7 @@ func waitMigrationPod(ctx context.Context) *corev1.Pod {
 var _ = Describe("A migration Job that runs", func() {
 	It("is not replaced when the MLflow is edited [D8]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(neverReadyImage))
+		m := newMLflow(withImage(neverReadyImage))
 		create(ctx, m)
 		Eventually(func(g Gomega) {
 			pods := jobPods(ctx)

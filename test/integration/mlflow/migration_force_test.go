@@ -9,7 +9,7 @@ import (
 
 var _ = Describe("A forced migration", func() {
 	It("runs once, and the annotation stays until the server is ready [mlflow-47] [D10]", func(ctx SpecContext) {
-		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Annotations = map[string]string{forceKey: "first"} }))
+		m := createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Annotations = map[string]string{forceKey: "first"} }))
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(jobs(ctx)).To(HaveLen(1))
 
@@ -20,6 +20,6 @@ var _ = Describe("A forced migration", func() {
 		waitMigrated(ctx, m)
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(createdJobs(start)).To(HaveLen(1))
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

@@ -14,7 +14,7 @@ import (
 var _ = Describe("The database of a new MLflow", func() {
 	It("is migrated before the server starts [mlflow-46] [mlflow-41]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(neverReadyImage), withJobs)
+		m := newMLflow(withImage(neverReadyImage), withJobs)
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
 		Expect(replicas(ctx)).To(BeZero())
@@ -43,15 +43,15 @@ var _ = Describe("The database of a new MLflow", func() {
 			env.Get(ctx, job)
 			Expect(job.Spec.Suspend).To(HaveValue(BeFalse()))
 		}
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Touch(ctx, &jobs(ctx)[0], deployment())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is migrated once, although its Job expires before the server is ready [D12]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withUnreadyPods)
+		m := newMLflow(withUnreadyPods)
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
 		Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationRolloutPending))
@@ -68,20 +68,20 @@ var _ = Describe("The database of a new MLflow", func() {
 
 	It("is migrated once for each generation when the spec requests it [mlflow-36]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
+		m := newMLflow(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
 		create(ctx, m)
 		waitMigrated(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrated(ctx, m)
 		Expect(createdJobs(start)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("The database of an MLflow with an older schema", func() {
 	It("is migrated while the server is stopped, and the server is restarted [mlflow-56]", func(ctx SpecContext) {
-		m := createReady(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
+		m := createReady(ctx, newMLflow(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}))
 		manager.StopTemporarily(ctx)
@@ -107,7 +107,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("waits for every pod that uses it, including terminating ones [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		pods := serverPods(ctx)
 		Expect(pods).To(HaveLen(1))
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": []string{"test.opendatahub.io/hold"}}})
@@ -124,14 +124,14 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 			g.Expect(d.Status.Replicas).To(BeZero(), "the status of the Deployment still counts the terminating pod")
 		}).WithContext(ctx).Should(Succeed())
-		Consistently(func() []string { return createdJobs(start) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		Consistently(func() []string { return createdJobs(start) }).WithContext(ctx).WithTimeout(idlePeriod).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		waitMigrated(ctx, m)
 		Expect(createdJobs(start)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
 	It("is not migrated if it is newer than the image [D16]", func(ctx SpecContext) {
-		m := createReady(ctx, server(withJobs))
+		m := createReady(ctx, newMLflow(withJobs))
 		start := env.AuditPosition()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": exit17Image},
@@ -143,7 +143,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 		}).WithContext(ctx).Should(Succeed(), "the deleted NetworkPolicy was not recreated")
-		env.WaitIdle(manager.User, settleTime, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Get(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("DowngradeRefused"))

@@ -36,7 +36,7 @@ func servicePort(port int32) []corev1.ServicePort { return []corev1.ServicePort{
 
 var _ = Describe("The manager", func() {
 	It("keeps running during an outage of the API server, and continues afterwards", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		pid := manager.Process.PID
 		DeferCleanup(env.Instance.Resume, cluster.APIServer, NodeTimeout(specTimeout))
 		Expect(env.Instance.Process(cluster.APIServer).Kill(ctx)).To(Succeed())
@@ -52,7 +52,7 @@ var _ = Describe("The manager", func() {
 	}, NodeTimeout(2*specTimeout))
 
 	It("serves its metrics only to users with permission to read them [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
-		createReady(ctx, server())
+		createReady(ctx, newMLflow())
 		Expect(scrapeStatus(ctx, "")).To(Equal(http.StatusUnauthorized))
 		scraper := serviceAccount("scraper")
 		create(ctx, scraper)

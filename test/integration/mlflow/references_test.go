@@ -27,12 +27,12 @@ func template(ctx context.Context) string {
 func waitForRollout(ctx context.Context, original string) {
 	GinkgoHelper()
 	Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(original))
-	env.WaitIdle(manager.User, settleTime, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 }
 
 func expectNoRollout(ctx context.Context, original string) {
 	GinkgoHelper()
-	env.WaitIdle(manager.User, settleTime, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 	Expect(template(ctx)).To(Equal(original))
 }
 
@@ -40,7 +40,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	It("restart the pods when their content changes, and only then", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
 		create(ctx, db)
-		createReady(ctx, server(withoutVolumes))
+		createReady(ctx, newMLflow(withoutVolumes))
 		original := template(ctx)
 
 		By("creating the serving certificate after the server")
@@ -84,7 +84,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("are reported with the fix if they are missing", func(ctx SpecContext) {
-		m := server(withoutVolumes, func(m *mlflowv1.MLflow) {
+		m := newMLflow(withoutVolumes, func(m *mlflowv1.MLflow) {
 			m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 		})
 		create(ctx, m)
@@ -94,12 +94,12 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("include the ConfigMap of the CA bundle: the server waits until it exists [mlflow-12]", func(ctx SpecContext) {
-		m := server(func(m *mlflowv1.MLflow) { m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"} })
+		m := newMLflow(func(m *mlflowv1.MLflow) { m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"} })
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")
 		Expect(message(m, "Available")).To(Equal(`CA bundle ConfigMap "corporate" not found in namespace "opendatahub": create it, or correct spec.caBundleConfigMap`))
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment()))).To(Succeed())
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 
 		create(ctx, configMap("corporate", map[string]string{"root.crt": "x"}))
 		waitAvailable(ctx, m)
@@ -113,7 +113,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("in other namespaces or with other names cause no request", func(ctx SpecContext) {
-		createReady(ctx, server())
+		createReady(ctx, newMLflow())
 		start := env.AuditPosition()
 		other := env.Namespace(ctx, "other")
 		for _, o := range []client.Object{
@@ -122,7 +122,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		} {
 			create(ctx, o)
 		}
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
@@ -158,9 +158,9 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		expectCondition(metav1.ConditionFalse, "ReferencesMissing", "has no key AWS_S3_BUCKET; add it")
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "experiments"}})
 		expectCondition(metav1.ConditionTrue, "ReferencesFound", "names a bucket")
-		env.WaitIdle(manager.User, settleTime, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "others"}})
-		env.ExpectNoWrites(manager.User, quiet)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		expectCondition(metav1.ConditionFalse, "ReferencesMissing", "does not exist")
 
@@ -171,7 +171,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		archive.Namespace = config.Namespace
 		create(ctx, archive)
 		expectCondition(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
-		env.WaitIdle(manager.User, settleTime, specTimeout) // Events are sent later
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // Events are sent later
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

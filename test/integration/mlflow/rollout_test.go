@@ -27,7 +27,7 @@ var _ = Describe("Availability [D18]", func() {
 	It("is kept while a rollout keeps serving, and the rollout does not count as ready", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a"})
 		create(ctx, db)
-		m := createReady(ctx, server(withoutVolumes))
+		m := createReady(ctx, newMLflow(withoutVolumes))
 
 		By("rolling out pods that do not start, while the previous pod serves")
 		env.Patch(ctx, m, podAnnotations("image-pull"))
@@ -40,8 +40,8 @@ var _ = Describe("Availability [D18]", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause") })
 
 		By("sending no writes while the rollout is stuck")
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectNoWrites(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 
 		By("correcting the pods")
 		env.Patch(ctx, m, podAnnotations(nil))
@@ -59,7 +59,7 @@ var _ = Describe("A foreign object with the name of a child", func() {
 		foreign.Spec.Ports = servicePort(80)
 		create(ctx, foreign)
 
-		m := server()
+		m := newMLflow()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "ApplyFailed")
 		Expect(message(m, "Available")).To(ContainSubstring("Service opendatahub/mlflow exists and was not created by this operator; delete it or recreate it under another name"))
@@ -74,7 +74,7 @@ var _ = Describe("A foreign object with the name of a child", func() {
 		Expect(foreign.DeletionTimestamp).To(BeNil(), "a foreign object must never be deleted")
 
 		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
-		createReady(ctx, server())
+		createReady(ctx, newMLflow())
 	}, NodeTimeout(specTimeout))
 })
 
@@ -84,7 +84,7 @@ var _ = Describe("A ServiceAccount that a user created", func() {
 		foreign.Annotations = map[string]string{"example.com/role": "tracking"}
 		create(ctx, foreign)
 		start := env.AuditPosition()
-		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.ServiceAccountName = "cloud-identity" }))
+		m := createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Spec.ServiceAccountName = "cloud-identity" }))
 		d := deployment()
 		env.Get(ctx, d)
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("cloud-identity"))
@@ -108,7 +108,7 @@ var _ = Describe("Optional APIs that are removed and restored at run time [D31]"
 				Expect(cluster.InstallCRD(ctx, env.Config, crd)).To(Succeed())
 			}
 		}
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		pid, original := manager.Process.PID, deployment()
 		env.Get(ctx, original)
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) }, NodeTimeout(specTimeout))
@@ -120,7 +120,7 @@ var _ = Describe("Optional APIs that are removed and restored at run time [D31]"
 			g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "a reconcile must not wait for an informer of a removed API")
 		waitAvailable(ctx, m)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		restore(ctx)
 		for _, object := range optional {
@@ -147,17 +147,17 @@ var _ = Describe("Optional APIs that are removed and restored at run time [D31]"
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) }, NodeTimeout(specTimeout))
 		deleteAndWait(ctx, savedCRD.DeepCopy())
 		manager.AwaitRestart(ctx)
-		env.ExpectNoWrites(manager.User, quiet)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 		restore(ctx)
-		createReady(ctx, server())
+		createReady(ctx, newMLflow())
 
 		By("removing the API of a running server")
 		deleteAndWait(ctx, savedCRD.DeepCopy())
 		manager.AwaitRestart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
 		deleteChildren(ctx)
 		restore(ctx)
-		createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
+		createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
 	}, NodeTimeout(2*specTimeout))
 })

@@ -12,7 +12,7 @@ import (
 var _ = Describe("Several replicas of MLflow", func() {
 	It("are set by the scale subresource, with a PodDisruptionBudget for more than one", func(ctx SpecContext) {
 		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
-		m := createReady(ctx, server(withoutVolumes))
+		m := createReady(ctx, newMLflow(withoutVolumes))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "a single replica has a PodDisruptionBudget, which blocks drains of its node")
 		since := transition(m)
@@ -30,7 +30,7 @@ var _ = Describe("Several replicas of MLflow", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(3))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
 		waitAvailable(ctx, m)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("scaling down")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1}})

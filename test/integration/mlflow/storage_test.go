@@ -23,7 +23,7 @@ func requestedSize(c *corev1.PersistentVolumeClaim) string {
 var _ = Describe("The volume claim of a server [D23]", func() {
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		It("outlives its MLflow by default, deleted in the "+string(propagation)+", and is used by the next one", func(ctx SpecContext) {
-			m := createReady(ctx, server())
+			m := createReady(ctx, newMLflow())
 			original := claim()
 			env.Get(ctx, original)
 			Expect(original.OwnerReferences).To(BeEmpty())
@@ -36,7 +36,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			Expect(original.DeletionTimestamp).To(BeNil())
 
 			start := env.AuditPosition()
-			createReady(ctx, server())
+			createReady(ctx, newMLflow())
 			reused := claim()
 			env.Get(ctx, reused)
 			Expect(reused.UID).To(Equal(original.UID))
@@ -45,7 +45,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}
 
 	It("is deleted with its MLflow if the spec requests it", func(ctx SpecContext) {
-		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
+		m := createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		c := claim()
 		env.Get(ctx, c)
 		Expect(metav1.IsControlledBy(c, m)).To(BeTrue())
@@ -54,7 +54,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("gains or loses its owner reference when the retention policy changes", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		owners := func() []metav1.OwnerReference {
 			c := claim()
 			env.Get(ctx, c)
@@ -67,7 +67,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is expanded, and a smaller size is reported as impossible", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		env.Patch(ctx, m, storageSize("3Gi"))
 		Eventually(func(g Gomega) {
 			c := claim()
@@ -91,7 +91,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		}
 		create(ctx, restored)
 		start := env.AuditPosition()
-		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
+		m := createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		Expect(env.Since(start).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, children()...)
@@ -101,7 +101,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 
 	It("loses its owner reference immediately if the legacy operator created it", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
-		m := server()
+		m := newMLflow()
 		create(ctx, m)
 		original := claim()
 		original.Labels = map[string]string{"app": "mlflow", "component": "mlflow"}

@@ -18,10 +18,8 @@ const (
 	gatewayURL = "https://gateway.apps.example.com"
 
 	specTimeout = 5 * time.Minute
-	// quiet is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
-	quiet = time.Second
-	// settleTime is the time without requests after which a spec makes the next change.
-	settleTime = time.Second
+	// idlePeriod is the time without requests after which the manager counts as idle, see also [framework.Env.ExpectIdle].
+	idlePeriod = time.Second
 	// garbageCollectionTimeout is the time after which a spec deletes pods that the garbage collector of Kubernetes has not deleted.
 	garbageCollectionTimeout = 2 * time.Second
 )

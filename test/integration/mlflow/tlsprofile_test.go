@@ -32,12 +32,12 @@ var _ = Describe("The TLS profile of the cluster", func() {
 	}
 
 	It("applies to the server if the cluster enforces it for all components", func(ctx SpecContext) {
-		m := createReady(ctx, server())
+		m := createReady(ctx, newMLflow())
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
 		By("setting a profile for other components only")
 		setProfile(ctx, map[string]any{"tlsSecurityProfile": modern["tlsSecurityProfile"]})
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
 		By("setting the profile for all components, which restarts the manager")
@@ -49,8 +49,8 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		manager.AwaitRestart(ctx)
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(ciphers(ctx)).To(HavePrefix("PSK-")) })
 		waitAvailable(ctx, m)
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(2*specTimeout))
 })

@@ -51,7 +51,7 @@ func (l *loader) blockLoads() (release func()) {
 	return release
 }
 
-// createServingNamespace creates a namespace that serves models, with a runtime for the format onnx.
+// createServingNamespace creates a namespace that is enabled for ModelMesh, with a runtime for the format onnx.
 func createServingNamespace(ctx SpecContext, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"modelmesh-enabled": "true"}}}
@@ -78,8 +78,8 @@ func predictor(namespace, name, path string) *v1alpha1.Predictor {
 	}
 }
 
-// getState returns a function that returns the status of a Predictor in one line.
-func getState(ctx context.Context, namespace, name string) func() (string, error) {
+// stateOf returns a function that returns the status of a Predictor in one line.
+func stateOf(ctx context.Context, namespace, name string) func() (string, error) {
 	return func() (string, error) {
 		var p v1alpha1.Predictor
 		if err := env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p); err != nil {

@@ -63,12 +63,12 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"unchanged", "models/a"}, [2]string{"bad", "models/missing"}, [2]string{"changed", "models/c"}, [2]string{"deleted", "models/d"})
 		for _, name := range []string{"unchanged", "changed", "deleted"} {
-			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
+			Eventually(stateOf(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
-		Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
+		Eventually(stateOf(ctx, namespace, "bad")).Should(Equal(failedState))
 		release := loads.blockLoads()
 		createPredictors(ctx, namespace, [2]string{"loading", "models/e"})
-		Eventually(getState(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
+		Eventually(stateOf(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
 		stopRoutingLayers(ctx)
 		release()
 		createPredictors(ctx, namespace, [2]string{"late", "models/f"})
@@ -76,11 +76,11 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		deletePredictor(ctx, namespace, "deleted")
 		startRoutingLayers(ctx)
 		for _, name := range []string{"unchanged", "changed", "late"} {
-			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
+			Eventually(stateOf(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
-		Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
+		Eventually(stateOf(ctx, namespace, "bad")).Should(Equal(failedState))
 		// The interrupted load is repeated immediately or at the first request, depending on when the manager observes the outage.
-		Eventually(getState(ctx, namespace, "loading")).Should(Or(Equal(loadedState), Equal("available=true Standby/ UpToDate")))
+		Eventually(stateOf(ctx, namespace, "loading")).Should(Or(Equal(loadedState), Equal("available=true Standby/ UpToDate")))
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"bad", "changed", "late", "loading", "unchanged"}))
 	}, SpecTimeout(specTimeout))
 
@@ -89,7 +89,7 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"changed", "models/a"}, [2]string{"deleted", "models/b"}, [2]string{"broken", "models/c"})
 		for _, name := range []string{"changed", "deleted", "broken"} {
-			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
+			Eventually(stateOf(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
 		Expect(etcd.Kill(ctx)).To(Succeed())
 		createPredictors(ctx, namespace, [2]string{"late", "models/d"})
@@ -98,9 +98,9 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		deletePredictor(ctx, namespace, "deleted")
 		Expect(etcd.Restart(ctx)).To(Succeed())
 		for _, name := range []string{"changed", "late"} {
-			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
+			Eventually(stateOf(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
-		Eventually(getState(ctx, namespace, "broken")).Should(Equal(blockedState))
+		Eventually(stateOf(ctx, namespace, "broken")).Should(Equal(blockedState))
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"broken", "changed", "late"}))
 	}, SpecTimeout(specTimeout))
 
@@ -110,20 +110,20 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		createPredictors(ctx, namespace, [2]string{"model", "models/a"}, [2]string{"deleted", "models/b"})
 		manager.Kill(ctx)
 		manager.Restart(ctx)
-		Eventually(getState(ctx, namespace, "model")).Should(Equal(loadedState))
-		Eventually(getState(ctx, namespace, "deleted")).Should(Equal(loadedState))
+		Eventually(stateOf(ctx, namespace, "model")).Should(Equal(loadedState))
+		Eventually(stateOf(ctx, namespace, "deleted")).Should(Equal(loadedState))
 
 		release := loads.blockLoads()
 		createPredictors(ctx, namespace, [2]string{"loading", "models/c"})
 		setPath(ctx, namespace, "model", "models/a2")
-		Eventually(getState(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
-		Eventually(getState(ctx, namespace, "model")).Should(Equal("available=true Loaded/Loading InProgress"))
+		Eventually(stateOf(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
+		Eventually(stateOf(ctx, namespace, "model")).Should(Equal("available=true Loaded/Loading InProgress"))
 		manager.Kill(ctx)
 		deletePredictor(ctx, namespace, "deleted")
 		release()
 		manager.Restart(ctx)
-		Eventually(getState(ctx, namespace, "loading")).Should(Equal(loadedState))
-		Eventually(getState(ctx, namespace, "model")).Should(Equal(loadedState))
+		Eventually(stateOf(ctx, namespace, "loading")).Should(Equal(loadedState))
+		Eventually(stateOf(ctx, namespace, "model")).Should(Equal(loadedState))
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"loading", "model"}))
 	}, SpecTimeout(specTimeout))
 
@@ -131,8 +131,8 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		const namespace = "all-killed"
 		createServingNamespace(ctx, namespace)
 		createPredictors(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})
-		Eventually(getState(ctx, namespace, "good")).Should(Equal(loadedState))
-		Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
+		Eventually(stateOf(ctx, namespace, "good")).Should(Equal(loadedState))
+		Eventually(stateOf(ctx, namespace, "bad")).Should(Equal(failedState))
 		manager.Kill(ctx)
 		Expect(etcd.Kill(ctx)).To(Succeed())
 		stopRoutingLayers(ctx)
@@ -142,7 +142,7 @@ var _ = Describe("Models reach the expected state", Serial, func() {
 		startRoutingLayers(ctx)
 		manager.Restart(ctx)
 		for _, name := range []string{"good", "bad", "late"} {
-			Eventually(getState(ctx, namespace, name)).Should(Equal(loadedState), name)
+			Eventually(stateOf(ctx, namespace, name)).Should(Equal(loadedState), name)
 		}
 		var p v1alpha1.Predictor
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "bad"}, &p)).To(Succeed())

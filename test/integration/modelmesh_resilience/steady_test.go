@@ -63,7 +63,7 @@ var _ = Describe("Models in the steady state", Serial, func() {
 			createPredictors(ctx, namespace, [2]string{"bad", "models/missing"})
 		}
 		for _, namespace := range namespaces {
-			Eventually(getState(ctx, namespace, "bad")).Should(Equal(failedState))
+			Eventually(stateOf(ctx, namespace, "bad")).Should(Equal(failedState))
 			Eventually(func(g Gomega) {
 				var list v1alpha1.PredictorList
 				g.Expect(env.Admin.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())

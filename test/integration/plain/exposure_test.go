@@ -40,7 +40,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		manager.StopTemporarily(ctx)
 
 		By("exposing through a Gateway that verifies the certificate of the server")
-		exposed := startManagerWith(ctx, "gateway", "EXPOSURE=gateway")
+		gatewayManager := startManagerWith(ctx, "gateway", "EXPOSURE=gateway")
 		policy, caConfigMap, secret := newUnstructured(capability.BackendTLSPolicy, "mlflow-ca"), &corev1.ConfigMap{ObjectMeta: objectMeta("mlflow-ca")}, certificateSecret()
 		env.WaitExists(ctx, policy)
 		env.WaitExists(ctx, caConfigMap)
@@ -51,8 +51,8 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		monitor := newUnstructured(capability.ServiceMonitor, "mlflow-metrics-monitor")
 		env.Get(ctx, monitor)
 		Expect(monitor.Object["spec"]).To(HaveKeyWithValue("endpoints", ConsistOf(HaveKeyWithValue("tlsConfig", HaveKeyWithValue("serverName", "mlflow.opendatahub.svc")))))
-		env.WaitIdle(exposed.User, quiet, specTimeout)
-		env.ExpectIdle(exposed.User, quiet)
+		env.WaitIdle(gatewayManager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(gatewayManager.User, idlePeriod)
 
 		By("deleting the Secret of the certificate: Gateways trust pods with the old and with the new certificate")
 		previous := certificateSecret()
@@ -65,11 +65,11 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 			g.Expect(caConfigMap.Data["ca.crt"]).To(Equal(string(secret.Data["ca.crt"]) + string(previous.Data["ca.crt"])))
 			g.Expect(secret.UID).NotTo(Equal(previous.UID))
 		}).WithContext(ctx).Should(Succeed())
-		env.WaitIdle(exposed.User, quiet, specTimeout)
-		exposed.Stop(ctx)
+		env.WaitIdle(gatewayManager.User, idlePeriod, specTimeout)
+		gatewayManager.Stop(ctx)
 
 		By("exposing through an Ingress")
-		exposed = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		ingressManager := startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		env.WaitExists(ctx, ingress())
 		for _, o := range []client.Object{httpRoute(), policy, caConfigMap} {
 			env.WaitDeleted(ctx, o)
@@ -80,9 +80,9 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		Expect(publishedIngress.Spec.Rules[0].Host).To(Equal("mlflow.apps.example.org"))
 		Expect(publishedIngress.Spec.IngressClassName).To(HaveValue(Equal("edge")))
 		Expect(metav1.IsControlledBy(publishedIngress, mlflow)).To(BeTrue())
-		env.WaitIdle(exposed.User, quiet, specTimeout)
-		env.ExpectIdle(exposed.User, quiet)
-		exposed.Stop(ctx)
+		env.WaitIdle(ingressManager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(ingressManager.User, idlePeriod)
+		ingressManager.Stop(ctx)
 
 		By("returning to the default exposure")
 		manager.Restart(ctx)
@@ -92,7 +92,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 })
 
 var _ = Describe("A Gateway API without timeouts", Serial, func() {
-	It("gets routes without timeouts, each written once", func(ctx SpecContext) {
+	It("receives HTTPRoutes without timeouts, applied once", func(ctx SpecContext) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "httproutes.gateway.networking.k8s.io"}}
 		env.Get(ctx, crd)
 		original := crd.DeepCopy().Spec
@@ -119,16 +119,16 @@ var _ = Describe("A Gateway API without timeouts", Serial, func() {
 		env.Get(ctx, publishedRoute)
 		Expect(publishedRoute.Object["spec"]).To(HaveKeyWithValue("rules", HaveEach(Not(HaveKey("timeouts")))))
 		Expect(mlflow.Status.URL).NotTo(BeEmpty())
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("restarting the manager")
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 		routeAfterRestart := httpRoute()
 		env.Get(ctx, routeAfterRestart)
 		Expect(routeAfterRestart.GetUID()).To(Equal(publishedRoute.GetUID()))
-		Expect(routeAfterRestart.GetGeneration()).To(Equal(publishedRoute.GetGeneration()), "only the status changes, which the Gateway writes")
+		Expect(routeAfterRestart.GetGeneration()).To(Equal(publishedRoute.GetGeneration()), "the route was written again")
 	}, NodeTimeout(2*specTimeout))
 })

@@ -70,7 +70,7 @@ func createReady(ctx context.Context, mlflow *mlflowv1.MLflow) *mlflowv1.MLflow 
 	GinkgoHelper()
 	create(ctx, mlflow)
 	env.WaitForCondition(ctx, mlflow, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.WaitIdle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 	env.Get(ctx, mlflow)
 	return mlflow
 }
@@ -108,12 +108,12 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(metav1.IsControlledBy(secret, mlflow)).To(BeTrue())
 		expectValid(secret)
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		originalTemplate := getPodTemplate(ctx)
 
 		By("adding a label of another client")
 		env.SetLabel(ctx, secret, "touched", "yes")
-		env.ExpectNoWrites(manager.User, quiet)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 
 		By("removing its labels and its owner reference")
 		env.Patch(ctx, secret, map[string]any{"metadata": map[string]any{"ownerReferences": nil, "labels": map[string]any{names.OperatorLabel: nil, names.ComponentLabel: nil}}})
@@ -124,12 +124,12 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 			g.Expect(live.Labels).To(HaveKeyWithValue(names.ComponentLabel, "mlflow"))
 			g.Expect(live.Data).To(Equal(secret.Data))
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 
 		By("restarting the manager")
 		start = env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
 		Expect(getPodTemplate(ctx)).To(Equal(originalTemplate))
@@ -159,13 +159,13 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		expectValid(secret)
 		Expect(bytes.Contains(secret.Data["ca.crt"], expiring.Data["ca.crt"])).To(BeTrue(), "clients still trust pods with the old certificate")
 		Eventually(getPodTemplate).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(originalTemplate))
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 
 		By("deleting it")
 		Expect(env.Admin.Delete(ctx, certificateSecret())).To(Succeed())
 		env.WaitExists(ctx, secret)
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("of an artifact server is issued separately, and deleted with that server [mlflow-94]", func(ctx SpecContext) {
@@ -180,15 +180,15 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		pair, err := tls.X509KeyPair(artifactsSecret.Data["tls.crt"], artifactsSecret.Data["tls.key"])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pair.Leaf.VerifyHostname("mlflow-artifacts.opendatahub.svc")).To(Succeed())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("disabling the artifact server")
 		env.Patch(ctx, mlflow, map[string]any{"spec": map[string]any{"defaultArtifactRoot": "s3://bucket", "artifactsServer": nil}})
 		env.WaitDeleted(ctx, artifactsSecret, &appsv1.Deployment{ObjectMeta: objectMeta("mlflow-artifacts")})
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Get(ctx, certificateSecret())
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("of the user is not changed and outlives the MLflow", func(ctx SpecContext) {
@@ -196,7 +196,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
 		create(ctx, foreign)
 		mlflow := createReady(ctx, newMLflow())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		deleteAndWait(ctx, mlflow)
 		live := certificateSecret()
 		env.Get(ctx, live)
@@ -209,7 +209,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(certificateSecret()), certificateSecret())
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		Expect(err).To(HaveOccurred())
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -232,7 +232,7 @@ var _ = Describe("The accounts of a server", func() {
 		By("using another ServiceAccount")
 		env.Patch(ctx, mlflow, map[string]any{"spec": map[string]any{"serviceAccountName": "team-identity"}})
 		env.WaitDeleted(ctx, serviceAccountOf("mlflow-sa"))
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		serviceAccount := serviceAccountOf("team-identity")
 		env.Get(ctx, serviceAccount)
 		Expect(serviceAccount.ResourceVersion).To(Equal(foreign.ResourceVersion))
@@ -273,7 +273,7 @@ var _ = Describe("The external URL", func() {
 		By("accepting the route for the first time")
 		start := env.AuditPosition()
 		setRouteStatus(ctx, metav1.ConditionTrue, "Accepted")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		By("rejecting the route")
@@ -287,8 +287,8 @@ var _ = Describe("The external URL", func() {
 				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server is still available")
 			}
 		}
-		env.WaitIdle(manager.User, quiet, specTimeout) // Events are sent with a delay
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // Events are sent with a delay
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("accepting the route")
 		setRouteStatus(ctx, metav1.ConditionTrue, "Accepted")

@@ -1,7 +1,7 @@
 // Package cli is shared by the sub-commands: flags, clients, text and structured output, and exit codes.
 //
 // All external dependencies are in [Options], so that tests can replace them. A [Command] prints a [View] by [Options.Show] and returns nil if
-// everything is healthy, [ErrWrong] if something shown is not, [ErrUnknown] if not everything could be read, and any other error for wrong usage or a
+// everything is healthy, [ErrWrong] if something shown is unhealthy, [ErrUnknown] if not everything could be read, and any other error for wrong usage or a
 // cluster that does not respond.
 package cli
 
@@ -46,14 +46,14 @@ type Options struct {
 	Print  *genericclioptions.PrintFlags
 	// AllNamespaces selects all namespaces.
 	AllNamespaces bool
-	// ManagerNamespace is the namespace of the manager; "" to search it.
+	// ManagerNamespace is the namespace of the manager; "" to search all namespaces.
 	ManagerNamespace string
 	Version          string
 
 	Clock clock.PassiveClock
 	// Lookup returns an environment variable.
 	Lookup func(string) (string, bool)
-	// Warnings handles warnings of the API server. By default they are dropped, since listing every kind includes deprecated ones.
+	// Warnings handles warnings of the API server. By default they are dropped, because the commands list deprecated kinds too.
 	Warnings rest.WarningHandlerWithContext
 	// Connect returns the clients.
 	Connect func() (*Cluster, error)

@@ -104,7 +104,7 @@ func Wrap(indent, text string) string {
 	return strings.TrimPrefix(b.String()+"\n", "\n")
 }
 
-// Below returns the message of an object that needs attention, or "".
+// Below returns the wrapped message of an object that needs attention, or "".
 func Below(indent string, v health.Verdict) string {
 	if v.State.OK() {
 		return ""
@@ -112,7 +112,7 @@ func Below(indent string, v health.Verdict) string {
 	return Wrap(indent, v.Message)
 }
 
-// OneLine replaces white space and control characters, which could manipulate a terminal, by single spaces.
+// OneLine replaces white space and control characters by single spaces. Control characters could manipulate a terminal.
 func OneLine(text string) string {
 	space := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 	return strings.Join(strings.FieldsFunc(text, space), " ")

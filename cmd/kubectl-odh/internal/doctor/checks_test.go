@@ -160,7 +160,7 @@ func managerFaults() map[string]fault {
 			"Deployment other/odh-platform-operator-controller-manager: is a second manager", "kubectl -n other delete deployment"},
 		"version skew": {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
-		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
+		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "as described above"},
 		"no URL":       {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env = c.Env[:2] }) }, "settings", Warn, "mlflow-url: no external address", "deploy-to-platform"},
 		"all components disabled": {func(w *clusterState) {
 			for _, name := range kinds.Names() {

@@ -29,7 +29,7 @@ type check struct {
 	// why is the default consequence of a problem.
 	why string
 	// run reports problems, and returns the text of a passed check, or "" if the check does not apply.
-	run func(context.Context, *checker) (summary string)
+	run func(context.Context, *checkEnv) (summary string)
 	// requiresManager limits the check to installations with a Deployment of the manager, and drops its findings if something is not readable.
 	requiresManager bool
 }
@@ -76,8 +76,8 @@ type Finding struct {
 	Fix   string `json:"fix,omitempty"`
 }
 
-// checker is the environment of a check.
-type checker struct {
+// checkEnv is the environment of a check.
+type checkEnv struct {
 	// Reader records gaps of the check.
 	fetch.Reader
 	now time.Time
@@ -88,7 +88,7 @@ type checker struct {
 	findings       []Finding
 }
 
-func (e *checker) report(result Result, subject, found, why, fix string) {
+func (e *checkEnv) report(result Result, subject, found, why, fix string) {
 	e.findings = append(e.findings, Finding{Result: result, Subject: subject, Found: found, Why: why, Fix: fix})
 }
 
@@ -98,7 +98,7 @@ func runChecks(ctx context.Context, o *cli.Options, shipped manifestSet) ([]Find
 	if err != nil {
 		return nil, err
 	}
-	base := checker{Reader: reader, now: o.Clock.Now(), plugin: o.Version, shipped: shipped}
+	base := checkEnv{Reader: reader, now: o.Clock.Now(), plugin: o.Version, shipped: shipped}
 	if version, err := cluster.Discovery.ServerVersion(); err == nil {
 		base.server = version.GitVersion
 	}
@@ -113,7 +113,7 @@ func runChecks(ctx context.Context, o *cli.Options, shipped manifestSet) ([]Find
 }
 
 // execute returns the findings of a check, most severe first.
-func (c check) execute(ctx context.Context, e *checker) []Finding {
+func (c check) execute(ctx context.Context, e *checkEnv) []Finding {
 	okMessage := ""
 	if !c.requiresManager || e.manager.Deployment != nil {
 		okMessage = c.run(ctx, e)
@@ -136,7 +136,7 @@ func (c check) execute(ctx context.Context, e *checker) []Finding {
 }
 
 // unreadFindings returns a finding for each gap.
-func (e *checker) unreadFindings(check string) (out []Finding) {
+func (e *checkEnv) unreadFindings(check string) (out []Finding) {
 	fix := "run the command as a user with this permission, or retry"
 	if check == "manager" {
 		fix += "; --manager-namespace names the namespace of the manager"
@@ -181,8 +181,8 @@ func (r Report) text() string {
 
 const long = `Check the installation of the whole cluster, and show how to fix problems.
 
-The exit code is 1 if a check fails, and 3 if none fails but one is unknown, for which you lack
-a permission. Warnings do not count. "status" shows the state of the resources.`
+The exit code is 1 if a check fails, and 3 if no check fails but the result of a check is unknown,
+such as for lack of a permission. Warnings do not count. "status" shows the state of the resources.`
 
 const examples = `  kubectl odh doctor
   kubectl odh doctor -o json | jq '.findings[] | select(.result == "fail")'`
@@ -212,7 +212,7 @@ func Command(o *cli.Options) *cobra.Command {
 var kindsWithReferences = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
 
 // listAll returns the objects of a kind in all namespaces.
-func (e *checker) listAll(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
+func (e *checkEnv) listAll(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
 	found, _ := e.List(ctx, e.Kind(kind.GroupKind().String()), "", metav1.ListOptions{})
 	return kind.Select(found)
 }
@@ -223,7 +223,7 @@ func nameOf(u *unstructured.Unstructured) string {
 }
 
 // checkReferences reports missing objects that custom resources refer to. MLflow refers to objects in the namespace of its server.
-func checkReferences(ctx context.Context, e *checker) (summary string) {
+func checkReferences(ctx context.Context, e *checkEnv) (summary string) {
 	count := 0
 	for _, kind := range kinds.All() {
 		if !slices.Contains(kindsWithReferences, kind.Kind) {
@@ -239,7 +239,7 @@ func checkReferences(ctx context.Context, e *checker) (summary string) {
 	return fmt.Sprintf("all %d referenced Secrets and ConfigMaps exist", count)
 }
 
-func (e *checker) checkReference(ctx context.Context, subject, namespace string, ref reference) {
+func (e *checkEnv) checkReference(ctx context.Context, subject, namespace string, ref reference) {
 	if namespace == "" {
 		e.report(Unknown, subject, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
 			"run the command as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
@@ -337,7 +337,7 @@ func referencedKind(field string) string {
 }
 
 // checkRuntimes checks the runtimes of ModelMesh, which have no status for errors.
-func checkRuntimes(ctx context.Context, e *checker) (summary string) {
+func checkRuntimes(ctx context.Context, e *checkEnv) (summary string) {
 	if e.manager.Known() && !e.manager.IsEnabled("modelmesh") {
 		return ""
 	}

@@ -33,11 +33,11 @@ const minServerVersion = "1.30"
 
 // redeployCommand returns the command that reinstalls the manager, its roles and its webhooks. It contains the image, because the command
 // otherwise uses the image of the overlay.
-func (e *checker) redeployCommand() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
+func (e *checkEnv) redeployCommand() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
 
-func (e *checker) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
+func (e *checkEnv) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
 
-func checkServer(_ context.Context, e *checker) (summary string) {
+func checkServer(_ context.Context, e *checkEnv) (summary string) {
 	switch server, err := version.ParseGeneric(e.server); {
 	case err != nil:
 		e.report(Unknown, "", fmt.Sprintf("the API server reports version %q", e.server), "", "kubectl version")
@@ -46,12 +46,12 @@ func checkServer(_ context.Context, e *checker) (summary string) {
 	}
 	for _, group := range e.Failed {
 		e.report(Warn, group, "this aggregated API does not answer", "deletion of namespaces and discovery of kinds fail or take long",
-			"kubectl get apiservices; repair or delete the one of "+group)
+			"kubectl get apiservices; repair or delete the APIService of "+group)
 	}
 	return "the API server has version " + e.server
 }
 
-func checkManager(_ context.Context, e *checker) (summary string) {
+func checkManager(_ context.Context, e *checkEnv) (summary string) {
 	d, m := e.manager.Deployment, e.manager
 	if d == nil {
 		if len(e.Lines()) == 0 {
@@ -82,8 +82,8 @@ func checkManager(_ context.Context, e *checker) (summary string) {
 	return subject + " is available, image " + m.Image
 }
 
-// checkVersion compares two released versions.
-func checkVersion(_ context.Context, e *checker) (summary string) {
+// checkVersion compares the minor releases of this program and of the manager.
+func checkVersion(_ context.Context, e *checkEnv) (summary string) {
 	image, _, _ := strings.Cut(e.manager.Version, "@")
 	plugin, pluginErr := version.ParseSemantic(e.plugin)
 	manager, managerErr := version.ParseSemantic(image)
@@ -96,7 +96,7 @@ func checkVersion(_ context.Context, e *checker) (summary string) {
 	return fmt.Sprintf("this program and the manager are of release %d.%d", plugin.Major(), plugin.Minor())
 }
 
-func checkSettings(_ context.Context, e *checker) (summary string) {
+func checkSettings(_ context.Context, e *checkEnv) (summary string) {
 	s := e.manager.Settings
 	if !e.manager.Known() {
 		e.report(Fail, "", e.manager.SettingsProblem, "", "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings")
@@ -106,10 +106,10 @@ func checkSettings(_ context.Context, e *checker) (summary string) {
 		e.report(Unknown, u, "could not be read, so the default is assumed", "", "run the command as a user who may read it; this program reads no Secrets for settings")
 	}
 	if err := s.CheckComplete(); err != nil {
-		e.report(Fail, "", err.Error(), "", "see the message")
+		e.report(Fail, "", err.Error(), "", "change the settings of the Deployment as described above")
 	}
 	for _, warning := range s.Warnings {
-		e.report(Warn, "", warning, "a legacy operator defines this setting", "remove it")
+		e.report(Warn, "", warning, "the manager starts, but the setting has no effect", "change the settings of the Deployment as described above")
 	}
 	enabled := strings.Join(s.EnabledComponents(), ", ")
 	if enabled == "" {
@@ -148,7 +148,7 @@ var legacyOperators = []legacyOperator{
 }
 
 // checkLegacyOperators reports Deployments of legacy operators in all namespaces, and their held Leases.
-func checkLegacyOperators(ctx context.Context, e *checker) (summary string) {
+func checkLegacyOperators(ctx context.Context, e *checkEnv) (summary string) {
 	for _, o := range legacyOperators {
 		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)
 		deployments, _ := e.List(ctx, e.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.deployment})
@@ -170,7 +170,7 @@ func checkLegacyOperators(ctx context.Context, e *checker) (summary string) {
 }
 
 // leaseHolders returns the holder of each held Lease of this name by namespace.
-func (e *checker) leaseHolders(ctx context.Context, lease string) map[string]string {
+func (e *checkEnv) leaseHolders(ctx context.Context, lease string) map[string]string {
 	holders := map[string]string{}
 	if lease == "" {
 		return holders
@@ -196,7 +196,7 @@ const (
 )
 
 // checkWebhooks checks all webhooks for kinds of the operator. Mutating and validating configurations share the fields that are read.
-func checkWebhooks(ctx context.Context, e *checker) (summary string) {
+func checkWebhooks(ctx context.Context, e *checkEnv) (summary string) {
 	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		configurations, _ := e.List(ctx, e.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
@@ -220,7 +220,7 @@ func checkWebhooks(ctx context.Context, e *checker) (summary string) {
 }
 
 // reportMissingConfigurations reports each missing configuration of an enabled component, unless other configurations call all of its paths.
-func (e *checker) reportMissingConfigurations(called map[string]bool) {
+func (e *checkEnv) reportMissingConfigurations(called map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(e.shipped.configurations)) {
 		// OLM creates a configuration with another name and the same path for each webhook.
 		missing := slices.ContainsFunc(e.shipped.calls[name], func(call string) bool { return !called[call] })
@@ -235,7 +235,7 @@ func hasManagedGroup(r admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return slices.Contains(r.APIGroups, k.Group) })
 }
 
-func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, w admissionregistrationv1.ValidatingWebhook) {
+func (e *checkEnv) checkWebhook(ctx context.Context, kind, configuration string, w admissionregistrationv1.ValidatingWebhook) {
 	service := w.ClientConfig.Service
 	if service == nil {
 		return
@@ -255,8 +255,8 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 }
 
 // checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the manager. It
-// reports whether no problem was found. Objects that cannot be read are no problem, because the gaps of the check list them.
-func (e *checker) checkClientConfig(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
+// reports whether no problem was found. Objects that cannot be read do not count as problems, because they are gaps of the check.
+func (e *checkEnv) checkClientConfig(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
 	name := service.Namespace + "/" + service.Name
 	u, err := e.Get(ctx, e.Kind("Service"), service.Namespace, service.Name)
 	switch untrusted := e.trustProblem(ctx, bundle); {
@@ -277,8 +277,8 @@ func (e *checker) checkClientConfig(ctx context.Context, service *admissionregis
 	return f.Found == ""
 }
 
-// hasReadyEndpoint reports whether a Service has a ready endpoint, or its EndpointSlices cannot be read.
-func (e *checker) hasReadyEndpoint(ctx context.Context, service *corev1.Service) bool {
+// hasReadyEndpoint reports whether a Service has a ready endpoint, is an ExternalName, or has EndpointSlices that cannot be read.
+func (e *checkEnv) hasReadyEndpoint(ctx context.Context, service *corev1.Service) bool {
 	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
 	found, err := e.List(ctx, e.Kind("EndpointSlice."+discoveryv1.GroupName), service.Namespace, options)
 	for i := range found {
@@ -292,13 +292,13 @@ func (e *checker) hasReadyEndpoint(ctx context.Context, service *corev1.Service)
 }
 
 // isManager reports whether a reference is to the Service of the manager's webhooks.
-func (e *checker) isManager(s *admissionregistrationv1.ServiceReference) bool {
+func (e *checkEnv) isManager(s *admissionregistrationv1.ServiceReference) bool {
 	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
 }
 
 // trustProblem returns why a caBundle does not verify the manager's own certificate, or "" if it does or the certificate is not known.
-func (e *checker) trustProblem(ctx context.Context, bundle []byte) string {
-	quiet := e.WithGaps(nil) // checkCertificate reports it
+func (e *checkEnv) trustProblem(ctx context.Context, bundle []byte) string {
+	quiet := e.WithGaps(nil) // checkCertificate reports a gap
 	secret := fetch.Decode[corev1.Secret](quiet.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
 	case len(bytes.TrimSpace(bundle)) == 0 && secret == nil:
@@ -323,9 +323,9 @@ func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 	return err == nil
 }
 
-// checkCertificate checks the certificate that the manager issues for itself. With a certificate mounted by the platform, its Secret does not
-// exist.
-func checkCertificate(ctx context.Context, e *checker) (summary string) {
+// checkCertificate checks the certificate that the manager issues for itself. Its Secret does not exist if the platform mounts a
+// certificate.
+func checkCertificate(ctx context.Context, e *checkEnv) (summary string) {
 	kubectl, subject := "kubectl -n "+e.manager.Namespace, "Secret "+e.manager.Namespace+"/"+certificateSecret
 	secret := fetch.Decode[corev1.Secret](e.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
@@ -360,7 +360,7 @@ func checkCertificate(ctx context.Context, e *checker) (summary string) {
 }
 
 // certificateMounted reports whether the platform, such as OLM, mounts a certificate where the manager expects it.
-func (e *checker) certificateMounted() bool {
+func (e *checkEnv) certificateMounted() bool {
 	s, known := e.manager.Settings.Webhook, e.manager.Known()
 	return known && s.Mode == "mounted" ||
 		slices.ContainsFunc(e.manager.Deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool {

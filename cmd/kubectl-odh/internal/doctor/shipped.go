@@ -36,9 +36,9 @@ type manifestSet struct {
 	crds map[string]*apiextensionsv1.CustomResourceDefinition
 	// roles are the roles of the manager.
 	roles []managerRole
-	// configurations maps the names of webhook configurations to their component.
+	// configurations maps "kind name" of each webhook configuration to its component.
 	configurations map[string]string
-	// calls maps configurations to the kinds and paths of their webhooks: installers such as OLM use other names for configurations.
+	// calls maps "kind name" to "kind path" of each webhook, because installers such as OLM use other names for configurations.
 	calls map[string][]string
 }
 
@@ -75,8 +75,8 @@ func readManifests(files fs.FS) (manifestSet, error) {
 	return s, err
 }
 
-// managerRoles are the files with roles of the manager; files with roles for users have other names.
-var managerRoles = []string{"role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml"}
+// managerRoleFiles are the names of the files with roles of the manager. Files with roles for users have other names.
+var managerRoleFiles = []string{"role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml"}
 
 // add adds one object. Roles and ClusterRoles, and both kinds of webhook configurations, share the decoded fields.
 func (s *manifestSet) add(file string, raw json.RawMessage) error {
@@ -95,7 +95,7 @@ func (s *manifestSet) add(file string, raw json.RawMessage) error {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		s.crds[o.Metadata.Name] = crd
 		return json.Unmarshal(raw, crd)
-	case len(o.Rules) > 0 && slices.Contains(managerRoles, path.Base(file)):
+	case len(o.Rules) > 0 && slices.Contains(managerRoleFiles, path.Base(file)):
 		s.roles = append(s.roles, managerRole{parts[1], o.Metadata.Name, o.Kind == "Role" || len(parts) > 3, o.Rules})
 	case len(o.Webhooks) > 0:
 		s.configurations[name] = parts[1]
@@ -110,7 +110,7 @@ func (s *manifestSet) add(file string, raw json.RawMessage) error {
 
 const installCRDs = "kubectl apply --server-side --force-conflicts -k config/crd, or make install"
 
-func checkCRDs(ctx context.Context, e *checker) (summary string) {
+func checkCRDs(ctx context.Context, e *checkEnv) (summary string) {
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(e.shipped.crds)) {
 		u, err := e.Get(ctx, e.Kind("CustomResourceDefinition.apiextensions.k8s.io"), "", name)
@@ -129,7 +129,7 @@ func checkCRDs(ctx context.Context, e *checker) (summary string) {
 	return fmt.Sprintf("%d CRDs are established and match this release", count)
 }
 
-func (e *checker) checkCRD(ctx context.Context, live, desired *apiextensionsv1.CustomResourceDefinition) {
+func (e *checkEnv) checkCRD(ctx context.Context, live, desired *apiextensionsv1.CustomResourceDefinition) {
 	subject := "CRD " + desired.Name
 	if !apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established) {
 		e.report(Fail, subject, "not established", "its resources are not served", "kubectl describe crd "+desired.Name)
@@ -164,13 +164,13 @@ func (e *checker) checkCRD(ctx context.Context, live, desired *apiextensionsv1.C
 	}
 }
 
-// equalVersions reports whether two CRDs declare the same versions: schemas, subresources, columns, served and storage. Defaults of the API
-// server and the conversion are ignored.
+// equalVersions reports whether two CRDs have the same group, scope and versions with their schemas, subresources and columns. It ignores
+// names and the conversion.
 func equalVersions(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return a.Spec.Group == b.Spec.Group && a.Spec.Scope == b.Spec.Scope && equality.Semantic.DeepEqual(a.Spec.Versions, b.Spec.Versions)
 }
 
-func checkCapabilities(ctx context.Context, e *checker) (summary string) {
+func checkCapabilities(ctx context.Context, e *checkEnv) (summary string) {
 	if !e.manager.Known() {
 		e.report(Unknown, "components", "the enabled components and the kinds that they require are unknown", "",
 			"run the command as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
@@ -203,13 +203,13 @@ func checkCapabilities(ctx context.Context, e *checker) (summary string) {
 
 // checkPermissions compares the permissions of the manager's ServiceAccount with the shipped roles. The names of bindings and roles are
 // ignored, because installers change them.
-func checkPermissions(ctx context.Context, e *checker) (summary string) {
+func checkPermissions(ctx context.Context, e *checkEnv) (summary string) {
 	account := cmp.Or(e.manager.Deployment.Spec.Template.Spec.ServiceAccountName, "default")
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: e.manager.Namespace, Name: account}
 	clusterWide := e.grantedRules(ctx, "ClusterRoleBinding", subject)
 	inNamespace, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
 	for _, role := range e.shipped.roles {
-		// appwrapper-slack-queue is not a component: a setting in a ConfigMap enables it.
+		// The role appwrapper-slack-queue is not checked, because no component has its name: a setting in a ConfigMap enables it.
 		access := role.component == "mlflowaccess" && e.manager.IsEnabled("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
 		if role.component != "manager" && !e.manager.IsEnabled(role.component) && !access {
 			continue
@@ -227,7 +227,7 @@ func checkPermissions(ctx context.Context, e *checker) (summary string) {
 	return fmt.Sprintf("ServiceAccount %s has all permissions of %d roles", account, checked)
 }
 
-// missingPermissions returns the permissions of a role that an account lacks, one verb and one resource or path at a time.
+// missingPermissions lists the required permissions that are not granted, each with one verb and one resource or path.
 func missingPermissions(granted, required []rbacv1.PolicyRule) string {
 	const shown = 4
 	_, rules := validation.Covers(granted, required)
@@ -249,7 +249,7 @@ func missingPermissions(granted, required []rbacv1.PolicyRule) string {
 }
 
 // grantedRules returns the rules that bindings of a kind grant to an account. Namespaced and cluster-scoped kinds share the decoded fields.
-func (e *checker) grantedRules(ctx context.Context, kind string, account rbacv1.Subject) (rules []rbacv1.PolicyRule) {
+func (e *checkEnv) grantedRules(ctx context.Context, kind string, account rbacv1.Subject) (rules []rbacv1.PolicyRule) {
 	bindings, _ := e.List(ctx, e.Kind(kind+"."+rbacv1.GroupName), "", metav1.ListOptions{})
 	for i := range bindings {
 		b := fetch.Decode[rbacv1.RoleBinding](&bindings[i])

@@ -31,7 +31,7 @@ func Map[T, R any](items []T, task func(T) R) []R {
 	return results
 }
 
-// Reader reads from a cluster with the permissions of its user. A kind that is not served has no objects.
+// Reader reads from a cluster with the permissions of the kubeconfig user. A kind that is not served has no objects.
 type Reader struct {
 	Objects  dynamic.Interface
 	Metadata metadata.Interface
@@ -92,7 +92,7 @@ func (r Reader) Get(ctx context.Context, kind Kind, namespace, name string) (*un
 	return u, nil
 }
 
-// GetByName is Get for a kind in the form "Deployment.apps". It returns nil after an error, which it records.
+// GetByName is Get for a kind in the form "Deployment.apps". It records an error and returns nil.
 func (r Reader) GetByName(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
 	u, _ := r.Get(ctx, r.Kind(kind), namespace, name)
 	return u

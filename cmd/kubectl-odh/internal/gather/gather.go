@@ -80,8 +80,8 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	if err != nil {
 		return fmt.Errorf("creating the archive: %w", err)
 	}
-	zip := gzip.NewWriter(out)
-	a := &archive{now: g.o.Clock.Now(), tar: tar.NewWriter(zip)}
+	compressed := gzip.NewWriter(out)
+	a := &archive{now: g.o.Clock.Now(), tar: tar.NewWriter(compressed)}
 	g.archive = a
 	g.collect(ctx, lines)
 	a.add("status.yaml", g.report(ctx, status.Command, "status"))
@@ -94,7 +94,7 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 		notes = append(notes, name+" was truncated: it is too large")
 	}
 	a.add("gaps.txt", g.values.Text(strings.Join(notes, "\n")))
-	if err := errors.Join(a.err, a.tar.Close(), zip.Close(), out.Close()); err != nil {
+	if err := errors.Join(a.err, a.tar.Close(), compressed.Close(), out.Close()); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
 	fmt.Fprintf(g.o.Out, "%s: %d files, %d KiB before compression\n", file, a.files, a.total/1024)
@@ -231,7 +231,7 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 	g.writeObjects()
 }
 
-// list lists the objects of a kind that match and stores them.
+// list returns and stores the objects of a kind that match.
 func (g *collector) list(
 	ctx context.Context, kind, namespace string, matches func(*unstructured.Unstructured) bool,
 ) (out []*unstructured.Unstructured) {

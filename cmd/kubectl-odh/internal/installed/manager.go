@@ -48,7 +48,7 @@ type Manager struct {
 	Version string `json:"version,omitempty"`
 	// Others are the namespaces of other Deployments with the same name.
 	Others []string `json:"others,omitempty"`
-	// Lease is the leader election Lease, or nil. Leads reports whether it is held.
+	// Lease is the leader election Lease, or nil. Leads is true if a replica holds it.
 	Lease *Lease `json:"lease,omitempty"`
 	Leads bool   `json:"leads"`
 	// Settings are the settings of the manager, unless SettingsProblem is set.
@@ -155,7 +155,7 @@ func version(image string) string {
 	return strings.TrimPrefix(tag+"@"+digest[:min(digits, len(digest))], "@")
 }
 
-// findByName returns the objects with a name, and whether the caller may list or get them.
+// findByName returns the objects with a name, and whether they could be read.
 func findByName(ctx context.Context, reader fetch.Reader, kind, namespace, name string) (found []unstructured.Unstructured, allowed bool) {
 	quiet := reader.WithGaps(nil)
 	found, err := quiet.List(ctx, reader.Kind(kind), namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -174,7 +174,7 @@ func findByName(ctx context.Context, reader fetch.Reader, kind, namespace, name 
 
 const containerName = "manager"
 
-// placeholderMLflowVersion replaces the release of MLflow that the manager supports, which the Deployment does not contain.
+// placeholderMLflowVersion is used as the supported MLflow release, because the Deployment does not contain it.
 const placeholderMLflowVersion = "0.0.0"
 
 // managerContainer returns the manager's container, or nil.
@@ -194,7 +194,7 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 		m.SettingsProblem = fmt.Sprintf("the Deployment has no container %q", containerName)
 		return
 	}
-	pod := &podView{ctx: ctx, reader: reader, namespace: m.Namespace, maps: map[string]*map[string]string{}}
+	pod := &podView{ctx: ctx, reader: reader, namespace: m.Namespace, configMaps: map[string]*map[string]string{}}
 	environment, requested := pod.environment(c), map[string]bool{}
 	lookup := func(name string) (string, bool) {
 		requested[name] = true
@@ -227,9 +227,9 @@ type podView struct {
 	ctx       context.Context
 	reader    fetch.Reader
 	namespace string
-	// maps are the data of the ConfigMaps by name, nil for a ConfigMap that could not be read.
-	maps map[string]*map[string]string
-	// unread are variables ("" for unknown ones) and the objects with their values that could not be read.
+	// configMaps are the data of the ConfigMaps by name, nil for a ConfigMap that could not be read.
+	configMaps map[string]*map[string]string
+	// unread are the variables without a readable value, "" for all variables of an object, and the object that contains the value.
 	unread []struct{ variable, object string }
 }
 
@@ -239,13 +239,13 @@ func (p *podView) addUnread(variable, kind, name string) {
 
 // configMap returns the data of a ConfigMap, and whether it could be read. A missing ConfigMap has no data.
 func (p *podView) configMap(name string) (texts map[string]string, known bool) {
-	stored, read := p.maps[name]
+	stored, read := p.configMaps[name]
 	if !read {
 		if u, err := p.reader.Get(p.ctx, p.reader.Kind("ConfigMap"), p.namespace, name); err == nil {
 			object := ptr.Deref(fetch.Decode[corev1.ConfigMap](u), corev1.ConfigMap{})
 			stored = &object.Data
 		}
-		p.maps[name] = stored
+		p.configMaps[name] = stored
 	}
 	return ptr.Deref(stored, nil), stored != nil
 }

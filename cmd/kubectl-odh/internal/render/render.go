@@ -32,13 +32,13 @@ import (
 
 const long = `Show the objects that the manager would create for custom resources, as YAML documents.
 
-What the webhooks of the manager would refuse is an error. Actions that are not objects, such as the
-registration of a model in its mesh, are printed before them as a comment.
+If the webhooks of the manager would reject a custom resource, the command fails. Actions other than
+objects, such as the registration of a model in its mesh, are printed before the objects as a comment.
 
 Without --cluster, no cluster is read: --platform selects which APIs are assumed to be served, and
 settings come from the variables that the manager reads, such as MLFLOW_IMAGE, and from its flags,
 such as --namespace, which can follow after "--". With --cluster, served APIs, settings and UIDs come
-from the current cluster. What could not be read is reported on the standard error, with exit code 3.
+from the current cluster. Objects that cannot be read are listed on standard error, with exit code 3.
 
 Kinds:
   `
@@ -77,7 +77,7 @@ func Command(common *cli.Options) *cobra.Command {
 // read reads the custom resources and determines the environment.
 func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unstructured, *environment, error) {
 	if o.cluster && len(args) > 0 {
-		return nil, nil, fmt.Errorf("%q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
+		return nil, nil, fmt.Errorf("%q are settings, but --cluster takes the settings from the cluster; leave out one of the two", args)
 	}
 	in := o.In
 	if o.file != "-" {
@@ -92,11 +92,11 @@ func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unst
 		return nil, nil, err
 	}
 	if o.cluster {
-		s, err := o.fromCluster(ctx)
-		return documents, s, err
+		env, err := o.fromCluster(ctx)
+		return documents, env, err
 	}
-	s, err := o.fromPlatform(ctx, args)
-	return documents, s, err
+	env, err := o.fromPlatform(ctx, args)
+	return documents, env, err
 }
 
 // fromPlatform returns the environment of an assumed cluster without objects. Every component is enabled, so that every kind can be rendered.
@@ -141,17 +141,17 @@ func (o *options) render(ctx context.Context, args []string) error {
 type environment struct {
 	reader fetch.Reader
 	env    render.Env
-	// settings is a note about settings of the manager that could not be read.
-	settings string
+	// settingsNote is a note about settings of the manager that could not be read, or "".
+	settingsNote string
 }
 
-// notes returns notes about gaps, for which defaults or nothing is used.
-func (s *environment) notes() []string {
+// notes returns notes about settings and objects that could not be read.
+func (e *environment) notes() []string {
 	var notes []string
-	if s.settings != "" {
-		notes = append(notes, s.settings)
+	if e.settingsNote != "" {
+		notes = append(notes, e.settingsNote)
 	}
-	for _, line := range s.reader.Lines() {
+	for _, line := range e.reader.Lines() {
 		notes = append(notes, line+"; it is treated as missing")
 	}
 	return notes
@@ -172,18 +172,18 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	case !manager.Known():
 		return nil, fmt.Errorf("the settings of the manager cannot be read: %s; %s", manager.SettingsProblem, advice)
 	}
-	s := newEnvironment(ctx, reader, manager, cluster.Namespace)
-	s.settings = manager.Unreadable()
+	e := newEnvironment(ctx, reader, manager, cluster.Namespace)
+	e.settingsNote = manager.Unreadable()
 	if u := reader.GetByName(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // contains the ingress domain of OpenShift
-		s.env.Domain = nested.String(u.Object, "spec", "domain")
+		e.env.Domain = nested.String(u.Object, "spec", "domain")
 	}
-	s.env.Capabilities = s.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
+	e.env.Capabilities = e.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
 		reader.GetByName(ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)))
-	s.env.KubeRay = raycluster.KubeRayNamespaces(
+	e.env.KubeRay = raycluster.KubeRayNamespaces(
 		reader.GetByName(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
 		reader.GetByName(ctx, "Deployment.apps", manager.Namespace, raycluster.KubeRayName),
 		reader.GetByName(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.InitializationName))
-	return s, nil
+	return e, nil
 }
 
 // newEnvironment returns the environment with the served APIs of a reader and the settings of a manager.
@@ -201,12 +201,12 @@ func newEnvironment(ctx context.Context, reader fetch.Reader, manager installed.
 
 // RuntimeProblems returns a function that returns why the manager creates no pods for a runtime, or "".
 func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
-	s := newEnvironment(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
+	e := newEnvironment(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
 	return func(u *unstructured.Unstructured) string {
 		if !manager.Known() {
 			return ""
 		}
-		_, err := kinds.Table().Render(u, s.env)
+		_, err := kinds.Table().Render(u, e.env)
 		if err == nil {
 			return ""
 		}
@@ -214,14 +214,14 @@ func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed
 	}
 }
 
-// withStoredFields copies the fields of the stored resource that its objects depend on: the UID for owner references, the status of database
-// migrations, and the version of the manager that admitted a RayCluster.
-func (s *environment) withStoredFields(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
-	env, kind := s.env, s.reader.ForGVK(obj.GroupVersionKind())
+// withStoredFields copies the fields of the stored resource that its objects depend on: UID and generation, the status of an MLflow, and the
+// version of the manager that admitted a RayCluster.
+func (e *environment) withStoredFields(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
+	env, kind := e.env, e.reader.ForGVK(obj.GroupVersionKind())
 	if kind.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(env.Namespace)
 	}
-	u, _ := s.reader.Get(ctx, kind, obj.GetNamespace(), obj.GetName())
+	u, _ := e.reader.Get(ctx, kind, obj.GetNamespace(), obj.GetName())
 	if u == nil {
 		return obj, env
 	}

@@ -170,7 +170,7 @@ type gatherer struct {
 	fetch.Reader
 	// namespace is the namespace to read; empty means all.
 	namespace string
-	// restricted reports whether only the namespace of the context is read, because the user may not list all namespaces.
+	// restricted is true if only the namespace of the context is read, because the user may not list all namespaces.
 	restricted atomic.Bool
 }
 
@@ -187,7 +187,7 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 		}
 	}
 	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
-	// A manager that the user may not list is no problem, and neither is a missing leader without a Lease.
+	// It is no problem if the user may not list the manager, or if there is no Lease that a leader could hold.
 	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
 	verdictOf := g.verdictFunc(ctx, manager)
 	all := kinds.All()

@@ -159,9 +159,9 @@ func (n *Node) flatten() []*Node {
 	return out
 }
 
-// Selectors of objects of a resource that have no owner reference to it; NAME is replaced by the name of the resource.
 const componentSelector = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
 
+// selectors select the objects of a resource without an owner reference to the resource. NAME is replaced by the name of the resource.
 var selectors = map[schema.GroupKind][]string{
 	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:               {componentSelector + "mlflow"}, // a singleton
 	{Group: "components.platform.opendatahub.io", Kind: "AIHub"}:   {componentSelector + "platform"},
@@ -293,8 +293,8 @@ func (g *gatherer) labelRelation(n, o *Node) Relation {
 	return Labelled
 }
 
-// search lists the objects of namespaces once, since owners of pods may be created by other controllers. The namespace "" means managed
-// objects in the whole cluster.
+// search lists the objects of all kinds in namespaces, because any controller may own pods. It lists each namespace once. The namespace ""
+// means managed objects in the whole cluster.
 func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 	for _, namespace := range namespaces {
 		if g.searched[namespace] {
@@ -312,7 +312,7 @@ func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 	}
 }
 
-// list lists a kind. A missing permission to list all namespaces is noted once for all kinds, because known namespaces are searched anyway.
+// list lists a kind. A missing permission to list all namespaces is noted once for all kinds, because namespaces of known objects are searched too.
 func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) []unstructured.Unstructured {
 	options, list := metav1.ListOptions{}, g.WithGaps(nil).List
 	if namespace == "" {
