@@ -122,7 +122,7 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueNamed(resources.LabelApp, false))).
 		WatchesRawSource(served.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
 		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
-		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
+		WatchesRawSource(r.aihub.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
 		Complete(base)
 }
 
