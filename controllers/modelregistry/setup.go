@@ -159,7 +159,7 @@ func enqueueNamed(label string, managed bool) handler.EventHandler {
 	})
 }
 
-// enqueueConsumers enqueues the registries in the namespace of an object that use it.
+// enqueueConsumers enqueues the registries that use an object of their namespace.
 func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, true, func(m *v1beta1.ModelRegistry, o client.Object) bool { return isUsed(m, o.GetName()) })
 }
