@@ -131,7 +131,7 @@ func hasHost(postgres map[string]any) bool {
 	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
 
-// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is that of another program. If both are set, it removes oauthProxy
+// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which contains another program. If both are set, it removes oauthProxy
 // if the old object has both, or if a manifest with a migrated oauthProxy is applied again. The schema rejects other objects with both.
 func migrateProxy(spec, oauthProxy, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
@@ -151,8 +151,8 @@ func migrateProxy(spec, oauthProxy, old map[string]any) {
 	}
 }
 
-// clearDefaults removes values that earlier releases stored as defaults, so that the current defaults apply: a previous default image, and with
-// it default resources. Registries with status.specDefaults are not changed.
+// clearDefaults removes values that earlier releases stored as defaults, so that the current defaults apply: a default image, and with
+// it default resources. Registries with defaults in status.specDefaults are not changed.
 func clearDefaults(object map[string]any, s Settings) {
 	if defaults := nestedMap(object, "status")["specDefaults"]; !isEmpty(defaults) && defaults != "{}" {
 		return
