@@ -386,8 +386,8 @@ const (
 // TLSConfig configures the source of the serving certificate.
 type TLSConfig struct {
 	// mode is Automatic or Provided. Defaults to Automatic. With Automatic, OpenShift issues the certificate in the Secret
-	// mlflow-tls. On other clusters, the operator issues and renews it, unless a Secret of that name exists that it did
-	// not create. With Provided, the operator issues no certificate and waits for the Secret mlflow-tls of type
+	// mlflow-tls. On other clusters, the operator issues and renews it, unless another client created a Secret of that
+	// name. With Provided, the operator issues no certificate and waits for the Secret mlflow-tls of type
 	// kubernetes.io/tls. A certificate that the operator issued before stays in use until you replace it. The mode also
 	// applies to the Secret mlflow-artifacts-tls of an artifact server.
 	// +optional
@@ -400,7 +400,7 @@ type TLSConfig struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each artifactsServer.resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
 type ArtifactsServerConfig struct {
 	// enabled runs the artifact server. Defaults to false. The tracking server then serves no artifacts, and new
-	// experiments store theirs below status.artifactsUrl. Changing this field interrupts uploads and downloads until both
+	// experiments store artifacts below status.artifactsUrl. Changing this field interrupts uploads and downloads until both
 	// Deployments are rolled out.
 	// +optional
 	// +kubebuilder:default=false
@@ -426,7 +426,7 @@ type ArtifactsServerConfig struct {
 
 	// resourceClaims are the claims of the artifact server pods for dynamic resource allocation. The container uses them
 	// through artifactsServer.resources.claims. The entries of spec.resourceClaims do not apply to these pods. A change
-	// restarts them.
+	// restarts these pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -8,7 +8,7 @@ import (
 )
 
 // SecretKeyValue selects a key of a Secret in the namespace of the registry. If the value of the key changes, the pods
-// that use it are restarted.
+// that use it are restarted. The proxy reloads a serving certificate without a restart.
 type SecretKeyValue struct {
 	// name is the name of the Secret.
 	// +required
