@@ -99,8 +99,8 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	return objects
 }
 
-// deleteOutdated deletes outdated Deployments, and returns a Wait until they are deleted. A later reconcile creates the new ones. It first applies
-// the other objects, which removes legacy owner references to the Deployments.
+// deleteOutdated deletes outdated Deployments, after it has applied the other objects to remove legacy owner references to the Deployments. It
+// returns a Wait until the Deployments are deleted. A later reconcile creates the new ones.
 func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
 	for _, desiredDeployment := range desired.Deployments() {

@@ -63,7 +63,7 @@ type testEnv struct {
 type fakeCache struct {
 	cache.Cache
 	client.Reader
-	// onlySources is true if the cache contains only labelled sources, trimmed by trimContent.
+	// onlySources is true if the cache contains only ConfigMaps with SourceLabel, trimmed by trimContent.
 	onlySources bool
 	lists       int
 }

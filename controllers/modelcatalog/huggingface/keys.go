@@ -36,7 +36,7 @@ type keySecret struct {
 // Watcher watches Secrets with Label. It is a manager.Runnable that runs on every replica.
 type Watcher struct{ *singleton.Value[[]keySecret] }
 
-// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it finds none.
+// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it finds no Secrets.
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	secrets := singleton.NewList(singleton.Options{
@@ -95,26 +95,26 @@ type Selection struct {
 func selectKeys(secrets []keySecret) Selection {
 	var selection Selection
 	secretOf, sum := map[string]string{}, sha256.New()
-	for _, s := range secrets {
-		variable := "HF_API_KEY_" + strings.ToUpper(s.Source)
+	for _, secret := range secrets {
+		variable := "HF_API_KEY_" + strings.ToUpper(secret.Source)
 		problem := ""
 		switch {
-		case !sourcePattern.MatchString(s.Source):
-			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, s.Source)
-		case s.Hash == "":
+		case !sourcePattern.MatchString(secret.Source):
+			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, secret.Source)
+		case secret.Hash == "":
 			problem = "the key " + SecretKey + " is missing; add it, or remove the label " + Label
 		case secretOf[variable] != "":
-			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, secretOf[variable], Label)
+			problem = fmt.Sprintf("%s is already set by Secret %s; change the label %s of one of the Secrets", variable, secretOf[variable], Label)
 		case len(selection.APIKeys) == maxKeys:
 			problem = fmt.Sprintf("only %d keys can be used; remove the label from other Secrets", maxKeys)
 		}
 		if problem != "" {
-			selection.Problems = append(selection.Problems, "Secret "+s.Name+": "+problem)
+			selection.Problems = append(selection.Problems, "Secret "+secret.Name+": "+problem)
 			continue
 		}
-		secretOf[variable] = s.Name
-		selection.APIKeys = append(selection.APIKeys, resources.HuggingFaceAPIKey{Variable: variable, Secret: s.Name, SecretKey: SecretKey})
-		fmt.Fprintf(sum, "%s %s %s\n", variable, s.Name, s.Hash)
+		secretOf[variable] = secret.Name
+		selection.APIKeys = append(selection.APIKeys, resources.HuggingFaceAPIKey{Variable: variable, Secret: secret.Name, SecretKey: SecretKey})
+		fmt.Fprintf(sum, "%s %s %s\n", variable, secret.Name, secret.Hash)
 	}
 	if len(selection.APIKeys) > 0 {
 		selection.Hash = hex.EncodeToString(sum.Sum(nil)[:16])

@@ -160,7 +160,7 @@ func TestSelectKeys(t *testing.T) {
 		"two valid keys": {[]keySecret{valid("a", "team_B"), valid("b", "0")}, []resources.HuggingFaceAPIKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
 		"names that differ in case": {
 			[]keySecret{valid("a", "team"), valid("b", "TEAM")}, []resources.HuggingFaceAPIKey{key("a", "HF_API_KEY_TEAM")},
-			[]string{"Secret b: HF_API_KEY_TEAM comes from Secret a already; give its label hub.kubeflow.org/hf-source another value"},
+			[]string{"Secret b: HF_API_KEY_TEAM is already set by Secret a; change the label hub.kubeflow.org/hf-source of one of the Secrets"},
 		},
 		"without a key": {
 			[]keySecret{{"ns", "a", "team", ""}, valid("b", "team")}, []resources.HuggingFaceAPIKey{key("b", "HF_API_KEY_TEAM")},

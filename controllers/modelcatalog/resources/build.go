@@ -49,7 +49,7 @@ func isReadableByAll(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Access == nil || c.Spec.Access.Authenticated != server.Disabled
 }
 
-// databaseSpec returns the database of the spec, which may be empty.
+// databaseSpec returns spec.database, or the zero value.
 func databaseSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
 	return ptr.Deref(c.Spec.Database, aihubv1alpha1.CatalogDatabase{})
 }
