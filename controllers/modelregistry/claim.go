@@ -125,7 +125,7 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 		delete(rejected, field)
 		return "", err
 	}
-	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &requested, err)
+	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot be expanded to %s: %v", claim.Name, &requested, err)
 	rejected[field] = rejection
 	return rejection.message, nil
 }
@@ -210,18 +210,18 @@ func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelR
 		conditions.Remove(&m.Status.Conditions, ConditionBackup)
 		return nil
 	}
-	c := r.stateOf(m).backupBlocked
-	if c == nil {
-		job := &batchv1.CronJob{}
-		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, job)
+	condition := r.stateOf(m).backupBlocked
+	if condition == nil {
+		cronJob := &batchv1.CronJob{}
+		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, cronJob)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading CronJob %s: %w", resources.BackupName(m), err)
 		}
 		if err != nil {
-			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // not in the cache yet
+			cronJob.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // not in the cache yet
 		}
-		c = database.BackupCondition(job)
+		condition = database.BackupCondition(cronJob)
 	}
-	setCondition(m, ConditionBackup, c.Status, c.Reason, c.Message)
+	setCondition(m, ConditionBackup, condition.Status, condition.Reason, condition.Message)
 	return nil
 }

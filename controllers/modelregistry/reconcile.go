@@ -57,7 +57,7 @@ type state struct {
 	missingReferences []reference.Missing
 	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
-	// orphanedGeneration is the generation, without a generated database, for which owner references were removed from earlier data.
+	// orphanedGeneration is the generation of a spec without a generated database for which the data of an earlier spec was orphaned.
 	orphanedGeneration int64
 	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
 	dataVersion   database.Image

@@ -206,13 +206,13 @@ type imageReference struct{ repository, tag, digest string }
 
 // parseImage parses an image reference. A colon before the last slash belongs to the port of a registry.
 func parseImage(image string) imageReference {
-	r := imageReference{repository: image}
-	r.repository, r.digest, _ = strings.Cut(r.repository, "@")
-	if colon := strings.LastIndexByte(r.repository, ':'); colon > strings.LastIndexByte(r.repository, '/') {
-		r.repository, r.tag = r.repository[:colon], r.repository[colon+1:]
+	parsed := imageReference{repository: image}
+	parsed.repository, parsed.digest, _ = strings.Cut(parsed.repository, "@")
+	if colon := strings.LastIndexByte(parsed.repository, ':'); colon > strings.LastIndexByte(parsed.repository, '/') {
+		parsed.repository, parsed.tag = parsed.repository[:colon], parsed.repository[colon+1:]
 	}
-	if r.tag == "" && r.digest == "" {
-		r.tag = "latest"
+	if parsed.tag == "" && parsed.digest == "" {
+		parsed.tag = "latest"
 	}
-	return r
+	return parsed
 }

@@ -175,7 +175,7 @@ func handle(ctx context.Context, request admission.Request, source Source,
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the old object, because clients can set the one of the new object
+	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the old object, because clients can set deletionTimestamp in the new object
 		return admission.Allowed("")
 	}
 	settings, err := source(ctx)
