@@ -39,7 +39,7 @@ type Pods struct {
 	CommonPods `json:",inline"`
 }
 
-// CommonPods contains the fields of Pods that MLflow shares with the other kinds. MLflow has its own versions of the others.
+// CommonPods contains the fields of Pods that MLflow shares with the other kinds. MLflow has its own versions of the other fields.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeMounts) || self.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name))",message="each volumeMounts entry must name an entry of volumes: add the volume, or correct the name"
 type CommonPods struct {

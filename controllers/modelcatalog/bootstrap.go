@@ -29,10 +29,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// CreatedAtStart marks a Catalog created by bootstrap, which also deletes it if the settings disable the catalog.
+// CreatedAtStart marks a Catalog that bootstrap created. bootstrap deletes the Catalog if the settings disable it.
 const CreatedAtStart = "modelcatalog.opendatahub.io/created-at-start"
 
-// ReasonNotAdopted is the reason of Events on Deployments that only have the labels of a legacy catalog.
+// ReasonNotAdopted is the reason of Events on Deployments with the labels of a legacy catalog in an untrusted namespace.
 const ReasonNotAdopted = "CatalogNotTakenOver"
 
 const (
@@ -55,7 +55,7 @@ type bootstrap struct {
 // Start implements manager.Runnable. It retries until it succeeds or ctx ends.
 func (b *bootstrap) Start(ctx context.Context) error {
 	servers.Retry(ctx, b.clock, minBootstrapBackoff, maxBootstrapBackoff, b.run, func(err error, after time.Duration) {
-		b.log.Info("Creating the default Catalog failed; retrying", "reason", err.Error(), "after", after)
+		b.log.Info("Creating or deleting the default Catalog failed; retrying", "reason", err.Error(), "after", after)
 	})
 	return nil
 }
@@ -93,7 +93,7 @@ func (b *bootstrap) run(ctx context.Context) error {
 }
 
 // deleteOrphanedBinding deletes the ClusterRoleBinding of a Catalog that was deleted without its finalizer: a ServiceAccount of the
-// same name would get its permissions.
+// same name would get the permissions.
 func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
 	binding, err := capability.GetMetadata(ctx, b.client, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})
 	if err != nil || binding == nil || !isManaged(binding) {
@@ -102,7 +102,7 @@ func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
 	return b.applier.DeleteOwned(ctx, "", binding)
 }
 
-// targetNamespace returns the namespace for a new Catalog, or "" if the settings request none and no legacy operator ran one.
+// targetNamespace returns the configured namespace if the settings request a Catalog, or else the first namespace of a legacy catalog, or "".
 func (b *bootstrap) targetNamespace(ctx context.Context) (string, error) {
 	if b.settings.RequestModelCatalog && b.settings.Namespace != "" {
 		return b.settings.Namespace, nil
@@ -114,8 +114,8 @@ func (b *bootstrap) targetNamespace(ctx context.Context) (string, error) {
 	return namespaces[0], nil
 }
 
-// legacyNamespaces returns the namespaces with a Deployment of a legacy catalog, except Deployments that the garbage collector will delete with
-// their Catalog. It ignores untrusted namespaces: users can set labels, and the ServiceAccount of the catalog may create access reviews.
+// legacyNamespaces returns the trusted namespaces with a Deployment of a legacy catalog, except Deployments that the garbage collector will
+// delete with their Catalog. In other namespaces, a user may have set the labels to get a ServiceAccount that may create access reviews.
 func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	trusted, err := b.trustedNamespaces(ctx)
 	if err != nil {
@@ -142,8 +142,8 @@ func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	return namespaces, nil
 }
 
-// trustedNamespaces returns the namespaces in which a legacy catalog is accepted: the configured one, or else the namespace of the manager and
-// the one of the subject of the legacy ClusterRoleBinding, which users cannot create.
+// trustedNamespaces returns the namespaces in which a legacy catalog is accepted: the configured one, or else that of the manager and that
+// of the subject of the legacy ClusterRoleBinding. Users cannot create ClusterRoleBindings.
 func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	if b.settings.Namespace != "" {
 		return []string{b.settings.Namespace}, nil
@@ -154,7 +154,7 @@ func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ClusterRoleBinding %s: %w", resources.DelegatorBinding, err)
 	}
-	// A registry named model-catalog has a ClusterRoleBinding of the same name, and the one of this operator refers to any Catalog.
+	// Ignore the ClusterRoleBinding of a registry named model-catalog, and that of this operator, whose Catalog can be in any namespace.
 	if isManaged(binding) || !isManagedOrLegacy(binding) || len(binding.Subjects) != 1 {
 		return trusted, nil
 	}
@@ -186,8 +186,8 @@ func (b *bootstrap) hasAIHub(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// deleteCreated deletes a Catalog created by bootstrap, or the objects of a legacy catalog. A Catalog created by a user and the sources of
-// users are kept.
+// deleteCreated deletes a Catalog that bootstrap created or, if no Catalog exists, the objects of a legacy catalog. It keeps a Catalog that a user
+// created, and the user-editable ConfigMaps.
 func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.Catalog) error {
 	var errs []error
 	for i := range catalogs {
@@ -206,13 +206,13 @@ func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.
 		}
 	}
 	for _, namespace := range namespaces {
-		errs = append(errs, deleteManaged(ctx, b.applier, "", b.catalogKeys(namespace)))
+		errs = append(errs, deleteManaged(ctx, b.applier, "", b.legacyKeys(namespace)))
 	}
 	return errors.Join(errs...)
 }
 
-// catalogKeys returns the objects of a legacy catalog. Objects owned by its Deployments are garbage collected.
-func (b *bootstrap) catalogKeys(namespace string) []apply.Key {
+// legacyKeys returns the keys of the objects of a legacy catalog, except those that are garbage collected with its Deployments.
+func (b *bootstrap) legacyKeys(namespace string) []apply.Key {
 	keys := []apply.Key{
 		apply.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorBinding),
 		apply.NewKey(capability.HTTPRoute, b.settings.Gateway.ForPlatform(true).RouteNamespace, resources.Name),

@@ -40,7 +40,7 @@ const digest = "sha256:3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88c
 
 func TestGolden(t *testing.T) {
 	admins := func(in *resources.Inputs) {
-		in.AdminGroups, in.Sources = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
+		in.AdminGroups, in.SourceConfigMaps = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
 	}
 	for name, test := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
@@ -148,7 +148,7 @@ func TestServer(t *testing.T) {
 // [modelregistry-97] [modelregistry-127] Labelled sources become volumes, mounts and arguments, in order.
 func TestServerMountsSources(t *testing.T) {
 	in := kubernetesInputs()
-	in.Sources = []string{"alpha", "zebra"}
+	in.SourceConfigMaps = []string{"alpha", "zebra"}
 	pod := serverOf(t, newCatalog(), in).Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
 	if !strings.Contains(args, "--catalogs-path=/data/user-agent-sources/sources.yaml --catalogs-path=/data/user-serving-runtime-sources/sources.yaml"+

@@ -51,7 +51,7 @@ func TestProxyOfTheServer(t *testing.T) {
 		"legacy mode and a proxy setting": {&aihubv1alpha1.CatalogProxy{Mode: server.Enabled, HTTPSProxy: new("http://mine:8080")}, fromCatalog},
 	} {
 		catalog := newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.Proxy = test.proxy })
-		in := openShiftInputs(func(in *resources.Inputs) { in.Proxy = clusterProxy })
+		in := openShiftInputs(func(in *resources.Inputs) { in.EgressProxy = clusterProxy })
 		if diff := cmp.Diff(test.want, proxyVariables(serverOf(t, catalog, in).Spec.Template.Spec)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -66,7 +66,7 @@ func TestProxyOfTheServer(t *testing.T) {
 			t.Errorf("%s, in a cluster without a proxy (-want +got):\n%s", name, diff)
 		}
 	}
-	env := serverOf(t, newCatalog(), openShiftInputs(func(in *resources.Inputs) { in.Proxy = clusterProxy })).Spec.Template.Spec.Containers[0].Env
+	env := serverOf(t, newCatalog(), openShiftInputs(func(in *resources.Inputs) { in.EgressProxy = clusterProxy })).Spec.Template.Spec.Containers[0].Env
 	if index := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == "PGPASSWORD" }); index < 0 || env[index+1].Name != "HTTP_PROXY" {
 		t.Errorf("got variables %v, want HTTP_PROXY after PGPASSWORD", env)
 	}
@@ -144,8 +144,8 @@ func TestAuthProxy(t *testing.T) {
 		"only an egress proxy":   {nil, &aihubv1alpha1.CatalogProxy{HTTPProxy: new("p:1")}, true, resources.CertificateSecret},
 	} {
 		catalog := newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.AuthProxy, s.Proxy = test.authProxy, test.proxy })
-		if resources.HasProxy(catalog) != test.hasProxy || resources.ServingSecret(catalog) != test.secret {
-			t.Errorf("%s: got proxy %t with certificate Secret %s, want %t with %s", name, resources.HasProxy(catalog), resources.ServingSecret(catalog), test.hasProxy, test.secret)
+		if resources.HasAuthProxy(catalog) != test.hasProxy || resources.ServingSecret(catalog) != test.secret {
+			t.Errorf("%s: got proxy %t with certificate Secret %s, want %t with %s", name, resources.HasAuthProxy(catalog), resources.ServingSecret(catalog), test.hasProxy, test.secret)
 		}
 	}
 }

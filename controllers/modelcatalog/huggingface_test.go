@@ -28,10 +28,10 @@ func (env *testEnv) setHuggingFaceKeys(secrets ...string) {
 		if len(words) > 2 {
 			o.Object["data"] = map[string]any{"apiKey": words[2]}
 		}
-		env.r.keys.Transform(o)
+		env.r.apiKeys.Transform(o)
 		env.huggingFaceKeys = append(env.huggingFaceKeys, o)
 	}
-	env.r.keys.OnList(env.huggingFaceKeys)
+	env.r.apiKeys.OnList(env.huggingFaceKeys)
 }
 
 // Keys for Hugging Face are variables of the server only. A change rolls its pods once, and invalid Secrets are reported.

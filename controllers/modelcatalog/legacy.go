@@ -36,7 +36,7 @@ const (
 )
 
 // deleteLegacyObjects deletes legacy objects without a successor, once per process, because no new ones are created. It deletes the shared
-// ReferenceGrant when neither catalog nor registries need it.
+// ReferenceGrant when no HTTPRoute needs it.
 func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
 	state, errs := r.stateOf(c.UID), make([]error, 2)
 	if !state.legacyDeleted {
@@ -62,7 +62,7 @@ func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.U
 	return errors.Join(errs...)
 }
 
-// isManagedOrLegacy reports whether this or the legacy operator created an object.
+// isManagedOrLegacy reports whether an object has the labels of this component, or those of the legacy operator for the catalog.
 func isManagedOrLegacy(o metav1.Object) bool {
 	return isManaged(o) || o.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && !isOfOtherComponent(o)
 }
@@ -86,8 +86,8 @@ func isLegacyOwner(ref metav1.OwnerReference) bool {
 	}
 }
 
-// withAdoption allows the adoption of legacy objects: by name in the namespace of the catalog, unless their labels name another component, and
-// by their labels outside of it.
+// withAdoption allows the adoption of existing objects. In the namespace of the catalog, their labels must not name another component. Other
+// objects must have the labels of the legacy operator.
 func withAdoption(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].DropOwnerReferences = isLegacyOwner
@@ -99,8 +99,8 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	return objects
 }
 
-// deleteOutdated deletes outdated Deployments, and returns a Wait until they are deleted. The next reconcile creates them. It first applies
-// the other objects, which removes their owner references to the Deployments.
+// deleteOutdated deletes outdated Deployments, after it has applied the other objects to remove legacy owner references to the Deployments. It
+// returns a Wait until the Deployments are deleted. A later reconcile creates the new ones.
 func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
 	for _, desiredDeployment := range desired.Deployments() {
@@ -137,7 +137,7 @@ func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
 	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, selector) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
-// cleanUserSources adds the managed labels to a ConfigMap of users, and removes legacy metadata and the legacy default entry. Without such an
+// cleanUserSources adds the managed labels to a user-editable ConfigMap, and removes legacy metadata and the legacy default entry. Without such an
 // entry, the content does not change.
 func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	if !isManaged(m) {
@@ -158,10 +158,10 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	}
 }
 
-// legacyDefaultEntry is the entry that the legacy operator before release 3.0 added to the sources of users.
+// legacyDefaultEntry is the entry that the legacy operator before release 3.0 added to the user-editable ConfigMaps.
 const legacyDefaultEntry = "default_catalog"
 
-// modelSections are the sections that can contain the entry.
+// modelSections are the sections that can contain legacyDefaultEntry.
 var modelSections = []string{"catalogs", "model_catalogs"}
 
 // withoutLegacyDefault returns sources without the legacy default entry and with all other keys, or "" if there is no such entry. It

@@ -112,7 +112,7 @@ func TestLabelledSourcesAreMountedAndServed(t *testing.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
 		v := selectSources(validSources(names...), nil, always)
 		in := kubernetesInputs()
-		in.Sources = v.mounted
+		in.SourceConfigMaps = v.mounted
 		desired := resources.ServerDeployment(newCatalog(), in)
 		pod := desired.Spec.Template.Spec
 		server := pod.Containers[0]

@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	// maxSourceAdditions is the burst limit for additions of sources, each of which replaces the pod.
+	// maxSourceAdditions is the burst limit for additions of sources. Each addition replaces the pod.
 	maxSourceAdditions = 6
 	// sourceAdditionsPerSecond is the rate at which the limit is refilled: one addition per minute.
 	sourceAdditionsPerSecond = 1.0 / 60
@@ -54,7 +54,7 @@ type catalogReconciler struct {
 	extraCaches *extraCaches
 	admins      *singleton.Value[[]string]
 	proxy       *singleton.Value[resources.EgressProxy]
-	keys        *huggingface.Watcher
+	apiKeys     *huggingface.Watcher
 	// states holds the cachedState of each Catalog.
 	states reconciler.UIDMap[*cachedState]
 }
@@ -70,11 +70,11 @@ type cachedState struct {
 	foundAt map[string]time.Time
 	// additionLimiter limits the additions of sources.
 	additionLimiter flowcontrol.PassiveRateLimiter
-	// mountedSources are the sources of the last reconcile, which the cached Deployment may not contain yet. postponed is true if the limiter
-	// delays the mount of other sources.
+	// mountedSources are the ConfigMaps that the last reconcile selected. The cached Deployment may not mount them yet. postponed is true if
+	// the limiter delays the mount of others.
 	mountedSources []string
 	postponed      bool
-	// legacyDeleted and sharedGrantDeleted are true when the legacy objects and the legacy ReferenceGrant are deleted.
+	// legacyDeleted and sharedGrantDeleted are true after the legacy objects and the legacy ReferenceGrant were deleted.
 	legacyDeleted, sharedGrantDeleted bool
 }
 
@@ -103,7 +103,7 @@ func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] 
 	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
 		{Name: "checking for an older Catalog", Run: r.validateActive},
 		{Name: "checking the spec", Run: r.validateSpec},
-		{Name: "ensuring the sources of users", Run: r.ensureUserSources},
+		{Name: "ensuring the user sources", Run: r.ensureUserSources},
 		{Name: "ensuring the Secret of the database", Run: r.ensureDatabaseSecret},
 		{Name: "issuing certificates", Run: r.ensureCertificates},
 		{Name: "applying objects", Run: r.applyObjects},
@@ -166,7 +166,7 @@ func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Cat
 	return &reconciler.Wait{For: "a valid spec", Stalled: true}
 }
 
-// collectInputs adds the state of other objects to the inputs: admin groups, cluster proxy, keys and labelled sources.
+// collectInputs returns the inputs, including the state of other objects: admin groups, cluster proxy, API keys, source ConfigMaps and routes.
 func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
 	state, in := r.stateOf(c.UID), r.inputsOf(c)
 	if err := state.platform.WaitForDomain(); err != nil {
@@ -178,11 +178,11 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	}
 	in.AdminGroups, in.Authority = groups, r.Certificates.CABundle(c.UID, resources.CertificateSecret)
 	if !resources.HasEgressProxy(c) {
-		if in.Proxy, known = r.proxy.Current(); !known {
+		if in.EgressProxy, known = r.proxy.Current(); !known {
 			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: reconciler.RequeueSoon}
 		}
 	}
-	if err := r.addHuggingFaceKeys(c, &in); err != nil {
+	if err := r.addHuggingFaceAPIKeys(c, &in); err != nil {
 		return in, err
 	}
 	candidates, err := r.extraCaches.listCandidates(ctx, c.Namespace)
@@ -197,17 +197,17 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	selection := selectSources(candidates, mounted, state.additionLimiter.TryAccept)
 	state.mountedSources, state.postponed = selection.mounted, selection.postponed
 	c.Status.Sources, c.Status.SourcesOmitted = selection.statuses, selection.omitted
-	in.Sources = selection.mounted
-	return in, r.ReadRoutes(ctx, c, &in.Publishing, resources.Published(c, in))
+	in.SourceConfigMaps = selection.mounted
+	return in, r.ReadRoutes(ctx, c, &in.Publishing, resources.ExposureObjects(c, in))
 }
 
-// addHuggingFaceKeys adds the keys for Hugging Face and reports invalid Secrets.
-func (r *catalogReconciler) addHuggingFaceKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
-	selected, known := r.keys.KeysIn(c.Namespace)
+// addHuggingFaceAPIKeys adds the API keys for Hugging Face and reports invalid Secrets.
+func (r *catalogReconciler) addHuggingFaceAPIKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
+	selected, known := r.apiKeys.KeysIn(c.Namespace)
 	if !known {
 		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: reconciler.RequeueSoon}
 	}
-	in.HuggingFaceKeys, in.HuggingFaceKeysHash = selected.Keys, selected.Hash
+	in.HuggingFaceAPIKeys, in.HuggingFaceAPIKeysHash = selected.APIKeys, selected.Hash
 	if len(selected.Problems) == 0 {
 		conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 		return nil
@@ -239,8 +239,8 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 	return nil
 }
 
-// withRetained adds the objects that are neither applied nor pruned: those of the database while SkipDatabase is set. Secrets and the
-// ConfigMaps of users have no owner and are never pruned.
+// withRetained adds the objects of a database that SkipDatabase disables: they are neither applied nor pruned. Secrets are not among the pruned
+// kinds, and the user-editable ConfigMaps have no owner.
 func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
 	if !in.SkipDatabase || resources.HasExternalDatabase(c) {
 		return desired
@@ -248,8 +248,7 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
 }
 
-// reportApplyError sets the catalog unavailable for errors that users must fix. Transient errors are retried without a change of the
-// status.
+// reportApplyError sets condition Available to False for errors that users must fix. Transient errors do not change the condition.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)
@@ -263,7 +262,7 @@ func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error
 	})
 }
 
-// observeServer sets the conditions from the state of the server.
+// observeServer sets condition Available and the scale in the status from the state of the server.
 func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	d, err := r.Deployment(ctx, c.Namespace, resources.Name)
 	if err != nil {
@@ -300,7 +299,7 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	return nil
 }
 
-// addDatabaseCause adds problems of the pods of the managed database to a state.
+// addDatabaseCause adds the problem of the managed database to the message of a state that is not True.
 func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alpha1.Catalog, state serving.State) (serving.State, error) {
 	if state.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return state, nil
@@ -322,10 +321,10 @@ const (
 
 // issuesCertificate reports whether the operator, and not the platform or the user, provides the serving certificate.
 func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
-	return resources.HasProxy(c) && !in.OpenShift() && resources.ServingSecret(c) == resources.CertificateSecret
+	return resources.HasAuthProxy(c) && !in.OpenShift() && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
-// ensureCertificates issues the serving certificate, unless platform or user provides it, and the one of a managed database with TLS.
+// ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.
 func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var specs []servingcert.Spec
 	if issuesCertificate(c, r.inputsOf(c)) {

@@ -19,7 +19,7 @@ import (
 func (r *catalogReconciler) deleteUndesired(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in := r.inputsOf(c)
 	errs := []error{r.deleteLegacyObjects(ctx, c, in)}
-	if !resources.HasProxy(c) {
+	if !resources.HasAuthProxy(c) {
 		errs = append(errs, r.deleteUnowned(ctx, c, servers.ClusterRoleBinding, ""))
 	}
 	if in.Served.Has(capability.HTTPRoute) {
@@ -32,7 +32,7 @@ func (r *catalogReconciler) deleteUndesired(ctx context.Context, c *aihubv1alpha
 	return errors.Join(errs...)
 }
 
-// deleteUnowned deletes the managed objects of a kind of this Catalog, except in desiredNamespace. The kind has no owner references.
+// deleteUnowned deletes the managed objects of a kind of this Catalog, except in desiredNamespace. They have no owner reference to a Catalog.
 func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, desiredNamespace string) error {
 	return r.Applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
 		return desiredNamespace != "" && o.GetNamespace() == desiredNamespace
@@ -40,7 +40,7 @@ func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.
 }
 
 // finalize deletes the ClusterRoleBinding and the HTTPRoute, which garbage collection cannot delete, including legacy ones. Objects of
-// another Catalog are kept. A Catalog with an invalid name was never active and has none.
+// another Catalog are kept. A Catalog with an invalid name was never active and has no such objects.
 func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if c.Name != aihubv1alpha1.CatalogName {
 		return nil

@@ -68,7 +68,7 @@ type (
 	Deps = servers.Deps
 )
 
-// Caches returns the informers of the controller: children by their managed label. Objects of users have separate caches.
+// Caches returns the informers of the controller: children by their managed label. Other objects have separate caches, see extraCaches.
 func Caches(namespace string) []component.CacheNeed {
 	return servers.Caches(namespace,
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
@@ -83,17 +83,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	}
 	admins := newAdminGroupsWatcher(ctx, d.Dynamic, d.Served, d.Clock, mgr.GetLogger())
 	proxy := newClusterProxyWatcher(d.Dynamic, d.Clock, mgr.GetLogger())
-	keys := huggingface.NewWatcher(d.Dynamic, d.Settings.Namespace, d.Clock, mgr.GetLogger().WithName("hugging-face"))
+	apiKeys := huggingface.NewWatcher(d.Dynamic, d.Settings.Namespace, d.Clock, mgr.GetLogger().WithName("hugging-face"))
 	d.Served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 	reader := extra.delegatingClient(mgr.GetClient())
 	r := &catalogReconciler{
 		Reconciler: servers.NewReconciler(reader, mgr.GetCache(), mgr.GetAPIReader(), d.Applier(reader), d.Clock),
-		settings:   d.Settings, aihub: d.Hub, extraCaches: extra, admins: admins, proxy: proxy, keys: keys, served: d.Served.Current, domain: d.Domain,
+		settings:   d.Settings, aihub: d.Hub, extraCaches: extra, admins: admins, proxy: proxy, apiKeys: apiKeys, served: d.Served.Current, domain: d.Domain,
 	}
 	if err := r.watch(mgr, d.Served, d.Domain); err != nil {
 		return fmt.Errorf("building the Catalog controller: %w", err)
 	}
-	for _, watcher := range []manager.Runnable{admins, proxy, keys} {
+	for _, watcher := range []manager.Runnable{admins, proxy, apiKeys} {
 		if err := mgr.Add(watcher); err != nil {
 			return fmt.Errorf("adding the watches: %w", err)
 		}
@@ -119,10 +119,10 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueue, builder.WithPredicates(catalogPredicate())).
 		WatchesRawSource(served.EventSource(catalog, enqueue)).
 		WatchesRawSource(domain.EventSource(catalog, enqueue)).
-		WatchesRawSource(r.aihub.Changes(catalog, enqueue)).
+		WatchesRawSource(r.aihub.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.admins.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.proxy.EventSource(catalog, enqueue)).
-		WatchesRawSource(r.keys.EventSource(catalog, enqueue))
+		WatchesRawSource(r.apiKeys.EventSource(catalog, enqueue))
 	for _, kind := range servers.OptionalKinds {
 		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, enqueue, catalogPredicate()))
 	}
@@ -137,14 +137,14 @@ func catalogPredicate() predicate.Predicate {
 	return predicate.Or(reconciler.ManagedBy(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return managedNames.Has(o.GetName()) }))
 }
 
-// extraCaches holds objects of users that the cache of the manager does not contain.
+// extraCaches holds Secrets and ConfigMaps that may lack the labels by which the cache of the manager selects.
 type extraCaches struct {
 	// secrets holds the metadata of the three Secrets of the catalog, by name, because RBAC allows no others.
 	secrets map[string]cache.Cache
-	// labelledConfigMaps holds the ConfigMaps of users with sources.
+	// labelledConfigMaps holds the ConfigMaps with SourceLabel.
 	labelledConfigMaps cache.Cache
 	apiReader          client.Reader
-	// contentProblems holds the problem of each content, by the objectVersion of a labelled ConfigMap.
+	// contentProblems holds the results of checkContent, by the objectVersion of the ConfigMap.
 	contentProblems *lru.Cache
 }
 
@@ -159,7 +159,7 @@ func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader(), contentProblems: lru.New(maxContentProblems)}, err
 }
 
-// delegatingClient returns a client that reads the Secrets from their caches.
+// delegatingClient returns a client that reads the metadata of the Secrets from their caches.
 func (e *extraCaches) delegatingClient(main client.Client) client.Client {
 	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == servers.Secret {
@@ -205,8 +205,8 @@ func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *c
 // clusterProxyName is the name of the Proxy singleton of OpenShift.
 const clusterProxyName = "cluster"
 
-// newClusterProxyWatcher watches the Proxy of the cluster. Without permission, there are no settings, as on other clusters. If the permission is
-// removed later, the last value is kept, because a change would replace the pod.
+// newClusterProxyWatcher watches the Proxy of the cluster. Without permission, the value is empty, as on clusters without a Proxy. If the
+// permission is removed later, the last value is kept, because a change would replace the pod.
 func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
 	return singleton.NewValue(singleton.Options{

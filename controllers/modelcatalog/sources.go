@@ -23,7 +23,7 @@ import (
 const (
 	// maxSourceNameLength leaves room for LabelledPrefix in the name of a volume.
 	maxSourceNameLength = 55
-	// maxSources limits the mounted ConfigMaps, which anyone who may create ConfigMaps can add to the pod.
+	// maxSources limits the mounted ConfigMaps. Anyone who may create ConfigMaps can add them to the pod.
 	maxSources = 50
 	// maxReportedSources limits the status, as does the schema of Catalog.
 	maxReportedSources = 100
@@ -46,15 +46,15 @@ const (
 	ReasonPostponed   = "Postponed"
 )
 
-// sourceCandidate is a labelled ConfigMap.
+// sourceCandidate is a ConfigMap with SourceLabel.
 type sourceCandidate struct {
 	name string
-	// hasKey is true if it has the key sources.yaml. contentProblem is the error in its content, or "".
+	// hasKey is true if the key sources.yaml exists. contentProblem is the error in its value, or "".
 	hasKey         bool
 	contentProblem string
 }
 
-// trimContent keeps only metadata and the presence of the key. The content may be large, and is checked only if a Catalog exists.
+// trimContent removes the content of a ConfigMap, but keeps an empty key. The content may be large, and is checked only if a Catalog exists.
 func trimContent(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
@@ -68,7 +68,7 @@ func trimContent(in any) (any, error) {
 	return m, nil
 }
 
-// listCandidates returns the labelled ConfigMaps of a namespace.
+// listCandidates returns the ConfigMaps with SourceLabel in a namespace.
 func (e *extraCaches) listCandidates(ctx context.Context, namespace string) ([]sourceCandidate, error) {
 	list := &corev1.ConfigMapList{}
 	if err := e.labelledConfigMaps.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -107,7 +107,7 @@ func (e *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (st
 }
 
 // contentProblem returns why the catalog cannot parse sources, or "". Unknown sections and keys are ignored, because a newer server may
-// know them.
+// support them.
 func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
 		return fmt.Sprintf("the content has %d bytes, and at most %d are checked: split it into several ConfigMaps", len(text), maxCheckedBytes)
@@ -136,7 +136,7 @@ func contentProblem(text string) string {
 	return ""
 }
 
-// sourceSelection is the result for all labelled ConfigMaps.
+// sourceSelection is the result for all ConfigMaps with SourceLabel.
 type sourceSelection struct {
 	// mounted holds the names that the pod mounts, in order.
 	mounted []string
@@ -146,29 +146,29 @@ type sourceSelection struct {
 	omitted   int32
 }
 
-// selectSources selects the sources to mount. It ignores their content, because editing a source must not replace the pod. Mounted sources are
-// kept, and new ones are added up to the limit if mayAdd returns true.
+// selectSources selects the sources to mount, independent of their content, because editing a source must not replace the pod. Mounted sources
+// are kept, and new ones are added up to the limit if mayAdd returns true.
 func selectSources(candidates []sourceCandidate, current []string, mayAdd func() bool) sourceSelection {
 	slices.SortFunc(candidates, func(a, b sourceCandidate) int { return cmp.Compare(a.name, b.name) })
 	mounted := func(c sourceCandidate) bool { return slices.Contains(current, c.name) }
 	isNew := func(c sourceCandidate) bool { return !mounted(c) }
-	usable := slices.DeleteFunc(slices.Clone(candidates), func(c sourceCandidate) bool { return c.mountError() != nil })
+	usable := slices.DeleteFunc(slices.Clone(candidates), func(c sourceCandidate) bool { return c.rejection() != nil })
 	usable = slices.Concat(slices.DeleteFunc(slices.Clone(usable), isNew), slices.DeleteFunc(usable, mounted))
 	usable = usable[:min(len(usable), maxSources)]
 	selection := sourceSelection{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
 	for _, c := range candidates {
-		s := aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected}
-		switch mountError := c.mountError(); {
-		case mountError != nil:
-			s.Reason, s.Message = mountError.reason, mountError.message
+		status := aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected}
+		switch rejection := c.rejection(); {
+		case rejection != nil:
+			status.Reason, status.Message = rejection.reason, rejection.message
 		case !slices.Contains(usable, c):
-			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("only %d sources can be mounted; merge some of them", maxSources)
+			status.Reason, status.Message = ReasonTooMany, fmt.Sprintf("only %d sources can be mounted; merge some of them", maxSources)
 		case selection.postponed && isNew(c):
-			s.Reason, s.Message = ReasonPostponed, "too many sources were added recently; waiting a few minutes to mount this one"
+			status.Reason, status.Message = ReasonPostponed, "too many sources were added recently; waiting a few minutes to mount this one"
 		default:
-			s.State, s.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
+			status.State, status.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
 			if c.contentProblem != "" {
-				s.Reason, s.Message = ReasonContent, "the ConfigMap is mounted, but its key "+resources.SourcesKey+" is not valid: "+c.contentProblem
+				status.Reason, status.Message = ReasonContent, "the ConfigMap is mounted, but its key "+resources.SourcesKey+" is not valid: "+c.contentProblem
 			}
 			selection.mounted = append(selection.mounted, c.name)
 		}
@@ -176,27 +176,27 @@ func selectSources(candidates []sourceCandidate, current []string, mayAdd func()
 			selection.omitted++
 			continue
 		}
-		selection.statuses = append(selection.statuses, s)
+		selection.statuses = append(selection.statuses, status)
 	}
 	return selection
 }
 
-// sourceError is the reason for which a source cannot be mounted.
-type sourceError struct{ reason, message string }
+// sourceRejection is the reason and message in the status of a source that cannot be mounted.
+type sourceRejection struct{ reason, message string }
 
-func (c sourceCandidate) mountError() *sourceError {
+func (c sourceCandidate) rejection() *sourceRejection {
 	switch {
 	case !c.hasKey:
-		return &sourceError{ReasonMissingKey, "the ConfigMap has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
+		return &sourceRejection{ReasonMissingKey, "the ConfigMap has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
 	case len(c.name) > maxSourceNameLength:
-		return &sourceError{ReasonNameTooLong, fmt.Sprintf("the name of the ConfigMap has %d characters and can have at most %d; recreate it under a shorter name", len(c.name), maxSourceNameLength)}
+		return &sourceRejection{ReasonNameTooLong, fmt.Sprintf("the name of the ConfigMap has %d characters and can have at most %d; recreate it under a shorter name", len(c.name), maxSourceNameLength)}
 	case len(validation.IsDNS1123Label(c.name)) > 0:
-		return &sourceError{ReasonNameInvalid, "the name of the ConfigMap must consist of lower-case letters, digits and hyphens; recreate it under a name without dots"}
+		return &sourceRejection{ReasonNameInvalid, "the name of the ConfigMap must consist of lower-case letters, digits and hyphens; recreate it under a name without dots"}
 	}
 	return nil
 }
 
-// mountedSources returns the labelled sources that the pods of a Deployment mount.
+// mountedSources returns the ConfigMaps with SourceLabel among the volumes of a pod template.
 func mountedSources(volumes []corev1.Volume) []string {
 	var names []string
 	for _, v := range volumes {

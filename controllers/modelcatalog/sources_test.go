@@ -165,9 +165,9 @@ func TestContentIsReadOnce(t *testing.T) {
 // The mounted sources are read from the volumes of a Deployment.
 func TestMountedSources(t *testing.T) {
 	in := kubernetesInputs()
-	in.Sources = []string{"a", "b"}
+	in.SourceConfigMaps = []string{"a", "b"}
 	d := serverOf(t, newCatalog(), in)
-	if got := mountedSources(d.Spec.Template.Spec.Volumes); !slices.Equal(got, in.Sources) {
+	if got := mountedSources(d.Spec.Template.Spec.Volumes); !slices.Equal(got, in.SourceConfigMaps) {
 		t.Errorf("got mounted sources %v", got)
 	}
 	foreign := []corev1.Volume{{Name: "labeled-x"}, {Name: "labeled-x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}

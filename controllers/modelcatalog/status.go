@@ -20,11 +20,11 @@ const (
 	// ConditionAvailable exists on every Catalog. servingcert.Condition, servingcert.DatabaseCondition, routestatus.Condition and
 	// reference.Condition exist only while there is a problem.
 	ConditionAvailable = "Available"
-	// ConditionHuggingFaceKeys exists, and is False, only while Secrets labelled as keys for Hugging Face are invalid.
+	// ConditionHuggingFaceKeys exists, and is False, only while Secrets with API keys for Hugging Face are invalid.
 	ConditionHuggingFaceKeys = "HuggingFaceKeysReady"
 )
 
-// Reasons of the condition, in addition to those of package serving.
+// Reasons of ConditionAvailable, in addition to those of package serving.
 const (
 	ReasonConfiguration = "ConfigurationError"
 	ReasonNotActive     = "AnotherCatalogActive"
@@ -38,8 +38,8 @@ func setAvailable(c *aihubv1alpha1.Catalog, s serving.State) {
 	conditions.Set(&c.Status.Conditions, ConditionAvailable, s.Status, s.Reason, s.Message, c.Generation)
 }
 
-// inactiveState returns the reason for which a Catalog is not active, or the zero value. The webhook rejects most such Catalogs, unless they
-// were stored before it was installed.
+// inactiveState returns the state of a Catalog that must not be reconciled, or the zero value. The webhook rejects most of these Catalogs,
+// unless they were stored before it was installed.
 func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
 	problem := serving.State{Status: metav1.ConditionFalse, Reason: ReasonMisplaced}
 	switch {
@@ -110,16 +110,16 @@ var resourceFields = conditions.ResourceFields{
 
 // waitingContainer describes the first container that waits for a reason other than its normal start.
 func waitingContainer(statuses []corev1.ContainerStatus) string {
-	for _, s := range statuses {
-		w := s.State.Waiting
-		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+	for _, status := range statuses {
+		waiting := status.State.Waiting
+		if waiting == nil || slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason) {
 			continue
 		}
-		message := w.Message
-		if message == "" || w.Reason == "CrashLoopBackOff" { // the message contains the back-off time, which changes
-			message = w.Reason
+		message := waiting.Message
+		if message == "" || waiting.Reason == "CrashLoopBackOff" { // the message contains the back-off time, which changes
+			message = waiting.Reason
 		}
-		return fmt.Sprintf("container %s waiting: %s", s.Name, message)
+		return fmt.Sprintf("container %s waiting: %s", status.Name, message)
 	}
 	return ""
 }

@@ -63,7 +63,7 @@ type testEnv struct {
 type fakeCache struct {
 	cache.Cache
 	client.Reader
-	// onlySources is true if the cache contains only labelled sources, trimmed by trimContent.
+	// onlySources is true if the cache contains only ConfigMaps with SourceLabel, trimmed by trimContent.
 	onlySources bool
 	lists       int
 }
@@ -142,8 +142,8 @@ func (env *testEnv) restart() {
 		settings: settings, extraCaches: extra, served: func() capability.Set { return env.served },
 	}
 	env.r.admins, env.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
-	env.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", env.clock, logr.Discard())
-	env.r.keys.OnList(env.huggingFaceKeys)
+	env.r.apiKeys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", env.clock, logr.Discard())
+	env.r.apiKeys.OnList(env.huggingFaceKeys)
 	env.reconciler = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: env.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: env.r.finalize, OnDeleted: env.r.forget,
 	})

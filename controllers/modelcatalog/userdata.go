@@ -34,7 +34,7 @@ func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Ca
 	return metadata != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(metadata), err
 }
 
-// ensureUserSources creates the ConfigMaps in which users list sources, once, and removes the default entry of legacy releases. It reads
+// ensureUserSources creates missing user-editable ConfigMaps, and removes the default entry of legacy releases from existing ones. It reads
 // each version of a ConfigMap once.
 func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var errs []error
@@ -94,7 +94,7 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 	return nil
 }
 
-// withMissingKeys returns the data of the Secret with missing keys added. Existing values are kept, because the database was created with
+// withMissingKeys returns the data of the Secret with missing or empty keys set. Existing values are kept, because the database was created with
 // them.
 func withMissingKeys(data map[string][]byte, user, database string) map[string][]byte {
 	out := maps.Clone(data)
@@ -134,8 +134,8 @@ func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []referen
 	return refs
 }
 
-// userSourceReferences returns the ConfigMaps of users whose key the server needs to start. Changes do not roll the pods, because the server
-// reloads the ConfigMaps.
+// userSourceReferences returns the user-editable ConfigMaps, whose key the server needs to start. Changes do not roll the pods, because the
+// server reloads the ConfigMaps.
 func userSourceReferences() []reference.Reference {
 	refs := make([]reference.Reference, 0, len(resources.UserSources))
 	for _, s := range resources.UserSources {
@@ -147,9 +147,8 @@ func userSourceReferences() []reference.Reference {
 // foundTTL is the period for which a mounted object is assumed to exist after it was found.
 const foundTTL = 10 * time.Minute
 
-// exists reports whether an object that the spec mounts or uses as pull secret exists. Listing Secrets needs the permission for keys for Hugging
-// Face; without it they count as found. Found objects are listed again after foundTTL, missing ones in each reconcile, which events of waiting
-// pods trigger.
+// exists reports whether an object that the spec mounts or uses as pull secret exists. Secrets count as found without the permission of package
+// huggingface to list them. Found objects are listed again after foundTTL, missing ones in each reconcile.
 func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog, ref reference.Reference) (bool, error) {
 	foundAt := r.stateOf(c.UID).foundAt
 	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
@@ -183,8 +182,8 @@ func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1al
 	return err
 }
 
-// annotationDatabasePod holds the UID of a database pod: on the Deployment of the server the last pod that was seen, on its pod template the
-// pod for which the server pods were replaced.
+// annotationDatabasePod contains the UID of a database pod. On the Deployment of the server, it is the last pod that was seen. On the pod
+// template, it is the pod for which the server pods were replaced.
 const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 
 // restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts without data, and the
@@ -219,8 +218,8 @@ func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv
 	return nil
 }
 
-// listPodsIfChanged lists the pods of server and database if the Deployment of an available database changed, or if the Deployment of the
-// server has no annotation because another client recreated it.
+// listPodsIfChanged lists the pods of server and database if the database is available, and either its Deployment changed or the Deployment of
+// the server is not annotated, such as after another client recreated it.
 func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alpha1.Catalog, annotated bool) ([]corev1.Pod, error) {
 	database, err := r.Deployment(ctx, c.Namespace, resources.DatabaseName)
 	validVersions := r.stateOf(c.UID).validVersions

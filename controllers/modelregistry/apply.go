@@ -36,7 +36,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Label values of the objects of a catalog, which can have the same kinds and names as those of a registry.
+// Label values of the objects of a catalog. The objects of a registry can have the same kinds and names.
 const (
 	catalogComponent = "modelcatalog"
 	catalogName      = "model-catalog"
@@ -68,11 +68,11 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 // proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the
 // new pod template.
 type proxyTransition struct {
-	// inProgress is true while all ready pods are from before the transition.
+	// inProgress is true while pods are ready and none of them is from after the transition.
 	inProgress bool
 	// toProxy is true if the spec has a proxy.
 	toProxy bool
-	// certificateMissing is true if pods with a proxy could not start.
+	// certificateMissing is true if the certificate of the proxy is missing. Pods with a proxy would not start.
 	certificateMissing bool
 }
 
@@ -127,8 +127,8 @@ func hasProxy(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName })
 }
 
-// applyUnowned applies objects whose names are unique in the cluster. An object of another registry of the same name is reported and not
-// changed.
+// applyUnowned applies objects outside of the namespace of the registry. If another registry of the same name has such an object, applyUnowned
+// returns an error and does not change the object.
 func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, unowned apply.Desired) error {
 	r.unownedMu.Lock()
 	defer r.unownedMu.Unlock()
@@ -209,8 +209,8 @@ func newForeignError(live client.Object) *apply.ForeignError {
 	return &apply.ForeignError{Kind: live.GetObjectKind().GroupVersionKind().Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
 }
 
-// ensureGroup creates the Group or updates its labels. Administrators add the users. The API requires the list of users, so it is created
-// empty and never applied again, not even to release the field.
+// ensureGroup creates the Group or updates its labels. Administrators add the users. The API requires the list of users, so the Group
+// is created with an empty list, and the list is never applied again, not even to release the field.
 func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	if live == nil {
 		return r.Applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
@@ -224,8 +224,8 @@ func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRe
 	})
 }
 
-// prune deletes objects that are no longer desired: owned ones, those with the labels of the registry, and those of the legacy operator. It
-// sends no request if nothing has changed.
+// prune deletes objects that are no longer desired: objects that the registry owns, unowned objects with its labels, and legacy objects.
+// It sends no request if nothing has changed.
 func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
 	desiredKeys := map[apply.Key]bool{}
 	for _, o := range desired {
@@ -244,8 +244,8 @@ func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry
 	return nil
 }
 
-// retainedDatabase returns the objects of a generated database. They are kept when the spec names another database, because users may still
-// have to migrate the data. Backups are kept only while they are enabled.
+// retainedDatabase returns the objects of a generated database that prune keeps when the spec names another database, because users may still
+// have to migrate the data. The objects of backups are kept only while backups are enabled.
 func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var retained apply.Desired
 	retained.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),

@@ -25,10 +25,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// rejectedSize is an expansion that the API server rejected. It is not retried until the claim or the size changes.
+// rejectedSize is an expansion of a claim that the API server rejected. It is not retried until the claim or the size changes.
 type rejectedSize struct{ resourceVersion, size, message string }
 
-// User and database with which the data of a claim was created. They may differ from the spec, and the Secret may be lost.
+// Annotations of a claim with the user and the database with which its data was created. The spec may name others, and the Secret may be deleted.
 const (
 	annotationUser     = "modelregistry.opendatahub.io/database-user"
 	annotationDatabase = "modelregistry.opendatahub.io/database"
@@ -125,7 +125,7 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 		delete(rejected, field)
 		return "", err
 	}
-	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &requested, err)
+	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot be expanded to %s: %v", claim.Name, &requested, err)
 	rejected[field] = rejection
 	return rejection.message, nil
 }
@@ -149,7 +149,7 @@ func (s *state) desiredDatabase(m *v1beta1.ModelRegistry) (image database.Image,
 	return database.NewImage(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
 }
 
-// pinDatabaseImage keeps the image of a generated database while the desired one has another major version of PostgreSQL.
+// pinDatabaseImage keeps the image of a generated database while the major version of the desired image is unknown or differs.
 func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) {
 	reason, message, s := "", "", r.stateOf(m)
 	if generatesDatabase(m) {
@@ -170,7 +170,7 @@ func hasBackups(m *v1beta1.ModelRegistry) bool {
 }
 
 // ensureBackupClaim creates or expands the claim of the backups. It returns a message if the claim differs from
-// spec.postgres.backup.storage. A foreign claim is not used.
+// spec.postgres.backup.storage. It does not use a foreign claim.
 func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
 	if !hasBackups(m) {
 		return "", nil
@@ -183,14 +183,14 @@ func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.M
 		return "", r.Applier.Create(ctx, m, resources.BackupClaim(m))
 	case !isManaged(claim):
 		r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
-			"PersistentVolumeClaim %s was not created by this operator, so nothing is written to it: delete it, recreate it under another name, or let the operator use it with the label %s=%s",
+			"PersistentVolumeClaim %s was not created by this operator, so no backups are stored on it: delete it, recreate it under another name, or let the operator use it with the label %s=%s",
 			claim.Name, resources.LabelCreatedBy, resources.CreatedBy)}
 		return "", nil
 	}
 	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
 }
 
-// applyBackup applies the CronJob of backups. A rejection by the API server is reported in a condition and does not stop the reconcile.
+// applyBackup applies the CronJob and the NetworkPolicy of backups. A rejection is reported in a condition and does not stop the reconcile.
 func (r *registryReconciler) applyBackup(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
 	if r.stateOf(m).backupBlocked != nil || !hasBackups(m) {
 		return nil
@@ -200,7 +200,7 @@ func (r *registryReconciler) applyBackup(ctx context.Context, m, effective *v1be
 		return err
 	}
 	r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonRefused, Message: fmt.Sprintf(
-		"No backups are made, because the CronJob for them could not be written: correct spec.postgres.backup, or what the message names: %v", err)}
+		"No backups are made, because their CronJob or NetworkPolicy could not be applied: correct spec.postgres.backup, or fix this error: %v", err)}
 	return nil
 }
 
@@ -210,18 +210,18 @@ func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelR
 		conditions.Remove(&m.Status.Conditions, ConditionBackup)
 		return nil
 	}
-	c := r.stateOf(m).backupBlocked
-	if c == nil {
-		job := &batchv1.CronJob{}
-		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, job)
+	condition := r.stateOf(m).backupBlocked
+	if condition == nil {
+		cronJob := &batchv1.CronJob{}
+		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, cronJob)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading CronJob %s: %w", resources.BackupName(m), err)
 		}
 		if err != nil {
-			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // not in the cache yet
+			cronJob.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // not in the cache yet
 		}
-		c = database.BackupCondition(job)
+		condition = database.BackupCondition(cronJob)
 	}
-	setCondition(m, ConditionBackup, c.Status, c.Reason, c.Message)
+	setCondition(m, ConditionBackup, condition.Status, condition.Reason, condition.Message)
 	return nil
 }

@@ -33,7 +33,7 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 		size, writes, message string
 	}{
 		"larger":              {nil, storageOf("20Gi", ""), nil, "20Gi", "patch PersistentVolumeClaim demo-postgres-storage", ""},
-		"larger, forbidden":   {nil, storageOf("20Gi", ""), forbidden, "5Gi", "", "cannot grow to 20Gi"},
+		"larger, forbidden":   {nil, storageOf("20Gi", ""), forbidden, "5Gi", "", "cannot be expanded to 20Gi"},
 		"smaller":             {storageOf("20Gi", ""), storageOf("10Gi", ""), nil, "20Gi", "", "spec.postgres.storage.size is 10Gi"},
 		"other storage class": {storageOf("5Gi", "slow"), storageOf("5Gi", "fast"), nil, "5Gi", "", `spec.postgres.storage.storageClassName is "fast"`},
 		"unchanged":           {storageOf("5Gi", "slow"), storageOf("5Gi", "slow"), nil, "5Gi", "", ""},

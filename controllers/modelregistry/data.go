@@ -25,8 +25,8 @@ import (
 )
 
 // The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
-// reference by default. Removing one in the finalizer would be too late: in a foreground deletion the garbage collector deletes dependents
-// before it waits for finalizers.
+// reference by default. Removing the reference in the finalizer would be too late: in a foreground deletion, the garbage collector deletes
+// dependents before it waits for finalizers.
 
 // credentials are the user and database of a generated database, without the password. uid and resourceVersion identify the Secret that was
 // read; retainsData is the retention policy at that time.
@@ -37,8 +37,8 @@ type credentials struct {
 	user, database  string
 }
 
-// ensureData ensures credentials and volumes of a generated database. Credentials come first, because the legacy operator copied them into
-// an annotation. Without a generated database it orphans data of an earlier spec, which would otherwise be deleted with the registry.
+// ensureData ensures credentials and volumes of a generated database. Credentials come first, because the claim is annotated
+// with their user. Without a generated database, it orphans data of an earlier spec, which would otherwise be deleted with the registry.
 func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	s := r.stateOf(m)
 	s.backupBlocked = nil
@@ -137,7 +137,7 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 	return nil
 }
 
-// hasOwnedRetainedData reports whether retained data has an owner reference to a registry in the cache, and would be deleted with it.
+// hasOwnedRetainedData reports whether data that must be retained has an owner reference to a registry, according to the cache.
 func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) (bool, error) {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): servers.Secret, resources.ClaimName(m): servers.Claim} {
 		object, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
@@ -151,8 +151,8 @@ func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta
 	return false, nil
 }
 
-// updateDataOwners removes or sets the owner references of volume and credentials by the retention policy. It reports whether
-// any of them is retained.
+// updateDataOwners removes or sets the owner references of volume and credentials as the retention policy requires. It reports
+// whether data is retained.
 func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (retained bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
 		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)

@@ -47,21 +47,21 @@ func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistr
 	return list.Items, nil
 }
 
-// diagnose returns why a replica is unavailable, from missing references, or else the log of the server, or else the status of its pods. It
-// adds problems of a generated database, because the server waits for its database.
-func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
-	if f := r.missingReference(m, d); f != nil {
-		return f, nil
+// diagnose returns why a replica is unavailable: a missing reference, or else the log of the server or the status of its pods. It adds the problem
+// of a generated database to the latter two, because the server waits for its database.
+func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*conditionReason, error) {
+	if problem := r.missingReference(m, d); problem != nil {
+		return problem, nil
 	}
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
 		return nil, err
 	}
-	f, err := r.diagnoseServer(ctx, m, d, pods)
+	problem, err := r.diagnoseServer(ctx, m, d, pods)
 	if err != nil || !generatesDatabase(m) {
-		return f, err
+		return problem, err
 	}
-	return f, r.addDatabaseCause(ctx, m, f)
+	return problem, r.addDatabaseCause(ctx, m, problem)
 }
 
 // resourceFields maps containers to the fields with their resources.
@@ -69,30 +69,30 @@ var resourceFields = conditions.ResourceFields{
 	resources.ServerContainer: "spec.rest.resources", rbacproxy.ContainerName: "spec.kubeRBACProxy.resources", resources.DatabaseContainer: "spec.postgres.resources",
 }
 
-func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pods []corev1.Pod) (*finding, error) {
+func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pods []corev1.Pod) (*conditionReason, error) {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		if f, err := r.diagnosePod(ctx, m, d, &pods[i]); f != nil || err != nil {
-			return f, err
+		if problem, err := r.diagnosePod(ctx, m, d, &pods[i]); problem != nil || err != nil {
+			return problem, err
 		}
 	}
 	if cause := resourceFields.Cause(d, pods); cause != "" {
-		return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
+		return &conditionReason{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
 	}
-	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable: waiting for its Pods", d.Status.UnavailableReplicas)}
+	problem := &conditionReason{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable: waiting for its Pods", d.Status.UnavailableReplicas)}
 	if serving.RolloutFailed(d.Status) {
-		f.reason = serving.ReasonUnavailable
+		problem.reason = serving.ReasonUnavailable
 		if d.Status.UnavailableReplicas == 0 {
-			f.message = "Deployment is unavailable: " + conditions.Rollout(d).Message
+			problem.message = "Deployment is unavailable: " + conditions.Rollout(d).Message
 		}
 	}
-	return f, nil
+	return problem, nil
 }
 
-// addDatabaseCause adds problems of the pods of a generated database to a finding.
-func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
+// addDatabaseCause adds the problem of a generated database.
+func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.ModelRegistry, problem *conditionReason) error {
 	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 	if err != nil {
 		return err
@@ -101,9 +101,9 @@ func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.Mo
 	if err != nil {
 		return err
 	}
-	f.message += cause
+	problem.message += cause
 	if cause != "" && len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isStarting(&p) }) {
-		f.reason = serving.ReasonUnavailable
+		problem.reason = serving.ReasonUnavailable
 	}
 	return nil
 }
@@ -120,25 +120,25 @@ func isStarting(pod *corev1.Pod) bool {
 	})
 }
 
-// missingReference returns a finding if a Secret or ConfigMap that pods need to start is missing.
-func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *finding {
+// missingReference returns a reason if a Secret or ConfigMap that pods need to start is missing, or nil.
+func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *conditionReason {
 	missing := r.stateOf(m).missingReferences
 	if len(missing) == 0 {
 		return nil
 	}
 	if name := missing[0].Name; name == resources.ServingSecretName(m) && managesCertificate(m) && !serving.RolloutFailed(d.Status) {
-		return &finding{serving.ReasonStarting, "Deployment is unavailable: waiting for Secret " + name}
+		return &conditionReason{serving.ReasonStarting, "Deployment is unavailable: waiting for Secret " + name}
 	}
-	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
+	return &conditionReason{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
 }
 
-func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
+func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*conditionReason, error) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name != resources.ServerContainer || !isStuck(status) {
 			continue
 		}
-		if f, err := r.findingFromLog(ctx, m, pod, status); f != nil || err != nil {
-			return f, err
+		if problem, err := r.problemInLog(ctx, m, pod, status); problem != nil || err != nil {
+			return problem, err
 		}
 	}
 	reason := serving.ReasonUnavailable
@@ -146,11 +146,11 @@ func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRe
 		reason = serving.ReasonStarting
 	}
 	if unready := unreadyContainers(pod); unready != "" {
-		return &finding{reason, fmt.Sprintf("Deployment is unavailable: pod %s has unready containers [%s]", pod.Name, unready)}, nil
+		return &conditionReason{reason, fmt.Sprintf("Deployment is unavailable: pod %s has unready containers [%s]", pod.Name, unready)}, nil
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
-			return &finding{reason, fmt.Sprintf("Deployment is unavailable: pod %s containers not ready: {reason: %s, message: %s}",
+			return &conditionReason{reason, fmt.Sprintf("Deployment is unavailable: pod %s containers not ready: {reason: %s, message: %s}",
 				pod.Name, c.Reason, c.Message)}, nil
 		}
 	}
@@ -178,32 +178,32 @@ func unreadyContainers(pod *corev1.Pod) string {
 	return strings.Join(descriptions, ", ")
 }
 
-// checkProxy returns why clients cannot reach the server through its proxy, or an empty finding if they can.
-func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (finding, error) {
+// checkProxy returns why clients cannot reach the server through its proxy, or an empty conditionReason.
+func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (conditionReason, error) {
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
-		return finding{}, err
+		return conditionReason{}, err
 	}
 	if message := checkProxyPods(resources.ServiceName(m), pods); message != "" {
-		if f := r.missingReference(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
-			message = f.message // pods with a proxy do not start without the Secret
+		if problem := r.missingReference(m, d); problem != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
+			message = problem.message // pods with a proxy do not start without the Secret
 		}
-		return finding{message: message}, nil
+		return conditionReason{message: message}, nil
 	}
 	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.stateOf(m).platform.Served.Has(capability.Route) {
-		return finding{}, nil
+		return conditionReason{}, nil
 	}
 	route := pkgresources.NewUnstructured(capability.Route)
 	err = r.FullObjects.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
-		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
+		return conditionReason{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
 	}
 	if apierrors.IsNotFound(err) {
-		return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: waiting for its creation", resources.SecureRouteName(m))}, nil
+		return conditionReason{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: waiting for its creation", resources.SecureRouteName(m))}, nil
 	}
 	typed, err := pkgresources.Decode[routev1.Route](route)
 	if err != nil {
-		return finding{}, err
+		return conditionReason{}, err
 	}
 	return checkRoute(typed), nil
 }
@@ -240,16 +240,16 @@ func checkProxyPod(pod *corev1.Pod) string {
 	return ""
 }
 
-// checkRoute returns a finding unless a router admits the Route.
-func checkRoute(route *routev1.Route) finding {
+// checkRoute returns a reason unless a router admits the Route.
+func checkRoute(route *routev1.Route) conditionReason {
 	admitted, rejection := routestatus.Admitted(route)
 	switch {
 	case admitted:
-		return finding{}
+		return conditionReason{}
 	case rejection != nil:
-		return finding{rejection.Reason, rejection.Message}
+		return conditionReason{rejection.Reason, rejection.Message}
 	}
-	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: waiting for a router to admit it", route.Name, route.Spec.Host, route.Name)}
+	return conditionReason{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: waiting for a router to admit it", route.Name, route.Spec.Host, route.Name)}
 }
 
 // Limits of the part at the end of a log that is read.
@@ -262,7 +262,7 @@ const (
 
 const alertMarker = "{{ALERT}}"
 
-// failedCheckLine matches the log line of a server that cannot use its database. It captures the status and the explanation.
+// failedCheckLine matches the log line of a server that cannot use its database. Its groups are the status and the explanation.
 var failedCheckLine = regexp.MustCompile(`Check failed: absl::OkStatus\(\) == status \(OK vs\. (.*)\) (.*)$`)
 
 // logReader returns the end of the log of a container.
@@ -284,19 +284,19 @@ func newLogReader(config *rest.Config, client *http.Client) (logReader, error) {
 	}, nil
 }
 
-// logRun is one run of a container and the finding in its log.
-type logRun struct {
+// scannedLog identifies a log by pod and restart of the container, and contains the problem in it, or nil.
+type scannedLog struct {
 	pod      types.UID
 	restarts int32
-	finding  *finding
+	problem  *conditionReason
 }
 
-// findingFromLog returns the cause in the log of a server that does not start, or nil. It reads the log once per run of the container. An
+// problemInLog returns the problem in the log of a server that does not start, or nil. It reads the log once per restart of the container. An
 // unreadable log is not an error: it may not exist yet.
-func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
+func (r *registryReconciler) problemInLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*conditionReason, error) {
 	s := r.stateOf(m)
 	if s.lastLog != nil && s.lastLog.pod == pod.UID && s.lastLog.restarts == status.RestartCount {
-		return s.lastLog.finding, nil
+		return s.lastLog.problem, nil
 	}
 	text, err := r.readPodLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, resources.ServerContainer)
 	if ctx.Err() != nil {
@@ -309,8 +309,8 @@ func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.Mode
 	if err != nil {
 		return nil, err
 	}
-	s.lastLog = &logRun{pod: pod.UID, restarts: status.RestartCount, finding: scanLog(text, redact.ValuesOf(secrets...))}
-	return s.lastLog.finding, nil
+	s.lastLog = &scannedLog{pod: pod.UID, restarts: status.RestartCount, problem: scanLog(text, redact.ValuesOf(secrets...))}
+	return s.lastLog.problem, nil
 }
 
 // databaseSecrets returns the Secrets with which the server connects to its database, without missing ones.
@@ -336,13 +336,13 @@ func (r *registryReconciler) databaseSecrets(ctx context.Context, m *v1beta1.Mod
 	return secrets, nil
 }
 
-// scanLog returns the first alert, or else the first failed check of the database, or else the last connection error, without the values of
-// the Secrets with which the server connects.
-func scanLog(text string, values redact.Values) *finding {
-	misconfigured := func(cause string) *finding {
-		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(values.Text(cause), maxLineLength)}
+// scanLog returns the first alert, or else the first failed check of the database, or else the last connection error. It redacts the
+// values of the Secrets with which the server connects.
+func scanLog(text string, values redact.Values) *conditionReason {
+	misconfigured := func(cause string) *conditionReason {
+		return &conditionReason{ReasonConfiguration, "database configuration error: " + conditions.Clip(values.Text(cause), maxLineLength)}
 	}
-	var failedCheck, connectionErr *finding
+	var failedCheck, connectionErr *conditionReason
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		cause := connectionError(line)
@@ -350,7 +350,7 @@ func scanLog(text string, values redact.Values) *finding {
 		case alert && cause == unparsableURLMessage:
 			return misconfigured(cause)
 		case alert:
-			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(values.Text(line), maxLineLength)}
+			return &conditionReason{ReasonAlert, "rest container alert: " + conditions.Clip(values.Text(line), maxLineLength)}
 		case cause != "":
 			connectionErr = misconfigured(cause)
 		}

@@ -82,7 +82,7 @@ func TestEventsByLabels(t *testing.T) {
 func TestEventsOfReferencedObjects(t *testing.T) {
 	otherRegistry := newRegistry("demo")
 	otherRegistry.Namespace = "elsewhere"
-	env := newTestEnv(t, nil, newRegistry("demo", registrytest.Proxied), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), otherRegistry)
+	env := newTestEnv(t, nil, newRegistry("demo", registrytest.AddProxy), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), otherRegistry)
 	secret := func(name string) client.Object { return withLabels(&corev1.Secret{}, "ns", name, nil) }
 	for name, test := range map[string]struct {
 		uses   func(*v1beta1.ModelRegistry, string) bool

@@ -69,7 +69,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind
 		change func(*v1beta1.ModelRegistrySpec)
-	}{"generated on Kubernetes": {nil, withGeneratedDatabase}, "generated with everything": {nil, withBackups}, "external on OpenShift": {optionalKinds, registrytest.Proxied}} {
+	}{"generated on Kubernetes": {nil, withGeneratedDatabase}, "generated with everything": {nil, withBackups}, "external on OpenShift": {optionalKinds, registrytest.AddProxy}} {
 		t.Run(name, func(t *testing.T) {
 			reconcileWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
 				env = newTestEnv(t, test.served)
@@ -117,7 +117,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	finalizeWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
 		env = newTestEnv(t, optionalKinds)
 		env.settings.Gateway.Domain = "gate.example.com"
-		m = newRegistry("demo", withGeneratedDatabase, registrytest.Proxied)
+		m = newRegistry("demo", withGeneratedDatabase, registrytest.AddProxy)
 		env.reconcileOnce(m)
 		env.requireWait(env.finalize(t.Context(), m), "status")
 		calls = env.failAt(n)

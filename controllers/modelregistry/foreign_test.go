@@ -36,7 +36,7 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, nil, foreign)
-			m := newRegistry("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
+			m := newRegistry("demo", registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
 			env.requireWait(env.reconcile(m), "to be resolved")
 			if env.get(&appsv1.Deployment{}, "ns", "demo") || env.get(&corev1.Service{}, "ns", "demo") {
 				t.Errorf("the Deployment or the Service exists; wrote\n%s", env.takeWrites())
@@ -61,7 +61,7 @@ func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 	foreign.SetNamespace("ns")
 	foreign.SetName("demo-https")
 	env := newTestEnv(t, optionalKinds, foreign)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	_ = env.reconcile(m)
 	if !env.get(&appsv1.Deployment{}, "ns", "demo") || !env.get(&corev1.Service{}, "ns", "demo") {
 		t.Errorf("the Deployment or the Service does not exist; wrote\n%s", env.takeWrites())
@@ -86,7 +86,7 @@ func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
 			}
 			env := newTestEnv(t, nil, binding)
-			m := newRegistry("model-catalog", registrytest.Proxied)
+			m := newRegistry("model-catalog", registrytest.AddProxy)
 			env.requireWait(env.reconcile(m), "a valid spec") // the name is reserved
 			d := &servers.Description{Name: m.Name, Namespace: m.Namespace, Labels: func(object string) map[string]string { return resources.Labels(m, object) }}
 			if err := env.applyUnowned(t.Context(), m, d.ProxyObjects()[1:]); !apply.IsBlocked(err) {

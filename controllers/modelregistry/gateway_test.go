@@ -20,7 +20,7 @@ import (
 // [modelregistry-38] [modelregistry-39] W7: a domain of the gateway enables gateway mode, in addition to existing Routes.
 func TestGatewayModeIsEnabledLater(t *testing.T) {
 	env := newTestEnv(t, optionalKinds)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.current = m
 	applyAll := func() string {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 // [D5] The Group is created without users, its users are never written again, and its labels are corrected.
 func TestGroupUsersAreNotChanged(t *testing.T) {
 	env := newTestEnv(t, optionalKinds)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.requireWait(env.reconcile(m), "available")
 	live := newUnstructured(capability.UserGroup)
 	if !env.get(live, "", "demo-users") {
@@ -115,7 +115,7 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 		live.GetLabels()["theirs"] != "1" || len(live.GetAnnotations()) != 1 {
 		t.Errorf("Group %v", live.Object)
 	}
-	other := newRegistry("demo", registrytest.Proxied)
+	other := newRegistry("demo", registrytest.AddProxy)
 	other.Namespace, other.UID = "elsewhere", "other"
 	env.requireNoError(env.server.Create(t.Context(), func() *v1beta1.ModelRegistry { o := other.DeepCopy(); o.Namespace = "ns"; return o }()))
 	group := func(m *v1beta1.ModelRegistry) apply.Desired {

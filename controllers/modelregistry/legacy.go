@@ -42,8 +42,8 @@ func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
 	return nil
 }
 
-// legacyCache holds the objects of the legacy operator without labels of this one, by namespace. They are listed once, because no new ones
-// are created. They are read again before deletion, because they may have been adopted in the meantime.
+// legacyCache holds the objects of the legacy operator that were not adopted, by namespace. They are listed once, because no new ones are
+// created. They are read again before deletion, because their labels and owner may have changed in the meantime.
 type legacyCache struct {
 	mu         sync.Mutex
 	namespaces map[string]map[apply.Key]*metav1.PartialObjectMetadata
@@ -88,14 +88,14 @@ func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1
 	return errors.Join(errs...)
 }
 
-// legacyPredicate matches objects of the legacy operator for a registry that were not adopted.
+// legacyPredicate matches objects of a registry with the created-by label of the legacy operator.
 func legacyPredicate(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
 	return func(live *metav1.PartialObjectMetadata) (bool, error) {
 		return live.Labels[resources.LabelCreatedBy] == resources.CreatedBy && isLegacyObject(live, m), nil
 	}
 }
 
-// isLegacyObject reports whether the legacy operator created an object for this registry. Its objects are controlled by the registry,
+// isLegacyObject reports whether an object of the legacy operator belongs to this registry. Such objects are controlled by the registry,
 // except cluster-scoped ones, HTTPRoutes and the Secret with the cookie key. The controller reference and component labels are checked
 // because a registry and the catalog can use the same names.
 func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
@@ -129,7 +129,7 @@ func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []apply.Key {
 	}
 }
 
-// findLegacyObjects lists the objects of the legacy operator in a namespace, and its cluster-scoped ones.
+// findLegacyObjects lists the objects of the legacy operator in a namespace, its ClusterRoleBindings and its HTTPRoutes.
 func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[apply.Key]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
 		servers.Deployment: namespace, servers.Service: namespace, servers.NetworkPolicy: namespace, servers.ConfigMap: namespace,

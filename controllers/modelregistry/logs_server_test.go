@@ -43,7 +43,7 @@ func TestServerLogs(t *testing.T) {
 			got := scanLog(strings.Join(test.log, "\n"), redact.Values{})
 			switch {
 			case got == nil && test.want != "":
-				t.Errorf("got no finding, want %q", test.want)
+				t.Errorf("got no problem, want %q", test.want)
 			case got != nil && (got.reason != test.reason || !strings.Contains(got.message, test.want) || test.want == ""):
 				t.Errorf("got %+v, want %s: %q", *got, test.reason, test.want)
 			case got != nil && strings.Contains(got.message, "hunter2"):

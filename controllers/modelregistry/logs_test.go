@@ -33,7 +33,7 @@ func TestScanLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := scanLog(test.text, redact.Values{})
 			if got == nil {
-				got = &finding{}
+				got = &conditionReason{}
 			}
 			if got.reason != test.reason || got.message != test.message {
 				t.Errorf("got %+v, want reason %s and message %q", *got, test.reason, test.message)
@@ -42,8 +42,8 @@ func TestScanLog(t *testing.T) {
 	}
 }
 
-// A log is read once per run of the container.
-func TestLogIsReadOnceForEachRun(t *testing.T) {
+// A log is read once per restart of the container.
+func TestLogIsReadOncePerRestart(t *testing.T) {
 	reads, text, readErr := 0, failedCheck, error(nil)
 	env := newTestEnv(t, nil)
 	r := env.registryReconciler
@@ -56,28 +56,28 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{UID: "m"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
-	expect := func(restarts int32, wantReads int, wantFinding bool) {
+	expect := func(name string, restarts int32, wantReads int, wantProblem bool) {
 		t.Helper()
 		status := waitingContainer("rest-container", "CrashLoopBackOff")
 		status.RestartCount = restarts
-		f, err := r.findingFromLog(t.Context(), m, pod, status)
-		if err != nil || reads != wantReads || (f != nil) != wantFinding {
-			t.Errorf("got finding %v after %d reads, error %v; want finding %t after %d reads", f, reads, err, wantFinding, wantReads)
+		problem, err := r.problemInLog(t.Context(), m, pod, status)
+		if err != nil || reads != wantReads || (problem != nil) != wantProblem {
+			t.Errorf("%s: got problem %v after %d reads, error %v; want problem %t after %d reads", name, problem, reads, err, wantProblem, wantReads)
 		}
 	}
-	expect(1, 1, true)
-	expect(1, 1, true)
+	expect("first call", 1, 1, true)
+	expect("same restart", 1, 1, true)
 	text, readErr = "", errors.New("the node is unreachable")
-	expect(2, 2, false)
-	expect(2, 2, false)
+	expect("unreadable log after a restart", 2, 2, false)
+	expect("unreadable log again", 2, 2, false)
 	pod.UID = "p2"
-	expect(2, 3, false)
+	expect("recreated pod", 2, 3, false)
 	r.states.Delete("m")
-	expect(2, 4, false)
+	expect("deleted state", 2, 4, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.states.Delete("m")
-	if _, err := r.findingFromLog(ctx, m, pod, waitingContainer("rest-container", "x")); !errors.Is(err, context.Canceled) {
+	if _, err := r.problemInLog(ctx, m, pod, waitingContainer("rest-container", "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
@@ -101,8 +101,8 @@ func TestLogReaderLimits(t *testing.T) {
 	}
 }
 
-// A finding contains no values of the Secrets of its registry. Secrets of other registries do not affect it.
-func TestFindingRedactsDatabaseSecrets(t *testing.T) {
+// The quoted line of a log contains no values of the Secrets of the registry. Values of other Secrets are not redacted.
+func TestProblemInLogRedactsDatabaseSecrets(t *testing.T) {
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
 		want   string
@@ -116,9 +116,9 @@ func TestFindingRedactsDatabaseSecrets(t *testing.T) {
 				return "{{ALERT}} the database is unreachable", nil
 			}
 			pod := podWith("p", waitingContainer("rest-container", "CrashLoopBackOff"))
-			f, err := env.findingFromLog(t.Context(), newRegistry("demo"), &pod, pod.Status.ContainerStatuses[0])
-			if err != nil || f == nil || f.message != test.want {
-				t.Errorf("findingFromLog returned %+v and error %v, want %q", f, err, test.want)
+			problem, err := env.problemInLog(t.Context(), newRegistry("demo"), &pod, pod.Status.ContainerStatuses[0])
+			if err != nil || problem == nil || problem.message != test.want {
+				t.Errorf("got problem %+v and error %v, want message %q", problem, err, test.want)
 			}
 		})
 	}

@@ -37,9 +37,9 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
-			m := newRegistry("demo", registrytest.Proxied)
+			m := newRegistry("demo", registrytest.AddProxy)
 			if test.noRoute {
-				registrytest.Unrouted(&m.Spec)
+				registrytest.DisableRoute(&m.Spec)
 			}
 			env.reconcileOnce(m)
 			env.setRunning(m)
@@ -73,7 +73,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 // [modelregistry-52] An unavailable server makes its proxy unavailable, and the status recovers with the server.
 func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	env := newTestEnv(t, []schema.GroupVersionKind{capability.Route})
-	m := newRegistry("demo", registrytest.Proxied, registrytest.Unrouted)
+	m := newRegistry("demo", registrytest.AddProxy, registrytest.DisableRoute)
 	env.reconcileOnce(m)
 	env.setRunning(m)
 	for _, available := range []bool{true, false, true} {

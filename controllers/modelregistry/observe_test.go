@@ -57,7 +57,7 @@ func TestMayWait(t *testing.T) {
 // The conditions of the legacy operator are set from the creation of a registry until it is available.
 func TestConditionsUntilAvailable(t *testing.T) {
 	env := newTestEnv(t, nil)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	expect := func(wait string, reason, message string) {
 		t.Helper()
 		err := env.reconcile(m)

@@ -109,7 +109,7 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 		"of the legacy operator in the same namespace": catalogBinding("ns", false),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRegistry("model-catalog", registrytest.Proxied)
+			m := newRegistry("model-catalog", registrytest.AddProxy)
 			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // the name is rejected for new registries
 			env := newTestEnv(t, nil, binding)
 			env.requireWait(env.reconcile(m), "a conflict to be resolved")
@@ -274,7 +274,7 @@ func TestRolloutKeepsAvailable(t *testing.T) {
 func TestRegistryInAnotherNamespace(t *testing.T) {
 	env := newTestEnv(t, nil)
 	env.settings.Namespace = "elsewhere"
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.readError = func() error { return errors.New("unknown namespace for the cache") }
 	env.requireWait(env.reconcile(m), "namespace elsewhere")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)

@@ -74,7 +74,7 @@ func TestCheckProxyPodsNamesTheUnreadyContainer(t *testing.T) {
 // A rejection by a router is quoted with its own reason; package routestatus tests how Routes are read.
 func TestCheckRoute(t *testing.T) {
 	const notAdmitted = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: waiting for a router to admit it"
-	for status, want := range map[string]finding{
+	for status, want := range map[string]conditionReason{
 		"":        {message: notAdmitted},
 		"Unknown": {message: notAdmitted},
 		"True":    {},

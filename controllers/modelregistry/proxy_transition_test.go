@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// readyPod returns a ready pod of the server.
-func (env *testEnv) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
+// createReadyPod creates and returns a ready pod of the server.
+func (env *testEnv) createReadyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
 	env.Helper()
 	pod := podWith(name)
 	for _, container := range containers {
@@ -35,7 +35,7 @@ func (env *testEnv) servicePort() int32 {
 	env.Helper()
 	s := &corev1.Service{}
 	if !env.get(s, "ns", "demo") || len(s.Spec.Ports) != 1 {
-		env.Fatalf("ports %v", s.Spec.Ports)
+		env.Fatalf("got ports %v of the Service, want one", s.Spec.Ports)
 	}
 	return s.Spec.Ports[0].Port
 }
@@ -48,34 +48,35 @@ func TestServiceTargetsReadyPods(t *testing.T) {
 	env.requireWait(env.reconcile(m), "available")
 	env.setRunning(m)
 	env.requireNoError(env.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
-	old := env.readyPod(m, "old", "rest-container")
-	registrytest.Proxied(&m.Spec) // the spec names a certificate that does not exist yet
+	old := env.createReadyPod(m, "old", "rest-container")
+	registrytest.AddProxy(&m.Spec) // the Secret with the certificate does not exist yet
 	env.requireWait(env.reconcile(m), "available")
 	d, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
 	if env.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || env.servicePort() != 8080 {
-		t.Errorf("got %d containers and port %d", len(d.Spec.Template.Spec.Containers), env.servicePort())
+		t.Errorf("without the certificate: got %d containers and port %d, want 1 container and port 8080", len(d.Spec.Template.Spec.Containers), env.servicePort())
 	}
 	if !env.get(policy, "ns", "demo-ingress") || len(policy.Spec.Ingress) != 2 {
 		t.Errorf("the NetworkPolicy does not allow the port of the ready pods: %v", policy.Spec.Ingress)
 	}
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, "Secret team-a-kube-rbac-proxy does not exist") {
-		t.Errorf("message %q", c.Message)
+		t.Errorf("got message %q, want the missing Secret", c.Message)
 	}
 	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
 	env.requireWait(env.reconcile(m), "available")
 	if env.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 2 || env.servicePort() != 8080 {
-		t.Errorf("got %d containers and port %d", len(d.Spec.Template.Spec.Containers), env.servicePort())
+		t.Errorf("with the certificate: got %d containers and port %d, want 2 containers and port 8080", len(d.Spec.Template.Spec.Containers), env.servicePort())
 	}
-	env.readyPod(m, "next", "rest-container", "kube-rbac-proxy")
+	env.createReadyPod(m, "next", "rest-container", "kube-rbac-proxy")
 	env.requireNoError(env.server.Delete(t.Context(), old))
 	env.requireNoError(env.reconcile(m))
 	if env.get(policy, "ns", "demo-ingress"); env.servicePort() != 8443 || len(policy.Spec.Ingress) != 1 {
-		t.Errorf("port %d, policy %v", env.servicePort(), policy.Spec.Ingress)
+		t.Errorf("got port %d and ingress rules %v, want port 8443 and one rule", env.servicePort(), policy.Spec.Ingress)
 	}
-	m.Spec.KubeRBACProxy = nil // the proxy is removed again
+	// The Service keeps targeting the ready pods, which still have the proxy.
+	m.Spec.KubeRBACProxy = nil
 	_ = env.reconcile(m)
 	if env.servicePort() != 8443 || !env.get(policy, "ns", "demo-ingress") {
-		t.Errorf("port %d", env.servicePort())
+		t.Errorf("got port %d, want port 8443 and the NetworkPolicy while the ready pods have the proxy", env.servicePort())
 	}
 }
 
@@ -83,7 +84,7 @@ func TestServiceTargetsReadyPods(t *testing.T) {
 func TestServiceRequestsTheCertificate(t *testing.T) {
 	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"))
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
-	env.readyPod(m, "old", "rest-container")
+	env.createReadyPod(m, "old", "rest-container")
 	env.requireWait(env.reconcile(m), "available")
 	s := &corev1.Service{}
 	env.get(s, "ns", "demo")

@@ -43,7 +43,7 @@ type registryReconciler struct {
 	readPodLog logReader
 	states     reconciler.UIDMap[*state]
 	legacy     legacyCache
-	// unownedMu serializes writes of objects outside of the namespace: registries of the same name use the same names.
+	// unownedMu serializes writes of objects outside of the namespaces of registries: registries of the same name use the same object names.
 	unownedMu sync.Mutex
 }
 
@@ -53,18 +53,18 @@ type state struct {
 	platform servers.Platform
 	// defaulted is the registry with the defaults of admission, nil if the webhooks are enabled.
 	defaulted *v1beta1.ModelRegistry
-	// missingReferences are the objects that pods need to start and that are missing in this reconcile.
+	// missingReferences are the missing objects that pods need to start, as found by this reconcile.
 	missingReferences []reference.Missing
 	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
-	// orphanedGeneration is the generation, without a generated database, for which owner references were removed from earlier data.
+	// orphanedGeneration is the generation of a spec without a generated database for which the data of an earlier spec was orphaned.
 	orphanedGeneration int64
 	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
 	dataVersion   database.Image
 	backupBlocked *metav1.Condition
 	// rejectedSizes holds the rejected expansions of claims, by the field with the size.
 	rejectedSizes map[string]rejectedSize
-	lastLog       *logRun
+	lastLog       *scannedLog
 }
 
 func (r *registryReconciler) stateOf(m *v1beta1.ModelRegistry) *state {
@@ -166,7 +166,7 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
 		return err
 	}
-	if err := r.ReadRoutes(ctx, m, &in.Publishing, resources.Published(effective, in)); err != nil {
+	if err := r.ReadRoutes(ctx, m, &in.Publishing, resources.ExposureObjects(effective, in)); err != nil {
 		return err
 	}
 	reportSpec(m, effective, in)

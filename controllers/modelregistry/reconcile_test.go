@@ -27,7 +27,7 @@ func reasonOf(m *v1beta1.ModelRegistry, conditionType string) string {
 // [modelregistry-101] All objects are written once, in order; the second reconcile writes nothing.
 func TestReconcileWritesOnce(t *testing.T) {
 	env := newTestEnv(t, nil)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.requireWait(env.reconcile(m), "available")
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
@@ -142,12 +142,12 @@ func TestAPIErrorsAreReported(t *testing.T) {
 // [D30] A cluster-scoped object of a registry of the same name in another namespace is reported, not changed, and blocks the server. If that
 // registry was deleted, the object is adopted.
 func TestNamesOfClusterScope(t *testing.T) {
-	other := newRegistry("demo", registrytest.Proxied)
+	other := newRegistry("demo", registrytest.AddProxy)
 	other.Namespace, other.UID = "elsewhere", "other"
 	env := newTestEnv(t, nil, other)
 	env.requireWait(env.reconcile(other.DeepCopy()), "available")
 	env.takeWrites()
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.requireWait(env.reconcile(m), "to be resolved")
 	available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(available.Message, "belongs to ModelRegistry elsewhere/demo") {

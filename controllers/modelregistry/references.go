@@ -72,7 +72,7 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return refs
 }
 
-// createsMissing reports whether operator or platform create a missing object: credentials or certificate of a generated database, or a
+// createsMissing reports whether operator or platform creates a missing object: credentials or certificate of a generated database, or a
 // managed serving certificate.
 func createsMissing(m *v1beta1.ModelRegistry, missing reference.Missing) bool {
 	serving := managesCertificate(m) && missing.Name == resources.ServingSecretName(m)

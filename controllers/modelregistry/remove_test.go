@@ -79,7 +79,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 // [W5] Objects that are no longer desired are deleted, and without such objects no request is sent.
 func TestPrunesUndesiredObjects(t *testing.T) {
 	env := newTestEnv(t, nil)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.requireWait(env.reconcile(m), "available")
 	env.takeWrites()
 	m.Spec.KubeRBACProxy = nil
@@ -266,7 +266,7 @@ func TestUnownedKinds(t *testing.T) {
 
 // After a restart, a stale list may contain a deleted registry. Objects that are not garbage-collected are not created for such a registry.
 func TestStaleListOfRegistries(t *testing.T) {
-	for name, m := range map[string]*v1beta1.ModelRegistry{"ClusterRoleBinding and Group": newRegistry("demo", registrytest.Proxied), "data": newRegistry("demo", withGeneratedDatabase)} {
+	for name, m := range map[string]*v1beta1.ModelRegistry{"ClusterRoleBinding and Group": newRegistry("demo", registrytest.AddProxy), "data": newRegistry("demo", withGeneratedDatabase)} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, optionalKinds)
 			for _, phase := range env.phases() {

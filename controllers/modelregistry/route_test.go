@@ -19,7 +19,7 @@ import (
 // A rejection of the Route is reported once with its own reason, and the host is removed from status and Service until a router admits it.
 func TestRouteRejectedByRouter(t *testing.T) {
 	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	env.reconcileOnce(m)
 	env.setRunning(m)
 	const host, address = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"

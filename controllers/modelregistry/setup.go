@@ -122,7 +122,7 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueNamed(resources.LabelApp, false))).
 		WatchesRawSource(served.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
 		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
-		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
+		WatchesRawSource(r.aihub.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
 		Complete(base)
 }
 
@@ -159,7 +159,7 @@ func enqueueNamed(label string, managed bool) handler.EventHandler {
 	})
 }
 
-// enqueueConsumers enqueues the registries in the namespace of an object that use it.
+// enqueueConsumers enqueues the registries that use an object of their namespace.
 func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, true, func(m *v1beta1.ModelRegistry, o client.Object) bool { return isUsed(m, o.GetName()) })
 }

@@ -70,7 +70,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 		"foreign grant":                                     {"gateway.example.com", []client.Object{foreign}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRegistry("demo", registrytest.Proxied)
+			m := newRegistry("demo", registrytest.AddProxy)
 			env := newTestEnv(t, optionalKinds, append(test.exists, m.DeepCopy())...)
 			env.settings.Gateway.Domain = test.domain
 			env.requireWait(env.reconcile(m), "available")
@@ -89,7 +89,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 
 // [D26] The shared ReferenceGrant is deleted when the last registry or catalog has its own, and is not read afterwards.
 func TestSharedGrantIsDeletedLater(t *testing.T) {
-	m, other := newRegistry("demo", registrytest.Proxied), newRegistry("other", registrytest.Proxied)
+	m, other := newRegistry("demo", registrytest.AddProxy), newRegistry("other", registrytest.AddProxy)
 	env := newTestEnv(t, optionalKinds, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
 	env.settings.Gateway.Domain = "gateway.example.com"
 	env.requireWait(env.reconcile(m), "available")
@@ -122,7 +122,7 @@ func TestSharedGrantIsDeletedLater(t *testing.T) {
 
 // [D2] ReferenceGrants are not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	served := slices.Clone(optionalKinds)[:len(optionalKinds)-1]
 	env := newTestEnv(t, served, sharedGrant(), m.DeepCopy())
 	env.settings.Gateway.Domain = "gateway.example.com"

@@ -49,8 +49,8 @@ func (r *registryReconciler) validateNamespace(_ context.Context, m *v1beta1.Mod
 	return &reconciler.Wait{For: "the registry to be in namespace " + namespace, Stalled: true}
 }
 
-// migrateSpec replaces deprecated fields of stored objects: oauthProxy becomes kubeRBACProxy, and OpenShift always has a proxy. The patch
-// starts the next reconcile.
+// migrateSpec patches the spec of stored objects: oauthProxy becomes kubeRBACProxy, and on OpenShift a missing proxy is added. The event of the
+// patch starts the next reconcile.
 func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	openShift := r.stateOf(m).platform.Served.Has(capability.Route)
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
@@ -62,8 +62,8 @@ func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRe
 	return &reconciler.Wait{For: "the event of the changed spec"}
 }
 
-// migrateProxy replaces oauthProxy in a spec, or drops it if kubeRBACProxy is set too. The image is not copied, because it is that of
-// another program.
+// migrateProxy moves oauthProxy to kubeRBACProxy, or drops it if kubeRBACProxy is set. The image is not copied, because it contains another
+// program. On OpenShift, a missing proxy is added.
 func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 	if oauthProxy := spec.OAuthProxy; oauthProxy != nil {
 		if spec.KubeRBACProxy == nil {
@@ -77,7 +77,7 @@ func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 	}
 }
 
-// validateSpec rejects references and names that admission forbids, for objects that admission has not seen. If ValidateInReconciler is
+// validateSpec rejects references and names that admission forbids, for objects that were stored without admission. If ValidateInReconciler is
 // set, it also applies the defaults and validation of the webhooks.
 func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
 	if err := r.settings.Authors.Forbidden(rules.References(m)); err != nil {
@@ -102,8 +102,8 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 	return nil
 }
 
-// isNeverDeployed reports, by the status, whether nothing was created for a registry because its name was rejected. Existing registries
-// keep their names.
+// isNeverDeployed reports whether the status shows that nothing was created for a registry because of its name. Deployed registries keep
+// their names.
 func isNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
 	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, rejection)
@@ -129,7 +129,7 @@ func buildInputs(m *v1beta1.ModelRegistry, p *servers.Platform) resources.Inputs
 	return resources.Inputs{
 		Publishing:         p.Publishing(),
 		HasCustomDomain:    proxy != nil && proxy.Domain != "",
-		ServingCertificate: managesCertificate(m),
+		RequestCertificate: managesCertificate(m),
 	}
 }
 

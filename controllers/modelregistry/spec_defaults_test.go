@@ -26,7 +26,7 @@ func TestSpecDefaults(t *testing.T) {
 			registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
 				s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), SSLMode: "disable"}
 			}),
-			registrytest.Registry(registrytest.Generated),
+			registrytest.Registry(registrytest.UseGeneratedDatabase),
 			`{"postgres":{"database":"model_registry","generateDeployment":null,"host":"team-a-postgres","image":"quay.io/example/postgresql:16",` +
 				`"passwordSecret":{"key":"password","name":"team-a-postgres-credentials"},"port":5432,"sslMode":null,"username":"modelregistry"}}`},
 	} {
@@ -56,7 +56,7 @@ func TestReferences(t *testing.T) {
 			of(reference.ConfigMap, "my-root-map", "ca.pem"), of(reference.ConfigMap, "my-roots-map"),
 			of(reference.Secret, "my-client", "tls.crt", "tls.key"), of(reference.Secret, "my-login", "password"),
 		}},
-		"proxy": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
+		"proxy": {registrytest.Registry(registrytest.AddProxy), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
 	} {
 		if diff := cmp.Diff(test.want, serverReferences(test.m)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -67,8 +67,8 @@ func TestReferences(t *testing.T) {
 		want []reference.Reference
 	}{
 		"no proxy":                    {registrytest.Registry(), nil},
-		"certificate of the platform": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
-		"certificate of the user":     {registrytest.Registry(registrytest.Proxied, registrytest.Customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
+		"certificate of the platform": {registrytest.Registry(registrytest.AddProxy), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
+		"certificate of the user":     {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
 	} {
 		if diff := cmp.Diff(test.want, certificateReferences(test.m)); diff != "" {
 			t.Errorf("certificate, %s (-want +got):\n%s", name, diff)

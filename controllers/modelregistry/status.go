@@ -28,13 +28,13 @@ import (
 const (
 	// ConditionAvailable is True if the server answers, through its proxy if it has one.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True if this reconcile wrote objects.
+	// ConditionProgressing is True if the last reconcile wrote objects.
 	ConditionProgressing = "Progressing"
 	// ConditionProxy exists while the registry has a proxy, and is True if the proxy serves clients.
 	ConditionProxy = "KubeRBACProxyAvailable"
-	// ConditionDegraded exists on registries that are being deleted.
+	// ConditionDegraded exists on terminating registries.
 	ConditionDegraded = "Degraded"
-	// ConditionUnusedDatabase exists, and is True, only while a generated database runs that the spec no longer uses.
+	// ConditionUnusedDatabase exists, and is True, only while a generated database runs and the spec no longer uses it.
 	ConditionUnusedDatabase = "UnusedDatabase"
 	// ConditionEarlierData exists, and is True, only while the volume of a generated database is older than the registry.
 	ConditionEarlierData = "EarlierData"
@@ -72,21 +72,21 @@ func setCondition(m *v1beta1.ModelRegistry, conditionType string, status metav1.
 
 // reportFailure sets the registry unavailable because of an error.
 func reportFailure(m *v1beta1.ModelRegistry, err error) {
-	reportUnavailable(m, finding{reason: serving.ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
+	reportUnavailable(m, conditionReason{reason: serving.ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
 }
 
-// finding is the reason and message of the condition of an unavailable server.
-type finding struct{ reason, message string }
+// conditionReason is the reason and message of a condition that is not True.
+type conditionReason struct{ reason, message string }
 
 // reportUnavailable sets the conditions of server and proxy to False.
-func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
-	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
+func reportUnavailable(m *v1beta1.ModelRegistry, problem conditionReason) {
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, problem.reason, problem.message)
 	if m.Spec.KubeRBACProxy != nil {
 		reason := ReasonResourcesUnavailable
-		if slices.Contains([]string{serving.ReasonStarting, serving.ReasonCooldown, routestatus.ReasonNotAdmitted}, f.reason) {
-			reason = f.reason
+		if slices.Contains([]string{serving.ReasonStarting, serving.ReasonCooldown, routestatus.ReasonNotAdmitted}, problem.reason) {
+			reason = problem.reason
 		}
-		setCondition(m, ConditionProxy, metav1.ConditionFalse, reason, f.message)
+		setCondition(m, ConditionProxy, metav1.ConditionFalse, reason, problem.message)
 	}
 }
 
@@ -123,50 +123,50 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 		return err
 	}
 	m.Status.Scale = pkgresources.ScaleStatus(d, resources.ServerSelector(m))
-	s, err := r.evaluateServer(ctx, m, d)
+	serverState, err := r.evaluateServer(ctx, m, d)
 	if err != nil {
 		return err
 	}
-	if s.Status != metav1.ConditionTrue {
-		reportUnavailable(m, finding{s.Reason, s.Message})
+	if serverState.Status != metav1.ConditionTrue {
+		reportUnavailable(m, conditionReason{serverState.Reason, serverState.Message})
 		return &reconciler.Wait{
-			For: "the server to become available", Retry: cmp.Or(s.Retry, reconciler.RequeueUnavailable), Stalled: conditions.ProgressDeadlineExceeded(d),
+			For: "the server to become available", Retry: cmp.Or(serverState.Retry, reconciler.RequeueUnavailable), Stalled: conditions.ProgressDeadlineExceeded(d),
 		}
 	}
-	return r.reportRollout(ctx, m, d, s.CheckPods)
+	return r.reportRollout(ctx, m, d, serverState.CheckPods)
 }
 
-// evaluateServer returns the state of the server and its proxy, also while a rollout replaces the serving pod.
+// evaluateServer returns the state of the server and its proxy, with the problem of an unavailable replica.
 func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
 	service := client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}
 	wasAvailable := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
-	s, err := r.Evaluate(ctx, d, service, wasAvailable)
-	switch available := s.Status == metav1.ConditionTrue; {
+	serverState, err := r.Evaluate(ctx, d, service, wasAvailable)
+	switch available := serverState.Status == metav1.ConditionTrue; {
 	case err != nil:
-		return s, err
+		return serverState, err
 	case available && m.Spec.KubeRBACProxy != nil:
-		f, err := r.checkProxy(ctx, m, d)
-		if f.message != "" {
-			s = serving.WaitingFor(d, r.Clock.Now(), f.message)
-			if s.Reason != serving.ReasonStarting {
-				s.Reason = ReasonResourcesUnavailable
+		problem, err := r.checkProxy(ctx, m, d)
+		if problem.message != "" {
+			serverState = serving.WaitingFor(d, r.Clock.Now(), problem.message)
+			if serverState.Reason != serving.ReasonStarting {
+				serverState.Reason = ReasonResourcesUnavailable
 			}
-			s.Reason = cmp.Or(f.reason, s.Reason)
+			serverState.Reason = cmp.Or(problem.reason, serverState.Reason)
 		}
-		return s, err
-	case available, !s.CheckPods:
-		return s, nil
+		return serverState, err
+	case available, !serverState.CheckPods:
+		return serverState, nil
 	case d.Status.UnavailableReplicas != 0:
-		f, err := r.diagnose(ctx, m, d)
-		if f != nil {
-			s.Reason, s.Message = f.reason, f.message
+		problem, err := r.diagnose(ctx, m, d)
+		if problem != nil {
+			serverState.Reason, serverState.Message = problem.reason, problem.message
 		}
-		return s, err
+		return serverState, err
 	}
 	if conditions.DeploymentCondition(d, appsv1.DeploymentAvailable).Status != "" {
-		s.Reason = serving.ReasonUnavailable
+		serverState.Reason = serving.ReasonUnavailable
 	}
-	return s, nil
+	return serverState, nil
 }
 
 // reportRollout sets the server available. While a rollout is incomplete, the message contains the problem of the new pods.
@@ -175,13 +175,13 @@ func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.Model
 		reportAvailable(m, "")
 		return nil
 	}
-	f, err := r.diagnose(ctx, m, d)
+	problem, err := r.diagnose(ctx, m, d)
 	if err != nil {
 		return err
 	}
 	rollout := ""
-	if f.reason != serving.ReasonStarting {
-		rollout = f.message
+	if problem.reason != serving.ReasonStarting {
+		rollout = problem.message
 	}
 	reportAvailable(m, rollout)
 	return &reconciler.Wait{For: "the rollout to end", Retry: reconciler.RequeueUnavailable, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
@@ -201,7 +201,7 @@ func (r *registryReconciler) reportEarlierData(m *v1beta1.ModelRegistry, claim *
 	setCondition(m, ConditionEarlierData, metav1.ConditionTrue, ReasonEarlierData, message)
 }
 
-// reportUnusedDatabase sets condition UnusedDatabase if a generated database runs that the spec no longer uses.
+// reportUnusedDatabase sets condition UnusedDatabase if a generated database runs and the spec no longer uses it.
 func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	d := &appsv1.Deployment{}
 	if !generatesDatabase(m) {

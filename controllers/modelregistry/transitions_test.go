@@ -134,7 +134,7 @@ func TestDatabaseNamesAreImmutable(t *testing.T) {
 // On plain Kubernetes a proxy is added, removed with all its objects, and added again.
 func TestAddsAndRemovesProxy(t *testing.T) {
 	env := newTestEnv(t, nil)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	proxyObjects := map[string]client.Object{
 		"demo-kube-rbac-proxy-config": &corev1.ConfigMap{}, "demo-ingress": &networkingv1.NetworkPolicy{}, "demo-auth-delegator": &rbacv1.ClusterRoleBinding{},
 	}
@@ -168,7 +168,7 @@ func TestAddsAndRemovesProxy(t *testing.T) {
 	m.Spec.KubeRBACProxy = nil
 	env.reconcileOnce(m)
 	expect(false, "http-api", 8080)
-	registrytest.Proxied(&m.Spec)
+	registrytest.AddProxy(&m.Spec)
 	m.Spec.KubeRBACProxy.Port = new(int32(9443))
 	env.reconcileOnce(m)
 	expect(true, "https-api", 9443)
@@ -199,7 +199,7 @@ func (env *testEnv) listExposure() []string {
 // earlier step remains.
 func TestExposureFollowsSpecAndSettings(t *testing.T) {
 	env := newTestEnv(t, optionalKinds)
-	m := newRegistry("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.AddProxy)
 	const secureRoute, plainRoute = "Route ns/demo-https", "Route ns/demo-http"
 	httpRoute := func(namespace string) string { return "HTTPRoute " + namespace + "/model-registry-demo" }
 	const grant = "ReferenceGrant ns/allow-gateway-httproutes-demo"
@@ -276,7 +276,7 @@ func TestRecreatedRegistryUsesRetainedData(t *testing.T) {
 	for policy, kept := range map[v1beta1.RetentionPolicy]bool{"": true, v1beta1.RetainData: true, v1beta1.DeleteData: false} {
 		t.Run(string(policy), func(t *testing.T) {
 			env := newTestEnv(t, nil)
-			first := newRegistry("demo", withGeneratedDatabase, registrytest.Proxied, withGeneratedDatabase)
+			first := newRegistry("demo", withGeneratedDatabase, registrytest.AddProxy, withGeneratedDatabase)
 			first.Spec.Postgres.RetentionPolicy, first.Spec.Postgres.Database = policy, "models"
 			env.reconcileOnce(first)
 			before := &corev1.Secret{}
@@ -293,7 +293,7 @@ func TestRecreatedRegistryUsesRetainedData(t *testing.T) {
 				t.Error("the ClusterRoleBinding of the deleted registry exists")
 			}
 
-			second := newRegistry("demo", registrytest.Proxied, withGeneratedDatabase)
+			second := newRegistry("demo", registrytest.AddProxy, withGeneratedDatabase)
 			second.UID = "second"
 			second.Spec.Postgres.RetentionPolicy = policy
 			env.reconcileOnce(second)

@@ -126,8 +126,8 @@ func (w *Watcher) ApplyToOrError(settings config.ModelRegistry) (config.ModelReg
 	return ApplyTo(settings, spec), nil
 }
 
-// Changes returns a source that sends an event of the object to the handler when the spec of the AIHub changes.
-func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
+// EventSource returns a source that sends an event of the object to the handler when the spec of the AIHub changes.
+func (w *Watcher) EventSource(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
 		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).EventSource(object, h)
 	}

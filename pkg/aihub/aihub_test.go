@@ -176,7 +176,7 @@ func TestChangesTriggerController(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-	if err := w.Changes(object, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := w.EventSource(object, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	w.value.OnUpdate(newAIHub(newSpec("one.example.org")))
@@ -199,7 +199,7 @@ func TestNilWatcherKeepsSettings(t *testing.T) {
 	if diff := cmp.Diff(processSettings(), settings); diff != "" || err != nil || !w.hasSynced() || w.AddTo(nil) != nil {
 		t.Errorf("settings differ without an AIHub, or an error occurred: %v\n%s", err, diff)
 	}
-	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
+	if w.EventSource(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
 		t.Error("Changes returned no source")
 	}
 }

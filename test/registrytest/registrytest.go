@@ -1,4 +1,4 @@
-// Package registrytest has the ModelRegistries for the tests of several packages.
+// Package registrytest has the registries for the tests of several packages.
 package registrytest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// Registry returns a registry with an external PostgreSQL and all defaults, after the given changes.
+// Registry returns a registry with an external PostgreSQL and all defaults, changed by the given functions.
 func Registry(change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{}
 	m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.Kind))
@@ -35,8 +35,8 @@ func Registry(change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry
 	return m
 }
 
-// Proxied adds the kube-rbac-proxy with all defaults.
-func Proxied(s *v1beta1.ModelRegistrySpec) {
+// AddProxy adds a proxy with all defaults.
+func AddProxy(s *v1beta1.ModelRegistrySpec) {
 	s.KubeRBACProxy = &v1beta1.ProxyConfig{
 		Image: "quay.io/example/kube-rbac-proxy:v1", Port: new(int32(8443)), RoutePort: new(int32(443)),
 		ServiceRoute: v1beta1.RouteEnabled, Domain: "apps.example.com",
@@ -45,11 +45,11 @@ func Proxied(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Unrouted disables the Route.
-func Unrouted(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.ServiceRoute = v1beta1.RouteDisabled }
+// DisableRoute disables the Route.
+func DisableRoute(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.ServiceRoute = v1beta1.RouteDisabled }
 
-// Called sets the name of the registry.
-func Called(m *v1beta1.ModelRegistry, name string) *v1beta1.ModelRegistry {
+// SetName sets the name of the registry.
+func SetName(m *v1beta1.ModelRegistry, name string) *v1beta1.ModelRegistry {
 	m.Name = name
 	return m
 }
@@ -64,7 +64,7 @@ func ConfigMap(name, key string) *v1beta1.ConfigMapKeyValue {
 	return &v1beta1.ConfigMapKeyValue{Name: name, Key: key}
 }
 
-// PostgresTLS sets all TLS fields of PostgreSQL that reference Secrets.
+// PostgresTLS sets every form of TLS with PostgreSQL that Secrets allow.
 func PostgresTLS(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
 	p.SSLMode = "verify-full"
@@ -73,7 +73,7 @@ func PostgresTLS(s *v1beta1.ModelRegistrySpec) {
 	p.SSLRootCertificateSecret = Secret("pg-root", "ca.crt")
 }
 
-// MySQL replaces PostgreSQL with an external MySQL.
+// MySQL replaces the database by a MySQL with every form of TLS that Secrets allow.
 func MySQL(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = nil
 	s.MySQL = &v1beta1.MySQLConfig{
@@ -81,7 +81,7 @@ func MySQL(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// MySQLTLS sets all TLS fields of MySQL that reference Secrets.
+// MySQLTLS sets every form of TLS with MySQL that Secrets allow.
 func MySQLTLS(s *v1beta1.ModelRegistrySpec) {
 	c := s.MySQL
 	c.SSLCertificateSecret, c.SSLKeySecret = Secret("my-client", "tls.crt"), Secret("my-client", "tls.key")
@@ -90,30 +90,30 @@ func MySQLTLS(s *v1beta1.ModelRegistrySpec) {
 	c.SSLCipher, c.VerifyServerCert = "TLS_AES_256_GCM_SHA384", new(true)
 }
 
-// MySQLConfigMaps adds the references to ConfigMaps, which have precedence over Secrets.
+// MySQLConfigMaps sets CA certificates in ConfigMaps, which take precedence over Secrets.
 func MySQLConfigMaps(s *v1beta1.ModelRegistrySpec) {
 	s.MySQL.SSLRootCertificateConfigMap = ConfigMap("my-root-map", "ca.pem")
 	s.MySQL.SSLRootCertificatesConfigMapName = "my-roots-map"
 	s.MySQL.VerifyServerCert = new(false)
 }
 
-// Generated sets the connection to the database that the operator generates.
-func Generated(s *v1beta1.ModelRegistrySpec) {
+// UseGeneratedDatabase sets the connection to a generated database.
+func UseGeneratedDatabase(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = &v1beta1.PostgresConfig{
 		Host: "team-a-postgres", Port: new(int32(5432)), Username: "modelregistry", Database: "model_registry",
 		PasswordSecret: Secret("team-a-postgres-credentials", "password"), Image: "quay.io/example/postgresql:16",
 	}
 }
 
-// SizedAndDeleted sets the size of the generated database and the deletion of its data.
-func SizedAndDeleted(s *v1beta1.ModelRegistrySpec) {
+// SetStorageAndRetention sets the size, the class and the name of a generated database, and deletes its data with the registry.
+func SetStorageAndRetention(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.RetentionPolicy = v1beta1.DeleteData
 	s.Postgres.Storage = &v1beta1.PostgresStorage{Size: new(resource.MustParse("20Gi")), StorageClassName: new("fast")}
 	s.Postgres.Database = "team_models"
 }
 
-// Whole sets TLS, resources and backups of the generated database.
-func Whole(s *v1beta1.ModelRegistrySpec) {
+// SetAllDatabaseFields sets TLS, resources and backups of a generated database.
+func SetAllDatabaseFields(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
 	p.ServerTLS, p.SSLMode, p.SSLRootCertificateSecret = server.Enabled, "verify-full", Secret("team-a-postgres-tls", "ca.crt")
 	p.Resources = &corev1.ResourceRequirements{
@@ -127,8 +127,8 @@ func Whole(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Everywhere sets fields of the REST server that most specs do not set.
-func Everywhere(s *v1beta1.ModelRegistrySpec) {
+// SetOptionalFields sets fields that most specs leave to defaults.
+func SetOptionalFields(s *v1beta1.ModelRegistrySpec) {
 	s.Rest.ServiceRoute, s.Rest.Port = v1beta1.RouteEnabled, new(int32(9090))
 	s.Rest.Resources = &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
@@ -137,8 +137,8 @@ func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Customised sets all fields of the proxy, with a certificate and a key from two Secrets of the user. [modelregistry-31] [modelregistry-33]
-func Customised(s *v1beta1.ModelRegistrySpec) {
+// CustomizeProxy sets ports, domain and image of the proxy, and certificate and key from two Secrets of the user. [modelregistry-31] [modelregistry-33]
+func CustomizeProxy(s *v1beta1.ModelRegistrySpec) {
 	p := s.KubeRBACProxy
 	p.TLSCertificateSecret, p.TLSKeySecret = Secret("own-cert", "cert.pem"), Secret("own-key", "key.pem")
 	p.Port, p.RoutePort, p.Domain, p.Image = new(int32(9443)), new(int32(8443)), "models.example.com", "registry.example.com/sec/kube-rbac-proxy:v2"

@@ -66,7 +66,7 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(review.Request.DesiredAPIVersion, &version)
 	}
 	if err != nil {
-		http.Error(w, fmt.Sprintf("no conversion review: %v", err), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("invalid ConversionReview: %v", err), http.StatusBadRequest)
 		return
 	}
 	// Convert twice, because errors must be known before the response starts, and the response must not be held in memory.
@@ -91,7 +91,7 @@ func (v rawValue) orQuoted(text string) string {
 	return string(v)
 }
 
-// convertAll writes the items of a list in a version. It returns an error for the first item that cannot be converted.
+// convertAll writes the items of a list, converted to a version. It returns an error for the first item that cannot be converted.
 func convertAll(w io.Writer, list rawValue, version string) error {
 	items := json.NewDecoder(bytes.NewReader(list))
 	if begin, err := items.Token(); err != nil || begin != json.Delim('[') {

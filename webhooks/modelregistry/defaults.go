@@ -131,7 +131,7 @@ func hasHost(postgres map[string]any) bool {
 	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
 
-// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is that of another program. If both are set, it removes oauthProxy
+// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which contains another program. If both are set, it removes oauthProxy
 // if the old object has both, or if a manifest with a migrated oauthProxy is applied again. The schema rejects other objects with both.
 func migrateProxy(spec, oauthProxy, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
@@ -151,8 +151,8 @@ func migrateProxy(spec, oauthProxy, old map[string]any) {
 	}
 }
 
-// clearDefaults removes values that earlier releases stored as defaults, so that the current defaults apply: a previous default image, and with
-// it default resources. Registries with status.specDefaults are not changed.
+// clearDefaults removes values that earlier releases stored as defaults, so that the current defaults apply: a default image, and with
+// it default resources. Registries with defaults in status.specDefaults are not changed.
 func clearDefaults(object map[string]any, s Settings) {
 	if defaults := nestedMap(object, "status")["specDefaults"]; !isEmpty(defaults) && defaults != "{}" {
 		return
@@ -206,13 +206,13 @@ type imageReference struct{ repository, tag, digest string }
 
 // parseImage parses an image reference. A colon before the last slash belongs to the port of a registry.
 func parseImage(image string) imageReference {
-	r := imageReference{repository: image}
-	r.repository, r.digest, _ = strings.Cut(r.repository, "@")
-	if colon := strings.LastIndexByte(r.repository, ':'); colon > strings.LastIndexByte(r.repository, '/') {
-		r.repository, r.tag = r.repository[:colon], r.repository[colon+1:]
+	parsed := imageReference{repository: image}
+	parsed.repository, parsed.digest, _ = strings.Cut(parsed.repository, "@")
+	if colon := strings.LastIndexByte(parsed.repository, ':'); colon > strings.LastIndexByte(parsed.repository, '/') {
+		parsed.repository, parsed.tag = parsed.repository[:colon], parsed.repository[colon+1:]
 	}
-	if r.tag == "" && r.digest == "" {
-		r.tag = "latest"
+	if parsed.tag == "" && parsed.digest == "" {
+		parsed.tag = "latest"
 	}
-	return r
+	return parsed
 }

@@ -29,25 +29,25 @@ func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmiss
 // References returns the references in the spec of a registry that its pods use.
 func References(registry *v1beta1.ModelRegistry) pkgadmission.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
-	u := pkgadmission.References{Namespace: registry.Namespace}
-	u.AddReferences(spec, path)
-	u.Remove(pkgadmission.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // created by the operator
-	u.AddServer(&spec.CommonPods, path)
-	u.Add(pkgadmission.Image, spec.Rest.Image, path.Child("rest", "image"))
+	refs := pkgadmission.References{Namespace: registry.Namespace}
+	refs.AddReferences(spec, path)
+	refs.Remove(pkgadmission.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // created by the operator
+	refs.AddServer(&spec.CommonPods, path)
+	refs.Add(pkgadmission.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
-		u.Add(pkgadmission.Image, p.Image, path.Child("postgres", "image"))
-		u.AddEgressURL(ptr.Deref(p.PasswordSecret, v1beta1.SecretKeyValue{}).Name, cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
+		refs.Add(pkgadmission.Image, p.Image, path.Child("postgres", "image"))
+		refs.AddEgressURL(ptr.Deref(p.PasswordSecret, v1beta1.SecretKeyValue{}).Name, cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
 	}
 	if m := spec.MySQL; m != nil {
-		u.AddEgressURL(ptr.Deref(m.PasswordSecret, v1beta1.SecretKeyValue{}).Name, m.Host, m.Port, path.Child("mysql", "host"))
+		refs.AddEgressURL(ptr.Deref(m.PasswordSecret, v1beta1.SecretKeyValue{}).Name, m.Host, m.Port, path.Child("mysql", "host"))
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": spec.OAuthProxy, "kubeRBACProxy": spec.KubeRBACProxy} {
 		if proxy != nil {
-			u.Add(pkgadmission.Image, proxy.Image, path.Child(name, "image"))
-			u.Add(pkgadmission.Host, proxy.Domain, path.Child(name, "domain"))
+			refs.Add(pkgadmission.Image, proxy.Image, path.Child(name, "image"))
+			refs.Add(pkgadmission.Host, proxy.Domain, path.Child(name, "domain"))
 		}
 	}
-	return u
+	return refs
 }
 
 func catalogReferencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
@@ -61,12 +61,12 @@ func catalogReferencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pk
 
 // CatalogReferences returns the references in the spec of a Catalog that its pods use.
 func CatalogReferences(c *aihubv1alpha1.Catalog) pkgadmission.References {
-	u := pkgadmission.References{Namespace: c.Namespace}
+	refs := pkgadmission.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")
-	u.AddReferences(c.Spec, path)
-	u.AddServer(&c.Spec.CommonPods, path)
+	refs.AddReferences(c.Spec, path)
+	refs.AddServer(&c.Spec.CommonPods, path)
 	if d := c.Spec.Database; d != nil && d.External != nil {
-		u.AddEgressURL(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
+		refs.AddEgressURL(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
 	}
-	return u
+	return refs
 }

@@ -91,7 +91,7 @@ func generatesDatabase(spec *v1beta1.ModelRegistrySpec) bool {
 	return spec.Postgres != nil && isTrue(spec.Postgres.GenerateDeployment)
 }
 
-// nameErrors rejects names of new registries that would fail later. Existing ones keep their names.
+// nameErrors rejects names of new registries that would fail later, and long names of registries that get a generated database.
 func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	var errs field.ErrorList
@@ -142,7 +142,7 @@ var (
 	reservedSuffixes = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 
-// ReservedName returns the reason for which a registry must not have a name, or "". Existing registries keep their names.
+// ReservedName returns the error for a name that is reserved for other objects, or "". Existing registries keep their names.
 func ReservedName(name string) string {
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	hasSuffix := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
@@ -253,9 +253,9 @@ func isImage(value string) bool { return imagePattern.MatchString(value) }
 
 // warnings returns warnings about fields that have no effect, unless the old object has them too.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
-	current := ineffective(&registry.Spec)
+	current := ineffectiveFields(&registry.Spec)
 	if old != nil {
-		for path := range ineffective(&old.Spec) {
+		for path := range ineffectiveFields(&old.Spec) {
 			delete(current, path)
 		}
 	}
@@ -269,7 +269,7 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	return texts
 }
 
-// ignoredChanges returns the changes that have no effect on a generated database, because its data exists.
+// ignoredChanges returns warnings about changes without effect on a generated database, whose data exists.
 func ignoredChanges(current *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
 	if old == nil || !generatesDatabase(current) || !generatesDatabase(&old.Spec) {
 		return nil
@@ -297,8 +297,8 @@ func storageOf(p *v1beta1.PostgresConfig) v1beta1.PostgresStorage {
 	return ptr.Deref(p.Storage, v1beta1.PostgresStorage{})
 }
 
-// ineffective returns the fields that have no effect, with the reasons.
-func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
+// ineffectiveFields returns warnings about fields without effect, and about a Route that only leads to the proxy, by field.
+func ineffectiveFields(s *v1beta1.ModelRegistrySpec) map[string]string {
 	const ignored = "has no effect: remove it"
 	found := map[string]string{}
 	addIf := func(set bool, path, text string) {

@@ -44,7 +44,7 @@ const (
 type Settings struct {
 	// Namespace is the only namespace allowed for registries and the catalog, or "" for any.
 	Namespace string
-	// RESTImages are the current and previous default images.
+	// RESTImages are the current and previous default images of the server.
 	RESTImages []string
 	// OpenShift is true if the cluster serves Routes. Every registry then has a proxy.
 	OpenShift bool
@@ -78,7 +78,7 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards,
 // namespaceFinder returns the namespaces that contain an object of a name.
 type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
-// liveLookupPeriod is the time after a request in which its name is looked up in the API server, because the cache may lack the new object.
+// liveLookupPeriod is the time after a request in which its name is looked up in the API server: the cache may lack the new object.
 const liveLookupPeriod = 30 * time.Second
 
 // cachedFirst returns a namespaceFinder of ModelRegistries that calls live only if the cache or a recent request contains the name.
@@ -175,7 +175,7 @@ func handle(ctx context.Context, request admission.Request, source Source,
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the old object, because clients can set the one of the new object
+	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the old object, because clients can set deletionTimestamp in the new object
 		return admission.Allowed("")
 	}
 	settings, err := source(ctx)

@@ -75,7 +75,7 @@ type CatalogSpec struct {
 	// +optional
 	Access *CatalogAccess `json:"access,omitempty"`
 
-	// authProxy configures the proxy in front of the server, which authenticates clients.
+	// authProxy configures the authenticating proxy in front of the server.
 	// +optional
 	AuthProxy *CatalogAuthProxy `json:"authProxy,omitempty"`
 
@@ -146,9 +146,9 @@ type CatalogDatabase struct {
 	Connection *DatabaseConnection `json:"connection,omitempty"`
 
 	// serverTLS encrypts the connections to the database that the operator runs. If Enabled, the operator issues a
-	// certificate from its own CA, which the server verifies. It renews the certificate once a year, which restarts the
-	// database and the server. If Disabled, the default, connections are not encrypted. A change restarts the database and
-	// the server.
+	// certificate from its own CA, and the server verifies the certificate. The operator renews it once a year, which
+	// restarts the database and the server. If Disabled, the default, connections are not encrypted. A change restarts the
+	// database and the server.
 	// +optional
 	ServerTLS server.Switch `json:"serverTLS,omitempty"`
 }
@@ -197,7 +197,7 @@ type CatalogAccess struct {
 	Authenticated server.Switch `json:"authenticated,omitempty"`
 }
 
-// CatalogAuthProxy configures the proxy in front of the server, which authenticates clients.
+// CatalogAuthProxy configures the authenticating proxy in front of the server.
 type CatalogAuthProxy struct {
 	// mode is Enabled or Disabled. If Enabled, the default, a proxy runs in front of the server. If Disabled, clients are
 	// not authenticated. A change restarts the server pods.

@@ -16,7 +16,7 @@ const (
 	PhaseTerminating AppWrapperPhase = "Terminating"
 )
 
-// Known reports whether this release knows the phase.
+// Known reports whether the phase is one of this release.
 func (p AppWrapperPhase) Known() bool {
 	switch p {
 	case PhaseEmpty, PhaseSuspended, PhaseResuming, PhaseRunning, PhaseResetting, PhaseSuspending, PhaseSucceeded, PhaseFailed, PhaseTerminating:

@@ -176,7 +176,7 @@ type MLflowSpec struct {
 	// +optional
 	BackendStoreURIFrom *corev1.SecretKeySelector `json:"backendStoreUriFrom,omitempty"`
 
-	// readReplicaBackendStoreUri is the URI of a read-only replica of the backend store, which answers queries. It is
+	// readReplicaBackendStoreUri is the URI of a read-only replica of the backend store for queries. The replica is
 	// never migrated. If the URI contains a password, use readReplicaBackendStoreUriFrom instead. A change restarts the
 	// server pods.
 	// +optional
@@ -234,7 +234,7 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ExtraAllowedOrigins []string `json:"extraAllowedOrigins,omitempty"`
 
-	// allowedHosts restricts the values of the Host header that the server accepts, which protects against DNS rebinding.
+	// allowedHosts restricts the values of the Host header that the server accepts, to protect against DNS rebinding.
 	// If the list is empty, every value is accepted. Otherwise, the server accepts the names of its Service, localhost,
 	// the host of the external URL, and the entries of this list. Write an entry as clients send it: with the port, unless
 	// the port is 443. Wildcards are supported, for example *.example.com. An entry that consists of an asterisk allows
@@ -323,8 +323,8 @@ type MLflowSpec struct {
 	// +optional
 	CABundleConfigMap *CABundleConfigMapRef `json:"caBundleConfigMap,omitempty"`
 
-	// networkPolicyEgressRules replace the default egress rules of the NetworkPolicy of the server, which also applies to
-	// garbage collection and trace archival. The default allows DNS, ports 443, 6443 and 8443, the usual ports of
+	// networkPolicyEgressRules replace the default egress rules of the NetworkPolicy of the server, garbage collection
+	// and trace archival. The default allows DNS, ports 443, 6443 and 8443, the usual ports of
 	// PostgreSQL, MySQL and object stores, and the ports in the URIs of the spec. If you set this field, include a rule
 	// for DNS. The rules also replace the database ports in the NetworkPolicy of the database migration. A change does not
 	// restart pods.
@@ -386,8 +386,8 @@ const (
 // TLSConfig configures the source of the serving certificate.
 type TLSConfig struct {
 	// mode is Automatic or Provided. Defaults to Automatic. With Automatic, OpenShift issues the certificate in the Secret
-	// mlflow-tls. On other clusters, the operator issues and renews it, unless a Secret of that name exists that it did
-	// not create. With Provided, the operator issues no certificate and waits for the Secret mlflow-tls of type
+	// mlflow-tls. On other clusters, the operator issues and renews it, unless another client created a Secret of that
+	// name. With Provided, the operator issues no certificate and waits for the Secret mlflow-tls of type
 	// kubernetes.io/tls. A certificate that the operator issued before stays in use until you replace it. The mode also
 	// applies to the Secret mlflow-artifacts-tls of an artifact server.
 	// +optional
@@ -400,7 +400,7 @@ type TLSConfig struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each artifactsServer.resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
 type ArtifactsServerConfig struct {
 	// enabled runs the artifact server. Defaults to false. The tracking server then serves no artifacts, and new
-	// experiments store theirs below status.artifactsUrl. Changing this field interrupts uploads and downloads until both
+	// experiments store artifacts below status.artifactsUrl. Changing this field interrupts uploads and downloads until both
 	// Deployments are rolled out.
 	// +optional
 	// +kubebuilder:default=false
@@ -426,7 +426,7 @@ type ArtifactsServerConfig struct {
 
 	// resourceClaims are the claims of the artifact server pods for dynamic resource allocation. The container uses them
 	// through artifactsServer.resources.claims. The entries of spec.resourceClaims do not apply to these pods. A change
-	// restarts them.
+	// restarts these pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -658,7 +658,7 @@ const (
 	MigrationRolloutPending MigrationOutcome = "RolloutPending"
 	// MigrationCompleted means that the database is migrated and the server has become ready since.
 	MigrationCompleted MigrationOutcome = "Completed"
-	// MigrationFailed means that the Job failed permanently, so that another attempt would fail too.
+	// MigrationFailed means that the Job failed permanently: another attempt would fail too.
 	MigrationFailed MigrationOutcome = "Failed"
 )
 

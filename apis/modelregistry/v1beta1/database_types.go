@@ -8,7 +8,7 @@ import (
 )
 
 // SecretKeyValue selects a key of a Secret in the namespace of the registry. If the value of the key changes, the pods
-// that use it are restarted.
+// that use it are restarted. The proxy reloads a serving certificate without a restart.
 type SecretKeyValue struct {
 	// name is the name of the Secret.
 	// +required
@@ -162,8 +162,8 @@ type PostgresConfig struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// serverTLS encrypts the connections to a generated database. If Enabled, the operator issues a certificate from its
-	// own CA, which every client verifies. It renews the certificate once a year, which restarts the database. If
-	// Disabled, the default, connections are not encrypted. A change restarts the database and the server.
+	// own CA, and every client verifies the certificate. The operator renews it once a year, which restarts the database.
+	// If Disabled, the default, connections are not encrypted. A change restarts the database and the server.
 	// +optional
 	ServerTLS server.Switch `json:"serverTLS,omitempty"`
 

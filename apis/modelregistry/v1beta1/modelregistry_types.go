@@ -175,7 +175,7 @@ type ModelRegistryStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// hosts lists the host names of the server, the most public first. An external host is not listed while a Gateway or
-	// router refuses to serve it. Behind a Gateway, the entry includes a path, for example
+	// router rejects it. Behind a Gateway, the entry includes a path, for example
 	// ai.example.org/model-registry/team.
 	// +optional
 	// +listType=atomic

@@ -2,7 +2,7 @@ package v1beta1
 
 import corev1 "k8s.io/api/core/v1"
 
-// ProxyConfig configures the proxy in front of the REST server, which authenticates clients.
+// ProxyConfig configures the authenticating proxy in front of the REST server.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tlsCertificateSecret) == has(self.tlsKeySecret)",message="tlsCertificateSecret and tlsKeySecret MUST be set together"
 type ProxyConfig struct {

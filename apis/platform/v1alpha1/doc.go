@@ -1,5 +1,5 @@
 // Package v1alpha1 contains the components.platform.opendatahub.io/v1alpha1 API: the resources with which the platform
-// operator configures components of this operator. It creates one object for each component and reads its status.
+// operator configures components of this operator. The platform operator creates these objects and reads their status.
 //
 // +kubebuilder:object:generate=true
 // +groupName=components.platform.opendatahub.io

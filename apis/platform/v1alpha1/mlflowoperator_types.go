@@ -10,8 +10,8 @@ const MLflowOperatorFinalizer = "mlflow.opendatahub.io/mlflow-operator-protectio
 
 // MLflowOperator configures MLflow for the Open Data Hub platform: the Gateway that publishes the server, and its
 // section in the menu of the OpenShift console. A cluster has one MLflowOperator, and its name is
-// default-mlflowoperator. It takes effect only if the component platform is enabled; MLflow objects then wait until it
-// is ready.
+// default-mlflowoperator. It takes effect only if the component platform is enabled; MLflow objects then wait until the
+// MLflowOperator is ready.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mlfo,categories=odh

@@ -49,7 +49,7 @@ type PredictorStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are the latest observations of the state of the model. Available is True if a model answers requests.
-	// Ready is True if it is the model of the current spec.
+	// Ready is True if that model is the model of the current spec.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ObjectMeta is metav1.ObjectMeta. Views of foreign kinds embed it under this name, because controller-gen then generates no CRDs for them.
+// ObjectMeta is metav1.ObjectMeta. Views of kinds of KServe embed it under this name, because controller-gen then generates no CRDs for them.
 type ObjectMeta = metav1.ObjectMeta
 
 // ServingRuntime is a partial view of KServe's ServingRuntime, a template for pods that serve the models of its namespace.
@@ -52,7 +52,7 @@ type ClusterServingRuntimeList struct {
 	Items           []ClusterServingRuntime `json:"items"`
 }
 
-// ServingRuntimeSpec contains the fields of a template that ModelMesh uses. KServe's schema does not limit numbers, so they are int64 here,
+// ServingRuntimeSpec contains the fields that ModelMesh uses of a template. KServe's schema does not limit numbers, so they are int64 here,
 // and the code that uses them checks their range.
 type ServingRuntimeSpec struct {
 	// SupportedModelFormats are the formats that the server can load.

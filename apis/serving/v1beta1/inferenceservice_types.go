@@ -50,7 +50,7 @@ type InferenceServiceSpec struct {
 	Explainer *Component `json:"explainer,omitempty"`
 }
 
-// Component contains the fields that ModelMesh uses of a component that it does not run.
+// Component contains the fields that ModelMesh uses of a transformer or explainer.
 type Component struct {
 	// Timeout is the timeout of a request, in seconds.
 	Timeout *int64 `json:"timeout,omitempty"`

@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// Label marks Secrets with a key. Its value is the source that the key is for.
+	// Label marks Secrets with an API key. Its value is the source that the API key is for.
 	Label = "hub.kubeflow.org/hf-source"
-	// Key is the data key of the Secret.
-	Key = "apiKey"
+	// SecretKey is the key of the Secret that contains the API key.
+	SecretKey = "apiKey"
 )
 
-// keySecret is a labelled Secret. Its fields are exported because it is compared by reflection.
+// keySecret is a Secret with Label. Its fields are exported because it is compared by reflection.
 type keySecret struct {
 	Namespace, Name, Source string
-	// Hash of the key, or "" without a key.
+	// Hash is the hash of the API key, or "" if it is missing.
 	Hash string
 }
 
-// Watcher watches labelled Secrets. It is a manager.Runnable that runs on every replica.
+// Watcher watches Secrets with Label. It is a manager.Runnable that runs on every replica.
 type Watcher struct{ *singleton.Value[[]keySecret] }
 
-// NewWatcher returns a Watcher for one namespace, or for all. It needs list and watch on Secrets; without them it finds none.
+// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it finds no Secrets.
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	secrets := singleton.NewList(singleton.Options{
@@ -46,77 +46,77 @@ func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log
 	return &Watcher{secrets}
 }
 
-// trimSecret replaces the data of a Secret by a hash of the key. The hash is visible on pods and keyed by the UID, so that equal keys have
+// trimSecret replaces the data of a Secret by an HMAC of the API key. The UID of the Secret is the key of the HMAC, so that equal API keys have
 // different hashes.
 func trimSecret(object *unstructured.Unstructured) {
-	text, _, _ := unstructured.NestedString(object.Object, "data", Key) // values of Secrets are strings
+	text, _, _ := unstructured.NestedString(object.Object, "data", SecretKey) // values of Secrets are strings
 	delete(object.Object, "data")
 	object.SetAnnotations(nil)
 	object.SetManagedFields(nil)
 	if text != "" {
 		mac := hmac.New(sha256.New, []byte(object.GetUID()))
 		mac.Write([]byte(text))
-		object.Object["data"] = map[string]any{Key: hex.EncodeToString(mac.Sum(nil)[:8])}
+		object.Object["data"] = map[string]any{SecretKey: hex.EncodeToString(mac.Sum(nil)[:8])}
 	}
 }
 
 func keySecretsOf(objects []*unstructured.Unstructured) []keySecret {
 	all := make([]keySecret, 0, len(objects))
 	for _, o := range objects {
-		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
+		hash, _, _ := unstructured.NestedString(o.Object, "data", SecretKey)
 		all = append(all, keySecret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
 	}
 	return all
 }
 
-// KeysIn returns the selected keys of a namespace, and whether the first list is complete.
+// KeysIn returns the selected API keys of a namespace, and whether they are known.
 func (w *Watcher) KeysIn(namespace string) (Selection, bool) {
 	secrets, known := w.Current()
 	return selectKeys(slices.DeleteFunc(slices.Clone(secrets), func(s keySecret) bool { return s.Namespace != namespace })), known
 }
 
-// maxKeys limits the environment variables of the server.
+// maxKeys limits the number of API keys, each an environment variable of the server.
 const maxKeys = 50
 
-// sourcePattern matches valid parts of a variable name.
+// sourcePattern matches sources that are valid in the name of an environment variable.
 var sourcePattern = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// Selection is the result for the labelled Secrets of a namespace.
+// Selection is the result for the Secrets with Label in a namespace.
 type Selection struct {
-	// Keys are the variables of the server, ordered by the names of their Secrets.
-	Keys []resources.HuggingFaceKey
-	// Hash changes with any key; "" without keys.
+	// APIKeys are ordered by the names of their Secrets.
+	APIKeys []resources.HuggingFaceAPIKey
+	// Hash changes with any API key; "" without API keys.
 	Hash string
 	// Problems describe invalid Secrets, with cause and fix.
 	Problems []string
 }
 
-// selectKeys selects the Secrets for the server. They are ordered by name, and the first one with a variable has precedence.
+// selectKeys selects the API keys for the server. Secrets are ordered by name. If two have the same variable, the first one is selected.
 func selectKeys(secrets []keySecret) Selection {
 	var selection Selection
 	secretOf, sum := map[string]string{}, sha256.New()
-	for _, s := range secrets {
-		variable := "HF_API_KEY_" + strings.ToUpper(s.Source)
+	for _, secret := range secrets {
+		variable := "HF_API_KEY_" + strings.ToUpper(secret.Source)
 		problem := ""
 		switch {
-		case !sourcePattern.MatchString(s.Source):
-			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, s.Source)
-		case s.Hash == "":
-			problem = "the key " + Key + " is missing; add it, or remove the label " + Label
+		case !sourcePattern.MatchString(secret.Source):
+			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, secret.Source)
+		case secret.Hash == "":
+			problem = "the key " + SecretKey + " is missing; add it, or remove the label " + Label
 		case secretOf[variable] != "":
-			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, secretOf[variable], Label)
-		case len(selection.Keys) == maxKeys:
+			problem = fmt.Sprintf("%s is already set by Secret %s; change the label %s of one of the Secrets", variable, secretOf[variable], Label)
+		case len(selection.APIKeys) == maxKeys:
 			problem = fmt.Sprintf("only %d keys can be used; remove the label from other Secrets", maxKeys)
 		}
 		if problem != "" {
-			selection.Problems = append(selection.Problems, "Secret "+s.Name+": "+problem)
+			selection.Problems = append(selection.Problems, "Secret "+secret.Name+": "+problem)
 			continue
 		}
-		secretOf[variable] = s.Name
-		selection.Keys = append(selection.Keys, resources.HuggingFaceKey{Variable: variable, Secret: s.Name, Key: Key})
-		fmt.Fprintf(sum, "%s %s %s\n", variable, s.Name, s.Hash)
+		secretOf[variable] = secret.Name
+		selection.APIKeys = append(selection.APIKeys, resources.HuggingFaceAPIKey{Variable: variable, Secret: secret.Name, SecretKey: SecretKey})
+		fmt.Fprintf(sum, "%s %s %s\n", variable, secret.Name, secret.Hash)
 	}
-	if len(selection.Keys) > 0 {
+	if len(selection.APIKeys) > 0 {
 		selection.Hash = hex.EncodeToString(sum.Sum(nil)[:16])
 	}
 	return selection

@@ -51,7 +51,7 @@ func newSecret(t *testing.T, namespace, name, source string, data map[string]str
 func TestTrimSecretDropsTheKey(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, test := range []struct{ name, key string }{{"a", "hf_planted"}, {"b", "hf_planted"}, {"a", "hf_other"}} {
-		o := newSecret(t, "ns", test.name, "team", map[string]string{Key: test.key, "note": "hf_planted too"})
+		o := newSecret(t, "ns", test.name, "team", map[string]string{SecretKey: test.key, "note": "hf_planted too"})
 		trimSecret(o)
 		text, err := json.Marshal(o)
 		if err != nil {
@@ -62,13 +62,13 @@ func TestTrimSecretDropsTheKey(t *testing.T) {
 				t.Errorf("the trimmed Secret contains %q: %s", part, text)
 			}
 		}
-		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
+		hash, _, _ := unstructured.NestedString(o.Object, "data", SecretKey)
 		if hash == "" || hashes[hash] {
 			t.Errorf("hash %q of Secret %s is not unique", hash, test.name)
 		}
 		hashes[hash] = true
 	}
-	for _, data := range []map[string]string{{}, {Key: ""}, {"apikey": "x"}} {
+	for _, data := range []map[string]string{{}, {SecretKey: ""}, {"apikey": "x"}} {
 		o := newSecret(t, "ns", "a", "team", data)
 		trimSecret(o)
 		if _, found := o.Object["data"]; found {
@@ -81,9 +81,9 @@ func TestTrimSecretDropsTheKey(t *testing.T) {
 func TestWatcher(t *testing.T) {
 	kinds := map[schema.GroupVersionResource]string{corev1.SchemeGroupVersion.WithResource("secrets"): "SecretList"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
-		newSecret(t, "ns", "b", "team", map[string]string{Key: "1"}), newSecret(t, "other", "a", "theirs", map[string]string{Key: "2"}))
+		newSecret(t, "ns", "b", "team", map[string]string{SecretKey: "1"}), newSecret(t, "other", "a", "theirs", map[string]string{SecretKey: "2"}))
 	w := NewWatcher(client, "", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
-	if v, known := w.KeysIn("ns"); known || len(v.Keys) > 0 {
+	if v, known := w.KeysIn("ns"); known || len(v.APIKeys) > 0 {
 		t.Errorf("got %+v before the start, want no keys", v)
 	}
 	var mu sync.Mutex
@@ -101,7 +101,7 @@ func TestWatcher(t *testing.T) {
 			var known bool
 			v, known = w.KeysIn(namespace)
 			var got []string
-			for _, k := range v.Keys {
+			for _, k := range v.APIKeys {
 				got = append(got, k.Secret+" "+k.Variable)
 			}
 			return known && cmp.Equal(want, got)
@@ -113,7 +113,7 @@ func TestWatcher(t *testing.T) {
 	waitForKeys("third")
 	poll.Until(t, 10*time.Second, "the watch has started", func() bool { return len(client.Actions()) >= 2 })
 	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace("ns")
-	if _, err := secrets.Update(t.Context(), newSecret(t, "ns", "b", "team", map[string]string{Key: "changed"}), metav1.UpdateOptions{}); err != nil {
+	if _, err := secrets.Update(t.Context(), newSecret(t, "ns", "b", "team", map[string]string{SecretKey: "changed"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	poll.Until(t, 10*time.Second, "the hash has changed", func() bool { v, _ := w.KeysIn("ns"); return v.Hash != original.Hash })
@@ -140,7 +140,7 @@ func TestWatcherWithoutPermission(t *testing.T) {
 	w := NewWatcher(client, "ns", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	go func() { _ = w.Start(t.Context()) }()
 	poll.Until(t, 10*time.Second, "the keys are known", func() bool { _, known := w.KeysIn("ns"); return known })
-	if v, _ := w.KeysIn("ns"); len(v.Keys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
+	if v, _ := w.KeysIn("ns"); len(v.APIKeys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
 		t.Errorf("got %+v without permission, want neither keys nor problems", v)
 	}
 }
@@ -148,22 +148,22 @@ func TestWatcherWithoutPermission(t *testing.T) {
 // [modelregistry-124]
 func TestSelectKeys(t *testing.T) {
 	valid := func(name, source string) keySecret { return keySecret{"ns", name, source, "hash of " + name} }
-	key := func(name, variable string) resources.HuggingFaceKey {
-		return resources.HuggingFaceKey{Variable: variable, Secret: name, Key: Key}
+	key := func(name, variable string) resources.HuggingFaceAPIKey {
+		return resources.HuggingFaceAPIKey{Variable: variable, Secret: name, SecretKey: SecretKey}
 	}
 	for name, test := range map[string]struct {
 		secrets  []keySecret
-		want     []resources.HuggingFaceKey
+		want     []resources.HuggingFaceAPIKey
 		problems []string
 	}{
 		"no Secrets":     {nil, nil, nil},
-		"two valid keys": {[]keySecret{valid("a", "team_B"), valid("b", "0")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
+		"two valid keys": {[]keySecret{valid("a", "team_B"), valid("b", "0")}, []resources.HuggingFaceAPIKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
 		"names that differ in case": {
-			[]keySecret{valid("a", "team"), valid("b", "TEAM")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM")},
-			[]string{"Secret b: HF_API_KEY_TEAM comes from Secret a already; give its label hub.kubeflow.org/hf-source another value"},
+			[]keySecret{valid("a", "team"), valid("b", "TEAM")}, []resources.HuggingFaceAPIKey{key("a", "HF_API_KEY_TEAM")},
+			[]string{"Secret b: HF_API_KEY_TEAM is already set by Secret a; change the label hub.kubeflow.org/hf-source of one of the Secrets"},
 		},
 		"without a key": {
-			[]keySecret{{"ns", "a", "team", ""}, valid("b", "team")}, []resources.HuggingFaceKey{key("b", "HF_API_KEY_TEAM")},
+			[]keySecret{{"ns", "a", "team", ""}, valid("b", "team")}, []resources.HuggingFaceAPIKey{key("b", "HF_API_KEY_TEAM")},
 			[]string{"Secret a: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
 		},
 		"with a hyphen": {
@@ -175,7 +175,7 @@ func TestSelectKeys(t *testing.T) {
 		},
 	} {
 		v := selectKeys(test.secrets)
-		if diff := cmp.Diff(test.want, v.Keys) + cmp.Diff(test.problems, v.Problems); diff != "" {
+		if diff := cmp.Diff(test.want, v.APIKeys) + cmp.Diff(test.problems, v.Problems); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if (v.Hash == "") != (len(test.want) == 0) {
@@ -186,7 +186,7 @@ func TestSelectKeys(t *testing.T) {
 	for i := range maxKeys + 2 {
 		many = append(many, valid(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d", i)))
 	}
-	if v := selectKeys(many); len(v.Keys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: only 50 keys can be used") {
-		t.Errorf("got %d keys and problems %v, want %d keys", len(v.Keys), v.Problems, maxKeys)
+	if v := selectKeys(many); len(v.APIKeys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: only 50 keys can be used") {
+		t.Errorf("got %d keys and problems %v, want %d keys", len(v.APIKeys), v.Problems, maxKeys)
 	}
 }

@@ -23,24 +23,24 @@ type Inputs struct {
 	// Domain is the domain of Routes, "" if unknown.
 	Domain string
 	Images config.RegistryImages
-	// SkipDatabase is true if the operator does not run the database.
+	// SkipDatabase is true if the settings disable the managed database.
 	SkipDatabase bool
-	// AdminGroups are the groups that may update the sources.
+	// AdminGroups are the groups that may update the user-editable ConfigMaps.
 	AdminGroups []string
-	// Sources are the names of the ConfigMaps with labelled sources, in reading order.
-	Sources []string
-	// Proxy is the egress proxy of the cluster.
-	Proxy EgressProxy
-	// HuggingFaceKeys are the keys for Hugging Face. HuggingFaceKeysHash changes with their content.
-	HuggingFaceKeys     []HuggingFaceKey
-	HuggingFaceKeysHash string
+	// SourceConfigMaps are the names of the ConfigMaps with SourceLabel, in the order in which the server reads them.
+	SourceConfigMaps []string
+	// EgressProxy is the egress proxy of the cluster.
+	EgressProxy EgressProxy
+	// HuggingFaceAPIKeys are the API keys for Hugging Face. HuggingFaceAPIKeysHash changes with any API key.
+	HuggingFaceAPIKeys     []HuggingFaceAPIKey
+	HuggingFaceAPIKeysHash string
 }
 
-// HuggingFaceKey maps a variable of the server to a key of a Secret.
-type HuggingFaceKey struct{ Variable, Secret, Key string }
+// HuggingFaceAPIKey maps an environment variable of the server to the Secret key that contains an API key.
+type HuggingFaceAPIKey struct{ Variable, Secret, SecretKey string }
 
-// HasProxy reports whether a sidecar authenticates clients.
-func HasProxy(c *aihubv1alpha1.Catalog) bool {
+// HasAuthProxy reports whether a sidecar authenticates clients.
+func HasAuthProxy(c *aihubv1alpha1.Catalog) bool {
 	return authProxy(c).Mode != server.Disabled
 }
 
@@ -49,17 +49,17 @@ func isReadableByAll(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Access == nil || c.Spec.Access.Authenticated != server.Disabled
 }
 
-// databaseSpec returns the database of the spec, which may be empty.
+// databaseSpec returns spec.database, or the zero value.
 func databaseSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
 	return ptr.Deref(c.Spec.Database, aihubv1alpha1.CatalogDatabase{})
 }
 
-// ExternalDatabase returns the external database of the spec by host, or nil.
+// ExternalDatabase returns spec.database.external, or nil.
 func ExternalDatabase(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
 	return databaseSpec(c).External
 }
 
-// DatabaseConnection returns the external database of the spec by Secret, or nil.
+// DatabaseConnection returns spec.database.connection, whose Secret contains the address, or nil.
 func DatabaseConnection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
 	return databaseSpec(c).Connection
 }
@@ -79,28 +79,28 @@ func EncryptsDatabase(c *aihubv1alpha1.Catalog) bool {
 	return !HasExternalDatabase(c) && databaseSpec(c).ServerTLS == server.Enabled
 }
 
-// ServingSecret returns the name of the Secret with the certificate of the proxy.
+// ServingSecret returns the name of the Secret with the certificate of the authenticating proxy.
 func ServingSecret(c *aihubv1alpha1.Catalog) string {
 	return cmp.Or(authProxy(c).CertificateSecretName, CertificateSecret)
 }
 
-// describe returns the catalog as exposed by its Service.
-func describe(c *aihubv1alpha1.Catalog) *servers.Description {
+// serverDescription returns the catalog as exposed by its Service.
+func serverDescription(c *aihubv1alpha1.Catalog) *servers.Description {
 	d := &servers.Description{
 		Name: Name, Namespace: c.Namespace, Labels: func(string) map[string]string { return Labels(Name) }, Selector: Selector(Name),
 		Port: serverPort, PortName: PortName, HTTPRoute: Name, Grant: GrantName, Path: "catalog",
 	}
-	if HasProxy(c) {
+	if HasAuthProxy(c) {
 		d.Port, d.PortName, d.TLS = proxyPort, httpsPortName, true
 	}
 	return d
 }
 
-// Build returns the objects of a Catalog in the order in which they are applied. The ConfigMaps of users and the Secrets are not included,
+// Build returns the objects of a Catalog in the order in which they are applied. It omits the user-editable ConfigMaps and the Secrets,
 // because their content does not depend on the Catalog.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
-	d := describe(c)
+	d := serverDescription(c)
 	objects.Add(d.ServiceAccount(), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in),
 		d.ReaderRole(d.MetaForDashboard(Name, "Model catalog User", "Can access model catalog")))
 	if isReadableByAll(c) {
@@ -115,15 +115,15 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	if OwnsDatabase(c, in) {
 		objects = append(objects, BuildDatabase(c, in)...)
 	}
-	objects = append(objects, Published(c, in)...)
-	if HasProxy(c) {
+	objects = append(objects, ExposureObjects(c, in)...)
+	if HasAuthProxy(c) {
 		objects = append(objects, d.ProxyObjects()...)
 	}
 	return objects
 }
 
-// adminRole grants update on the ConfigMaps of users and read on all ConfigMaps, including labelled ones. It grants nothing on Secrets,
-// which include passwords of registries.
+// adminRole grants update of the user-editable ConfigMaps and read access to all ConfigMaps. It grants no access to Secrets, because
+// those of registries contain passwords.
 func adminRole(d *servers.Description) *rbacv1ac.RoleApplyConfiguration {
 	configMaps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
@@ -131,16 +131,16 @@ func adminRole(d *servers.Description) *rbacv1ac.RoleApplyConfiguration {
 	meta := d.MetaForDashboard(AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
 	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
 		configMaps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
-		configMaps("get", "list", "watch"), // a list restricted to names would omit labelled sources
+		configMaps("get", "list", "watch"), // a list restricted by names would omit the ConfigMaps with SourceLabel
 	)
 }
 
 func service(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	certificate := ""
-	if HasProxy(c) && ServingSecret(c) == CertificateSecret {
+	if HasAuthProxy(c) && ServingSecret(c) == CertificateSecret {
 		certificate = CertificateSecret
 	}
-	return describe(c).Service(certificate, externalAddress(in))
+	return serverDescription(c).Service(certificate, externalAddress(in))
 }
 
 // externalAddress returns the address outside of the cluster, "" if the catalog is not exposed.
@@ -159,9 +159,9 @@ func externalAddress(in Inputs) string {
 	}
 }
 
-// Published returns the objects that expose the catalog: NetworkPolicies, Ingress, Routes and HTTPRoutes.
-func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
-	d := describe(c)
+// ExposureObjects returns the Ingress or Route, the objects for the Gateway, and the NetworkPolicy for ingress.
+func ExposureObjects(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+	d := serverDescription(c)
 	objects := d.GatewayObjects(&in.Publishing)
 	if in.Exposure.Ingress() {
 		objects.Add(d.Ingress(ingressHost(in), &in.Publishing))
@@ -180,16 +180,16 @@ func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDoma
 func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	p := resources.Published{
 		Service:  Name,
-		Port:     intstr.FromString(describe(c).PortName),
+		Port:     intstr.FromString(serverDescription(c).PortName),
 		TLS:      &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt},
 		Weight:   new(resources.RouteWeight),
 		Wildcard: routev1.WildcardPolicyNone,
 	}
-	if !HasProxy(c) {
+	if !HasAuthProxy(c) {
 		p.TLS.Termination = routev1.TLSTerminationEdge
 	}
 	if in.Domain != "" {
 		p.Host = Name + "." + in.Domain
 	}
-	return p.Route(describe(c).Meta(RouteName))
+	return p.Route(serverDescription(c).Meta(RouteName))
 }

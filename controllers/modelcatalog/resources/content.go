@@ -2,7 +2,7 @@ package resources
 
 import (
 	"cmp"
-	_ "embed" // the sources that come with the catalog
+	_ "embed" // for default_sources.yaml
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,8 +21,7 @@ import (
 //go:embed default_sources.yaml
 var DefaultSourcesText string
 
-// UserSources are the ConfigMaps that are created once and then belong to users, in reading order, with their initial content and the
-// volume that mounts them.
+// UserSources are the user-editable ConfigMaps, in the order in which the server reads them, with their initial content and their volume.
 var UserSources = []struct{ Name, Content, volume string }{
 	{ModelSources, "catalogs: []\n", "user-model-sources"},
 	{McpSources, "mcp_catalogs: []\n", "user-mcp-sources"},
@@ -44,7 +43,7 @@ func UserSourcesConfigMap(c *aihubv1alpha1.Catalog, name, content string) *corev
 // imageVersion matches a digest or a tag.
 var imageVersion = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
 
-// CheckImages returns an error for a version that is neither digest nor tag, in case the installed CRD is of another release.
+// CheckImages returns an error if an image version is neither a digest nor a tag. The CRD of an earlier release does not check them.
 func CheckImages(c *aihubv1alpha1.Catalog) error {
 	for field, version := range map[string]string{
 		"spec.catalogDataImage": c.Spec.CatalogDataImage, "spec.benchmarkDataImage": c.Spec.BenchmarkDataImage,
@@ -72,7 +71,7 @@ func withVersion(image, version string) string {
 	return repository + ":" + version
 }
 
-// authProxy returns the authenticating proxy of the spec, or of the deprecated field spec.proxy.
+// authProxy returns spec.authProxy, with empty fields set from the deprecated fields of spec.proxy.
 func authProxy(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogAuthProxy {
 	current, deprecated := ptr.Deref(c.Spec.AuthProxy, aihubv1alpha1.CatalogAuthProxy{}), ptr.Deref(c.Spec.Proxy, aihubv1alpha1.CatalogProxy{})
 	return aihubv1alpha1.CatalogAuthProxy{
@@ -81,25 +80,25 @@ func authProxy(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogAuthProxy {
 	}
 }
 
-// EgressProxy is the HTTP proxy for egress of the server. Empty fields are unset.
+// EgressProxy contains the proxy environment variables of the server. Empty variables are not set.
 type EgressProxy struct {
 	HTTP, HTTPS, NoProxy string
 }
 
-// ClusterProxy returns the egress proxy of an OpenShift cluster from the status of its Proxy, or else from the spec. It returns an empty
-// EgressProxy if object is nil or cannot be decoded.
+// ClusterProxy returns the egress proxy from the OpenShift Proxy of the cluster. The spec sets fields that are empty in the status. The result
+// is empty if object is nil or cannot be decoded.
 func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 	if object == nil {
 		return EgressProxy{}
 	}
-	p, err := resources.Decode[configv1.Proxy](object)
+	proxy, err := resources.Decode[configv1.Proxy](object)
 	if err != nil {
 		return EgressProxy{}
 	}
 	return EgressProxy{
-		HTTP:    cmp.Or(p.Status.HTTPProxy, p.Spec.HTTPProxy),
-		HTTPS:   cmp.Or(p.Status.HTTPSProxy, p.Spec.HTTPSProxy),
-		NoProxy: cmp.Or(p.Status.NoProxy, p.Spec.NoProxy),
+		HTTP:    cmp.Or(proxy.Status.HTTPProxy, proxy.Spec.HTTPProxy),
+		HTTPS:   cmp.Or(proxy.Status.HTTPSProxy, proxy.Spec.HTTPSProxy),
+		NoProxy: cmp.Or(proxy.Status.NoProxy, proxy.Spec.NoProxy),
 	}
 }
 
@@ -109,9 +108,9 @@ func HasEgressProxy(c *aihubv1alpha1.Catalog) bool {
 	return p != nil && (p.HTTPProxy != nil || p.HTTPSProxy != nil || p.NoProxy != nil || *p == aihubv1alpha1.CatalogProxy{})
 }
 
-// proxyEnv returns the variables of the egress proxy.
+// proxyEnv returns the environment variables of the egress proxy.
 func proxyEnv(c *aihubv1alpha1.Catalog, in Inputs) []*corev1ac.EnvVarApplyConfiguration {
-	proxy := in.Proxy
+	proxy := in.EgressProxy
 	if HasEgressProxy(c) {
 		p := c.Spec.Proxy
 		proxy = EgressProxy{ptr.Deref(p.HTTPProxy, ""), ptr.Deref(p.HTTPSProxy, ""), ptr.Deref(p.NoProxy, "")}

@@ -32,7 +32,7 @@ const (
 	benchmarkDir    = "/shared-benchmark-data"
 	sourcesDir      = "/data"
 	labelledDir     = "/data/labeled-sources"
-	// LabelledPrefix is the prefix of volumes of labelled sources.
+	// LabelledPrefix is the name prefix of the volumes of ConfigMaps with SourceLabel.
 	LabelledPrefix = "labeled-"
 	tlsVolume      = "kube-rbac-proxy-tls"
 	tlsDir         = "/etc/tls"
@@ -62,12 +62,12 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		WithContainers(container).
 		WithVolumes(volumes...)
 	var sidecar *rbacproxy.Sidecar
-	if HasProxy(c) {
-		sidecar = proxy(c, in)
+	if HasAuthProxy(c) {
+		sidecar = proxySidecar(c, in)
 	}
-	d := describe(c).Deployment(c.Spec.Replicas, pod, sidecar, &c.Spec.Pods)
-	if in.HuggingFaceKeysHash != "" {
-		d.Spec.Template.WithAnnotations(map[string]string{annotationHuggingFaceKeys: in.HuggingFaceKeysHash})
+	d := serverDescription(c).Deployment(c.Spec.Replicas, pod, sidecar, &c.Spec.Pods)
+	if in.HuggingFaceAPIKeysHash != "" {
+		d.Spec.Template.WithAnnotations(map[string]string{annotationHuggingFaceKeys: in.HuggingFaceAPIKeysHash})
 	}
 	return d
 }
@@ -124,14 +124,14 @@ func userSourceVolumes() []sourceVolume {
 }
 
 func labelledSourceVolumes(in Inputs) []sourceVolume {
-	all := make([]sourceVolume, 0, len(in.Sources))
-	for _, name := range in.Sources {
+	all := make([]sourceVolume, 0, len(in.SourceConfigMaps))
+	for _, name := range in.SourceConfigMaps {
 		all = append(all, sourceVolume{name, LabelledPrefix + name, path.Join(labelledDir, name)})
 	}
 	return all
 }
 
-// serverArguments returns the flags with the sources; earlier sources have precedence.
+// serverArguments returns the flags of the server. The order of the sources determines their precedence.
 func serverArguments(in Inputs) []string {
 	arguments := []string{"--listen=0.0.0.0:8080"}
 	for _, s := range slices.Concat([]sourceVolume{defaultSourceVolume}, userSourceVolumes(), labelledSourceVolumes(in)) {
@@ -157,7 +157,7 @@ func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mou
 	return volumes, mounts
 }
 
-// databaseEnv returns the libpq variables of the database.
+// databaseEnv returns the libpq environment variables of the connection to the database.
 func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
 	if connection := DatabaseConnection(c); connection != nil {
 		env := resources.PostgresConnectionEnv(connection.SecretName)
@@ -166,18 +166,18 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 		}
 		return env
 	}
-	ext := ptr.Deref(ExternalDatabase(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
+	external := ptr.Deref(ExternalDatabase(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
 	env := []*corev1ac.EnvVarApplyConfiguration{
-		corev1ac.EnvVar().WithName("PGHOST").WithValue(ext.Host),
-		resources.SecretEnvVar("PGDATABASE", ext.SecretName, KeyDatabase),
-		resources.SecretEnvVar("PGUSER", ext.SecretName, KeyUser),
-		resources.SecretEnvVar("PGPASSWORD", ext.SecretName, KeyPassword),
+		corev1ac.EnvVar().WithName("PGHOST").WithValue(external.Host),
+		resources.SecretEnvVar("PGDATABASE", external.SecretName, KeyDatabase),
+		resources.SecretEnvVar("PGUSER", external.SecretName, KeyUser),
+		resources.SecretEnvVar("PGPASSWORD", external.SecretName, KeyPassword),
 	}
-	if ext.Port != nil {
-		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*ext.Port))))
+	if external.Port != nil {
+		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*external.Port))))
 	}
-	if ext.SSLMode != "" {
-		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(ext.SSLMode))
+	if external.SSLMode != "" {
+		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(external.SSLMode))
 	}
 	return env
 }
@@ -193,19 +193,20 @@ func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	return "", ""
 }
 
-// huggingFaceEnv returns the variables with keys for Hugging Face. They are optional, because pods must start without a deleted Secret.
+// huggingFaceEnv returns the environment variables with API keys for Hugging Face. They are optional, because pods must start if a Secret was
+// deleted.
 func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
-	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HuggingFaceKeys))
-	for _, k := range in.HuggingFaceKeys {
-		variable := resources.SecretEnvVar(k.Variable, k.Secret, k.Key)
+	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HuggingFaceAPIKeys))
+	for _, k := range in.HuggingFaceAPIKeys {
+		variable := resources.SecretEnvVar(k.Variable, k.Secret, k.SecretKey)
 		variable.ValueFrom.SecretKeyRef.WithOptional(true)
 		env = append(env, variable)
 	}
 	return env
 }
 
-// proxy returns the sidecar, which accepts only clients that may get the Service.
-func proxy(c *aihubv1alpha1.Catalog, in Inputs) *rbacproxy.Sidecar {
+// proxySidecar returns the authenticating proxy. It accepts only clients that may get the Service.
+func proxySidecar(c *aihubv1alpha1.Catalog, in Inputs) *rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Names on which other software relies. They do not depend on the Catalog, because a cluster has only one.
+// Names on which other software relies. They do not depend on the Catalog, because a cluster has one active Catalog.
 const (
 	Name         = "model-catalog"
 	DatabaseName = "model-catalog-postgres"
@@ -55,13 +55,13 @@ const (
 	// LabelCreatedBy is on objects of this and the legacy operator.
 	LabelCreatedBy = "app.kubernetes.io/created-by"
 	CreatedBy      = "model-registry-operator"
-	// LabelNamespace is the namespace of the Catalog, on objects outside of it.
+	// LabelNamespace is the label with the namespace of the Catalog, on its objects outside of that namespace.
 	LabelNamespace = servers.LabelNamespace
 
-	// annotationHuggingFaceKeys is an annotation of the pod template, because a changed key must roll the pods.
+	// annotationHuggingFaceKeys is an annotation of the pod template, because a changed API key must roll the pods.
 	annotationHuggingFaceKeys = "modelregistry.opendatahub.io/hf-secrets-hash"
 
-	// SourceLabel and its value mark ConfigMaps with labelled sources.
+	// SourceLabel with SourceLabelValue marks ConfigMaps with additional sources.
 	SourceLabel      = "opendatahub.io/catalog-source"
 	SourceLabelValue = "true"
 )

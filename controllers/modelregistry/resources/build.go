@@ -30,8 +30,8 @@ const (
 // Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
 	servers.Publishing
-	// ServingCertificate is true if the spec names no certificate. The Service then requests one from the platform.
-	ServingCertificate bool
+	// RequestCertificate is true if the spec names no certificate. The Service then requests one from the platform.
+	RequestCertificate bool
 	// ProxyPending is true if the spec has a proxy, but the ready pods do not. The Service then bypasses the proxy.
 	ProxyPending bool
 	// HasCustomDomain is true if the spec names the domain. The user then provides the host.
@@ -40,8 +40,8 @@ type Inputs struct {
 	ServerHash, DatabaseHash reference.RolloutHash
 }
 
-// describe returns the server as exposed by its Service: through the proxy, unless it is disabled or pending.
-func describe(m *v1beta1.ModelRegistry, in Inputs) *servers.Description {
+// serverDescription returns the server as exposed by its Service: through the proxy, unless the proxy is disabled or pending.
+func serverDescription(m *v1beta1.ModelRegistry, in Inputs) *servers.Description {
 	d := &servers.Description{
 		Name: ServiceName(m), Namespace: m.Namespace, Labels: func(object string) map[string]string { return Labels(m, object) }, Selector: ServerSelector(m),
 		Port: restPort(m), PortName: plainPortName, HTTPRoute: HTTPRouteName(m), Grant: GrantName(m), Path: gatewayPath(m),
@@ -53,14 +53,14 @@ func describe(m *v1beta1.ModelRegistry, in Inputs) *servers.Description {
 }
 
 // Build returns the objects of a registry, without its generated database, in the order in which they are applied: RBAC, NetworkPolicies,
-// the server and its exposure. The spec has all defaults, and spec.postgres is a connection, see BuildDatabase. An error names the invalid
-// field.
+// the server and its exposure. The spec must have all defaults, and spec.postgres must be a connection, see BuildDatabase. An error names
+// the invalid field.
 func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	server, err := deployment(m, in)
 	if err != nil {
 		return nil, err
 	}
-	d := describe(m, in)
+	d := serverDescription(m, in)
 	var desired apply.Desired
 	// Newer proxies check get for every method, older ones check create for POST. Create by name grants nothing else, because the API server
 	// does not authorize creations by name.
@@ -80,7 +80,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		}
 	}
 	desired.Add(service(m, in), server)
-	return slices.Concat(desired, d.DisruptionBudget(m.Spec.Replicas), Published(m, in)), nil
+	return slices.Concat(desired, d.DisruptionBudget(m.Spec.Replicas), ExposureObjects(m, in)), nil
 }
 
 // ingressPorts returns the ports to which all clients may connect: the port of the proxy, unless the policy of a Route opens it, and the port
@@ -95,7 +95,7 @@ func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 	return ports
 }
 
-// Group returns the Group. If users is nil, it does not own that field, because administrators add the users.
+// Group returns the Group. If users is nil, the field users is not set, because administrators add the users.
 func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
 	return resources.Typed(capability.UserGroup, &userv1.Group{
 		ObjectMeta: metav1.ObjectMeta{Name: UsersName(m), Labels: ClusterLabels(m, UsersName(m))}, Users: users,
@@ -105,10 +105,10 @@ func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyCo
 // service returns the Service of the proxy, or of the server without a proxy, with the description annotations of the registry.
 func service(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 	certificate := ""
-	if m.Spec.KubeRBACProxy != nil && in.ServingCertificate {
+	if m.Spec.KubeRBACProxy != nil && in.RequestCertificate {
 		certificate = ServingSecretName(m)
 	}
-	service := describe(m, in).Service(certificate, externalAddress(m, in))
+	service := serverDescription(m, in).Service(certificate, externalAddress(m, in))
 	for _, key := range []string{servers.AnnotationDisplayName, servers.AnnotationDescription} {
 		if text, found := m.Annotations[key]; found {
 			service.WithAnnotations(map[string]string{key: text})
@@ -117,9 +117,9 @@ func service(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 	return service
 }
 
-// Published returns the objects that expose the server outside of the cluster. Routes are kept in addition to an HTTPRoute, because clients
-// use their hosts.
-func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+// ExposureObjects returns the objects that expose the server outside of the cluster. Routes are kept in addition to an HTTPRoute, because
+// clients use the hosts of the Routes.
+func ExposureObjects(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if in.OpenShift() && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
 		desired.Add(plainRoute(m))
@@ -131,12 +131,12 @@ func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 		}.Route(objectMeta(m, SecureRouteName(m))))
 	}
 	if in.Exposure.Ingress() && exposesProxy(m) && routeHost(m) != "" {
-		desired.Add(describe(m, in).Ingress(routeHost(m), &in.Publishing))
+		desired.Add(serverDescription(m, in).Ingress(routeHost(m), &in.Publishing))
 	}
-	return append(desired, describe(m, in).GatewayObjects(&in.Publishing)...)
+	return append(desired, serverDescription(m, in).GatewayObjects(&in.Publishing)...)
 }
 
-// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy it targets the port with TLS and redirects clients without TLS.
+// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy, it targets the proxy and redirects HTTP to HTTPS.
 func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
 	if m.Spec.KubeRBACProxy != nil {
@@ -181,8 +181,8 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
 }
 
-// externalHost returns the host of Route or Ingress, or "" if the proxy is not exposed. On plain Kubernetes, users may provide a host in the
-// domain of the spec.
+// externalHost returns the host of Route or Ingress, or "" if the proxy is not exposed or the router rejected the host. On
+// plain Kubernetes, users may provide a host in the domain of the spec.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	userProvided := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift()
 	if (userProvided || hasRoute(m, in) || exposesProxy(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
@@ -195,7 +195,7 @@ func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	return in.Gateway.Domain + "/" + gatewayPath(m)
 }
 
-// routeHost returns the host of the Route with TLS, or "" without a domain, in which case the router assigns it.
+// routeHost returns the host of the Route or Ingress of the proxy, or "" without a domain. The router then assigns the host of a Route.
 func routeHost(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy.Domain == "" {
 		return ""

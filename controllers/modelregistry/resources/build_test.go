@@ -19,8 +19,8 @@ import (
 
 // The two platforms, and OpenShift with a gateway.
 var (
-	plain     = Inputs{ServingCertificate: true}
-	openshift = Inputs{ServingCertificate: true, Publishing: servers.Publishing{
+	plain     = Inputs{RequestCertificate: true}
+	openshift = Inputs{RequestCertificate: true, Publishing: servers.Publishing{
 		Served: capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.UserGroup),
 	}}
 	gateway = with(openshift, func(in *Inputs) {

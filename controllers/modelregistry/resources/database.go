@@ -34,8 +34,8 @@ const (
 	checkCommand     = "/usr/libexec/check-container"
 )
 
-// BuildDatabase returns the workload of a generated database in the order in which it is applied. spec.postgres is the connection, with the
-// image and the database name.
+// BuildDatabase returns the objects of a generated database, except its Secrets and claims, in the order in which they are applied.
+// spec.postgres must be the connection, with the image and the database name.
 func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	if err := CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 	return d
 }
 
-// sqlDatabaseName returns the name of the database in the server.
+// sqlDatabaseName returns the name of the database in the PostgreSQL server.
 func sqlDatabaseName(m *v1beta1.ModelRegistry) string {
 	return cmp.Or(m.Spec.Postgres.Database, DefaultDatabase)
 }

@@ -19,7 +19,7 @@ import (
 
 // [modelregistry-34]
 func TestDatabaseDeployment(t *testing.T) {
-	d := decodeObject[appsv1.Deployment](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Deployment", "team-a-postgres")
+	d := decodeObject[appsv1.Deployment](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), plain), "Deployment", "team-a-postgres")
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("got strategy %v, want Recreate, because only one pod may use the volume", d.Spec.Strategy)
 	}
@@ -57,7 +57,7 @@ func TestDatabaseDeployment(t *testing.T) {
 }
 
 func TestDatabaseService(t *testing.T) {
-	s := decodeObject[corev1.Service](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Service", "team-a-postgres")
+	s := decodeObject[corev1.Service](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), plain), "Service", "team-a-postgres")
 	if diff := cmp.Diff(map[string]string{"app": "team-a", "app.kubernetes.io/name": "team-a-postgres"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
@@ -78,7 +78,7 @@ func TestDatabaseService(t *testing.T) {
 
 // [D12] A generated database has the name, size and class of the spec.
 func TestDatabaseFollowsTheSpec(t *testing.T) {
-	objects := buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
+	objects := buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.SetStorageAndRetention), plain)
 	claim := decodeObject[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	want := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new("fast"),
@@ -91,7 +91,7 @@ func TestDatabaseFollowsTheSpec(t *testing.T) {
 	if env[0].Value != "team_models" {
 		t.Errorf("database %q", env[0].Value)
 	}
-	standard := decodeObject[corev1.PersistentVolumeClaim](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
+	standard := decodeObject[corev1.PersistentVolumeClaim](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	if size := standard.Resources.Requests[corev1.ResourceStorage]; size.String() != "5Gi" || standard.StorageClassName != nil {
 		t.Errorf("got claim %+v without spec.postgres.storage, want 5Gi and no storage class", standard)
 	}
@@ -99,7 +99,7 @@ func TestDatabaseFollowsTheSpec(t *testing.T) {
 
 // [D7] Claim and Secret are not applied in a reconcile, and so are never updated from the spec.
 func TestDataIsNotInBuild(t *testing.T) {
-	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
+	m := registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.SetStorageAndRetention)
 	desired, err := BuildDatabase(m, plain)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestDataIsNotInBuild(t *testing.T) {
 // Data is deleted with its registry only if the retention policy is Delete.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
-		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
+		m := registrytest.Registry(registrytest.UseGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
 		for _, o := range buildDatabaseObjects(t, m, plain) {
 			isData := o.GetKind() == "Secret" || o.GetKind() == "PersistentVolumeClaim"
 			if got := metav1.IsControlledBy(o, m); got != (owned || !isData) {
@@ -132,7 +132,7 @@ func TestCredentials(t *testing.T) {
 		"default name":       {"model_registry", map[string][]byte{"username": []byte("me"), "password": []byte("pw")}},
 		"[D12] another name": {"models", map[string][]byte{"username": []byte("me"), "password": []byte("pw"), "database": []byte("models")}},
 	} {
-		m := registrytest.Registry(registrytest.Generated)
+		m := registrytest.Registry(registrytest.UseGeneratedDatabase)
 		got := decodeObject[corev1.Secret](t, renderObjects(t, m, apply.Desired{CredentialsSecret(m, "me", test.database, "pw")}), "Secret", "team-a-postgres-credentials")
 		if diff := cmp.Diff(test.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
 			t.Errorf("%s: annotations %v, data (-want +got):\n%s", name, got.Annotations, diff)
@@ -160,7 +160,7 @@ func TestDatabaseNames(t *testing.T) {
 		}
 	}
 	for _, invalid := range []string{"model-registry", "2models", "a b", "a\nb", "a;drop", strings.Repeat("a", 64), "ü"} {
-		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = invalid })
+		m := registrytest.Registry(registrytest.UseGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = invalid })
 		if _, err := BuildDatabase(m, plain); err == nil || !strings.Contains(err.Error(), "spec.postgres.database") {
 			t.Errorf("%q: got error %v, want one containing 'spec.postgres.database'", invalid, err)
 		}
@@ -169,7 +169,7 @@ func TestDatabaseNames(t *testing.T) {
 
 // Names are within the limits of Kubernetes and remain unique.
 func TestLongNames(t *testing.T) {
-	long, longer := registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"b"), registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"c")
+	long, longer := registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 62)+"b"), registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 62)+"c")
 	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {
 		t.Errorf("long names collide in %s or %s", DatabaseName(long), routeHost(long))
 	}

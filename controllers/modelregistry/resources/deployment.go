@@ -44,7 +44,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 	}
 	hasVolumes := proxy != nil || len(database.volumes)+len(m.Spec.Volumes) > 0
 	pod := corev1ac.PodSpec().WithSecurityContext(podSecurity(in, hasVolumes)).WithContainers(serverContainer(m, database)).WithVolumes(database.volumes...)
-	d := describe(m, in).Deployment(m.Spec.Replicas, pod, proxy, &m.Spec.Pods)
+	d := serverDescription(m, in).Deployment(m.Spec.Replicas, pod, proxy, &m.Spec.Pods)
 	in.ServerHash.Apply(d)
 	return d, nil
 }
@@ -98,7 +98,7 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 		WithFailureThreshold(failures)
 }
 
-// proxySidecar returns the proxy of the spec, whose certificate and key may be in two Secrets.
+// proxySidecar returns the proxy of the spec. Its certificate and key may be in two Secrets.
 func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (*rbacproxy.Sidecar, error) {
 	cert, key := ServingCertificateRefs(m)
 	if err := errors.Join(
@@ -139,7 +139,7 @@ func checkPorts(restPort, proxyPort int32) error {
 	case restPort == rbacproxy.HealthPort:
 		return fmt.Errorf("spec.rest.port %d is reserved for probes of the proxy: choose another", restPort)
 	case proxyPort == restPort:
-		return fmt.Errorf("spec.kubeRBACProxy.port and spec.rest.port are both %d: choose two", restPort)
+		return fmt.Errorf("spec.kubeRBACProxy.port and spec.rest.port are both %d: choose different ports", restPort)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestServerContainer(t *testing.T) {
 		requests, limits corev1.ResourceList
 	}{
 		"defaults":              {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
-		"resources of the spec": {registrytest.Registry(registrytest.Everywhere), registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Limits},
+		"resources of the spec": {registrytest.Registry(registrytest.SetOptionalFields), registrytest.Registry(registrytest.SetOptionalFields).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.SetOptionalFields).Spec.Rest.Resources.Limits},
 		"empty resources":       {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
 		"no resources":          {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
 	} {
@@ -54,7 +54,7 @@ func TestServerContainer(t *testing.T) {
 			t.Errorf("%s: %s runs %s %v", name, server.Name, server.Image, server.Command)
 		}
 	}
-	for _, c := range deploymentOf(t, registrytest.Registry(registrytest.Proxied), openshift).Spec.Template.Spec.Containers {
+	for _, c := range deploymentOf(t, registrytest.Registry(registrytest.AddProxy), openshift).Spec.Template.Spec.Containers {
 		if c.Name == "oauth-proxy" || slices.ContainsFunc(c.Args, func(arg string) bool { return arg == "--provider=openshift" }) {
 			t.Errorf("container %s %v", c.Name, c.Args)
 		}
@@ -64,7 +64,7 @@ func TestServerContainer(t *testing.T) {
 // [BR-F3] The resources of the proxy can be set, because a ResourceQuota may require limits.
 func TestResourcesOfTheProxy(t *testing.T) {
 	proxyResources := func(requested *corev1.ResourceRequirements) corev1.ResourceRequirements {
-		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Resources = requested })
+		m := registrytest.Registry(registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Resources = requested })
 		for _, c := range deploymentOf(t, m, plain).Spec.Template.Spec.Containers {
 			if c.Name == "kube-rbac-proxy" {
 				return c.Resources
@@ -83,7 +83,7 @@ func TestResourcesOfTheProxy(t *testing.T) {
 }
 
 func TestServerProbes(t *testing.T) {
-	for port, m := range map[string]*v1beta1.ModelRegistry{"http-api": registrytest.Registry(), "8443": registrytest.Registry(registrytest.Proxied)} {
+	for port, m := range map[string]*v1beta1.ModelRegistry{"http-api": registrytest.Registry(), "8443": registrytest.Registry(registrytest.AddProxy)} {
 		checkProbes(t, m, port)
 	}
 }
@@ -123,15 +123,15 @@ func TestSidecar(t *testing.T) {
 		listen, upstream string
 		files            []string
 	}{
-		"certificate of the platform": {registrytest.Registry(registrytest.Proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
+		"certificate of the platform": {registrytest.Registry(registrytest.AddProxy), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"no certificate in the spec": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
+		"no certificate in the spec": {registrytest.Registry(registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) {
 			s.KubeRBACProxy.TLSCertificateSecret, s.KubeRBACProxy.TLSKeySecret = nil, nil
 		}), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"customized": {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere, registrytest.Customised), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
+		"customized": {registrytest.Registry(registrytest.AddProxy, registrytest.SetOptionalFields, registrytest.CustomizeProxy), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
 			"--secure-listen-address=0.0.0.0:9443", "--upstream=http://127.0.0.1:9090/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem"}},
 	} {
@@ -167,9 +167,9 @@ func TestFSGroup(t *testing.T) {
 		want bool
 	}{
 		"no volumes": {registrytest.Registry(), plain, false},
-		"proxy":      {registrytest.Registry(registrytest.Proxied), plain, true},
+		"proxy":      {registrytest.Registry(registrytest.AddProxy), plain, true},
 		"TLS files":  {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), plain, true},
-		"OpenShift":  {registrytest.Registry(registrytest.Proxied), openshift, false},
+		"OpenShift":  {registrytest.Registry(registrytest.AddProxy), openshift, false},
 	} {
 		group := deploymentOf(t, test.m, test.in).Spec.Template.Spec.SecurityContext.FSGroup
 		if (group != nil) != test.want {
@@ -183,7 +183,7 @@ func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Hashes: "server", Rollout: "rolls"}, reference.RolloutHash{Hashes: "database", Rollout: "restarts"}
 	})
-	objects := append(buildObjects(t, registrytest.Registry(registrytest.Generated), in), buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), in)...)
+	objects := append(buildObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), in), buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
 		d := decodeObject[appsv1.Deployment](t, objects, "Deployment", name)
 		got := [2]string{d.Annotations[reference.HashesAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}

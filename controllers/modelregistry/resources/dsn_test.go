@@ -98,7 +98,7 @@ func TestRejectedPorts(t *testing.T) {
 		"proxy on the port of probes":  {8080, 8888, "spec.kubeRBACProxy.port 8888"},
 		"server on the port of probes": {8888, 8443, "spec.rest.port 8888"},
 	} {
-		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Port, s.KubeRBACProxy.Port = &test.rest, &test.proxy })
+		m := registrytest.Registry(registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Port, s.KubeRBACProxy.Port = &test.rest, &test.proxy })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
@@ -107,7 +107,7 @@ func TestRejectedPorts(t *testing.T) {
 			t.Errorf("%s, without a proxy: unexpected error: %v", name, err)
 		}
 	}
-	m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.TLSKeySecret = registrytest.Secret("s", "a/b") })
+	m := registrytest.Registry(registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.TLSKeySecret = registrytest.Secret("s", "a/b") })
 	if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), `spec.kubeRBACProxy.tlsKeySecret names key "a/b"`) {
 		t.Errorf("got error %v, want one that names the field and the key", err)
 	}

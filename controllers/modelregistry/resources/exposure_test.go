@@ -16,7 +16,7 @@ import (
 // One setting selects the exposure on plain Kubernetes; by default, nothing is exposed.
 func TestExposure(t *testing.T) {
 	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
-	served := Inputs{ServingCertificate: true, Publishing: servers.Publishing{
+	served := Inputs{RequestCertificate: true, Publishing: servers.Publishing{
 		Served:  capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy),
 		Gateway: gateway, Authority: []byte("PEM"),
 	}}
@@ -28,7 +28,7 @@ func TestExposure(t *testing.T) {
 		}
 		return in
 	}
-	proxied := []func(*v1beta1.ModelRegistrySpec){registrytest.Proxied}
+	proxied := []func(*v1beta1.ModelRegistrySpec){registrytest.AddProxy}
 	inDomain := func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "apps.example.org" }
 	for name, test := range map[string]struct {
 		in      Inputs
@@ -43,11 +43,11 @@ func TestExposure(t *testing.T) {
 		"gateway without a CA": {inputsFor(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
 			[]string{"ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
 		"ingress":                 {inputsFor(config.ExposeIngress), append(proxied, inDomain), []string{"Ingress/demo-https"}, "demo-rest.apps.example.org:443"},
-		"ingress, route disabled": {inputsFor(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},
+		"ingress, route disabled": {inputsFor(config.ExposeIngress), append(proxied, inDomain, registrytest.DisableRoute), nil, ""},
 		"ingress without a proxy": {inputsFor(config.ExposeIngress), nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := registrytest.Called(registrytest.Registry(test.spec...), "demo")
+			m := registrytest.SetName(registrytest.Registry(test.spec...), "demo")
 			desired, err := Build(m, test.in)
 			if err != nil {
 				t.Fatal(err)

@@ -39,7 +39,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 			checkAddress(t, m, text)
 		}
 		for field, set := range validatedFields {
-			m := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
+			m := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
 			if strings.HasPrefix(field, "spec.mysql") {
 				m.Spec.Postgres = nil
 			}
@@ -50,7 +50,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 				}
 				continue
 			}
-			unchanged := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied)
+			unchanged := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.AddProxy)
 			if m.Spec.Postgres == nil {
 				unchanged.Spec.Postgres = nil
 			}
@@ -80,7 +80,7 @@ func withMySQL(s *v1beta1.ModelRegistrySpec) {
 
 // registryWithText returns a registry with the text in every string field.
 func registryWithText(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
-	m := registrytest.Registry(registrytest.Proxied)
+	m := registrytest.Registry(registrytest.AddProxy)
 	m.Annotations = map[string]string{servers.AnnotationDisplayName: text, servers.AnnotationDescription: text, "own/" + text: text}
 	m.Spec.Rest.Image, m.Spec.Rest.ServiceRoute = text, v1beta1.RouteEnabled
 	p := m.Spec.KubeRBACProxy

@@ -19,34 +19,34 @@ import (
 
 // TestGolden compares every object of every case with a golden file.
 func TestGolden(t *testing.T) {
-	described := registrytest.Registry(registrytest.Proxied)
+	described := registrytest.Registry(registrytest.AddProxy)
 	described.Annotations = map[string]string{servers.AnnotationDisplayName: "Team A", servers.AnnotationDescription: "Models of team A", "example.com/note": "not ours"}
-	whole := registrytest.Registry(registrytest.Generated, registrytest.Whole)
-	ownCert := func(in Inputs) Inputs { return with(in, func(in *Inputs) { in.ServingCertificate = false }) }
+	whole := registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.SetAllDatabaseFields)
+	ownCert := func(in Inputs) Inputs { return with(in, func(in *Inputs) { in.RequestCertificate = false }) }
 	for name, test := range map[string]struct {
 		m  *v1beta1.ModelRegistry
 		in Inputs
 	}{
 		"postgres-plain":         {registrytest.Registry(), plain},
 		"postgres-tls-plain":     {registrytest.Registry(registrytest.PostgresTLS), plain},
-		"postgres-tls-openshift": {registrytest.Registry(registrytest.PostgresTLS, registrytest.Proxied), openshift},
+		"postgres-tls-openshift": {registrytest.Registry(registrytest.PostgresTLS, registrytest.AddProxy), openshift},
 		"postgres-configmap-plain": {registrytest.Registry(registrytest.PostgresTLS, func(s *v1beta1.ModelRegistrySpec) {
 			s.Postgres.SSLRootCertificateConfigMap = registrytest.ConfigMap("pg-root-map", "ca.pem")
 		}), plain},
 		"mysql-plain":                 {registrytest.Registry(registrytest.MySQL), plain},
-		"mysql-tls-openshift":         {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.Proxied), openshift},
+		"mysql-tls-openshift":         {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.AddProxy), openshift},
 		"mysql-configmaps-plain":      {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), plain},
-		"proxy-plain":                 {registrytest.Registry(registrytest.Proxied), plain},
-		"proxy-own-certificate-plain": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), ownCert(plain)},
-		"proxy-own-certificate-ocp":   {registrytest.Registry(registrytest.Proxied, registrytest.Customised), ownCert(openshift)},
-		"proxy-unrouted-openshift":    {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift},
+		"proxy-plain":                 {registrytest.Registry(registrytest.AddProxy), plain},
+		"proxy-own-certificate-plain": {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), ownCert(plain)},
+		"proxy-own-certificate-ocp":   {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), ownCert(openshift)},
+		"proxy-unrouted-openshift":    {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), openshift},
 		"described-openshift":         {described, openshift},
-		"everywhere-openshift":        {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere), openshift},
-		"gateway-openshift":           {registrytest.Registry(registrytest.Proxied), gateway},
-		"identity-provider-openshift": {registrytest.Registry(registrytest.Proxied), with(openshift, func(in *Inputs) { unserve(in, capability.UserGroup) })},
-		"generated-plain":             {registrytest.Registry(registrytest.Generated), plain},
-		"generated-openshift":         {registrytest.Registry(registrytest.Generated, registrytest.Proxied, registrytest.SizedAndDeleted), openshift},
-		"placed-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
+		"everywhere-openshift":        {registrytest.Registry(registrytest.AddProxy, registrytest.SetOptionalFields), openshift},
+		"gateway-openshift":           {registrytest.Registry(registrytest.AddProxy), gateway},
+		"identity-provider-openshift": {registrytest.Registry(registrytest.AddProxy), with(openshift, func(in *Inputs) { unserve(in, capability.UserGroup) })},
+		"generated-plain":             {registrytest.Registry(registrytest.UseGeneratedDatabase), plain},
+		"generated-openshift":         {registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy, registrytest.SetStorageAndRetention), openshift},
+		"placed-plain": {registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) {
 			s.Pods, s.Postgres.Backup = registrytest.Placed(), &v1beta1.PostgresBackup{Schedule: "@daily"}
 		}), plain},
 		"generated-whole-plain":     {whole, plain},
@@ -56,8 +56,8 @@ func TestGolden(t *testing.T) {
 				ConnectionSecretName: "models-app", SSLMode: "verify-full", SSLRootCertificateSecret: registrytest.Secret("models-ca", "ca.crt"),
 			}
 		}), plain},
-		"long-name-openshift": {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
-		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
+		"long-name-openshift": {registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 60)+"xyz"), gateway},
+		"stamped-plain": {registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), with(plain, func(in *Inputs) {
 			in.ServerHash = reference.RolloutHash{Hashes: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
 			in.DatabaseHash = reference.RolloutHash{Hashes: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
 		})},

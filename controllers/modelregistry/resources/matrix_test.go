@@ -30,9 +30,9 @@ func variants() []variant {
 func (v variant) registry() *v1beta1.ModelRegistry {
 	m := registrytest.Registry()
 	if v.proxy {
-		registrytest.Proxied(&m.Spec)
+		registrytest.AddProxy(&m.Spec)
 		if !v.route {
-			registrytest.Unrouted(&m.Spec)
+			registrytest.DisableRoute(&m.Spec)
 		}
 	}
 	if v.plainRoute {

@@ -21,7 +21,7 @@ const (
 	LabelCreatedBy    = "app.kubernetes.io/created-by"
 	LabelPartOf       = "app.kubernetes.io/part-of"
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
-	// LabelNamespace is the namespace of the registry, on objects outside of it.
+	// LabelNamespace is the label with the namespace of the registry, on its objects outside of that namespace.
 	LabelNamespace = servers.LabelNamespace
 
 	PartOf            = "model-registry"
@@ -35,7 +35,7 @@ func LabelValue(name string) string { return names.Truncate(name, validation.Lab
 // ServiceName returns the name of Service, Deployment and ServiceAccount of the server.
 func ServiceName(m *v1beta1.ModelRegistry) string { return m.Name }
 
-// DatabaseName returns the name of Service, Deployment and NetworkPolicy of a generated database, limited by that of Services.
+// DatabaseName returns the name of Service, Deployment and NetworkPolicy of a generated database, truncated for a Service.
 func DatabaseName(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-postgres", validation.DNS1035LabelMaxLength)
 }
@@ -66,16 +66,16 @@ func ServingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube
 // CookieSecretName returns the name of the Secret that the legacy operator created for oauth-proxy.
 func CookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
 
-// PlainRouteName returns the name of the Route without TLS.
+// PlainRouteName returns the name of the Route of spec.rest.serviceRoute.
 func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 
-// SecureRouteName returns the name of the Route with TLS.
+// SecureRouteName returns the name of the Route of spec.kubeRBACProxy.serviceRoute.
 func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }
 
 // DatabaseEgressName returns the name of the NetworkPolicy that denies egress of a generated database.
 func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
 
-// GrantName returns the name of the ReferenceGrant of the registry. A shared one per namespace could not list enough Services.
+// GrantName returns the name of the ReferenceGrant of the registry. A ReferenceGrant for the namespace could not list enough Services.
 func GrantName(m *v1beta1.ModelRegistry) string { return servers.SharedGrantName + "-" + m.Name }
 
 // HTTPRouteName returns the name of the HTTPRoute of the registry in the namespace of the gateway.
@@ -84,7 +84,7 @@ func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" +
 // gatewayPath returns the path at the domain of the gateway, without leading and trailing slashes.
 func gatewayPath(m *v1beta1.ModelRegistry) string { return "model-registry/" + m.Name }
 
-// routeHostLabel returns the first label of the host of the Route with TLS.
+// routeHostLabel returns the first label of the host of the Route or Ingress of the proxy.
 func routeHostLabel(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-rest", validation.DNS1123LabelMaxLength)
 }

@@ -36,10 +36,10 @@ func TestPolicies(t *testing.T) {
 		want map[string][]networkingv1.NetworkPolicyIngressRule
 	}{
 		"no proxy":                  {registrytest.Registry(), plain, map[string][]networkingv1.NetworkPolicyIngressRule{}},
-		"plain Kubernetes":          {registrytest.Registry(registrytest.Proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(8443)}}},
-		"OpenShift without a Route": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(8443)}}},
-		"OpenShift":                 {registrytest.Registry(registrytest.Proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {}, "team-a-https-route": {routed}}},
-		"another port":              {registrytest.Registry(registrytest.Proxied, registrytest.Customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(9443)}}},
+		"plain Kubernetes":          {registrytest.Registry(registrytest.AddProxy), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(8443)}}},
+		"OpenShift without a Route": {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(8443)}}},
+		"OpenShift":                 {registrytest.Registry(registrytest.AddProxy), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {}, "team-a-https-route": {routed}}},
+		"another port":              {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(9443)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := buildObjects(t, test.m, test.in)
@@ -66,7 +66,7 @@ func TestPolicies(t *testing.T) {
 
 // [modelregistry-34] Only the server may connect to the database.
 func TestDatabasePolicy(t *testing.T) {
-	spec := decodeObject[networkingv1.NetworkPolicy](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "NetworkPolicy", "team-a-postgres").Spec
+	spec := decodeObject[networkingv1.NetworkPolicy](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), plain), "NetworkPolicy", "team-a-postgres").Spec
 	want := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
 			"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a-postgres",
@@ -88,8 +88,8 @@ func TestEgressPolicies(t *testing.T) {
 		rules   []any
 	}{
 		"server":              {buildObjects(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
-		"server with a proxy": {buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
-		"database":            {buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
+		"server with a proxy": {buildObjects(t, registrytest.Registry(registrytest.AddProxy), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"database":            {buildDatabaseObjects(t, registrytest.Registry(registrytest.UseGeneratedDatabase), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
 	} {
 		want := map[string]any{
 			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": test.pods}},
@@ -129,12 +129,12 @@ func TestRoutes(t *testing.T) {
 		want  map[string]any
 	}{
 		"without a proxy": {registrytest.Registry(enabled), "team-a-http", map[string]any{"to": to, "port": map[string]any{"targetPort": "http-api"}}},
-		"with a proxy": {registrytest.Registry(registrytest.Proxied, enabled), "team-a-http", map[string]any{
+		"with a proxy": {registrytest.Registry(registrytest.AddProxy, enabled), "team-a-http", map[string]any{
 			"to": to, "port": map[string]any{"targetPort": "https-api"},
 			"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
 		}},
-		"[modelregistry-30] to the proxy":      {registrytest.Registry(registrytest.Proxied), "team-a-https", secure},
-		"[D22] to the proxy, without a domain": {registrytest.Registry(registrytest.Proxied, noDomain), "team-a-https", withoutHost},
+		"[modelregistry-30] to the proxy":      {registrytest.Registry(registrytest.AddProxy), "team-a-https", secure},
+		"[D22] to the proxy, without a domain": {registrytest.Registry(registrytest.AddProxy, noDomain), "team-a-https", withoutHost},
 	} {
 		objects := buildObjects(t, test.m, openshift)
 		if diff := cmp.Diff(test.want, specOf(t, objects, "Route", test.route)); diff != "" {
@@ -153,7 +153,7 @@ func TestGateway(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		port int64
 	}{
-		"with a proxy": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), 9443}, "without a proxy": {registrytest.Registry(registrytest.Everywhere), 9090},
+		"with a proxy": {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), 9443}, "without a proxy": {registrytest.Registry(registrytest.SetOptionalFields), 9090},
 	} {
 		objects := buildObjects(t, test.m, gateway)
 		route := map[string]any{

@@ -21,24 +21,24 @@ func TestObjects(t *testing.T) {
 		"plain": {registrytest.Registry(), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Service/team-a", "Deployment/team-a",
 		}},
-		"plain with a proxy": {registrytest.Registry(registrytest.Proxied), plain, []string{
+		"plain with a proxy": {registrytest.Registry(registrytest.AddProxy), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "ConfigMap/team-a-kube-rbac-proxy-config",
 			"ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress", "Service/team-a", "Deployment/team-a",
 		}},
 		"plain with a Route in the spec": {registrytest.Registry(plainRouted), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Service/team-a", "Deployment/team-a",
 		}},
-		"OpenShift": {registrytest.Registry(registrytest.Proxied), openshift, []string{
+		"OpenShift": {registrytest.Registry(registrytest.AddProxy), openshift, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
 		}},
-		"OpenShift with both Routes": {registrytest.Registry(registrytest.Proxied, plainRouted), openshift, []string{
+		"OpenShift with both Routes": {registrytest.Registry(registrytest.AddProxy, plainRouted), openshift, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-http", "Route/team-a-https",
 		}},
-		"OpenShift without Routes": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, []string{
+		"OpenShift without Routes": {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), openshift, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"Service/team-a", "Deployment/team-a",
@@ -46,7 +46,7 @@ func TestObjects(t *testing.T) {
 		"[modelregistry-54] OpenShift with groups of an identity provider": {registrytest.Registry(), with(openshift, func(in *Inputs) { unserve(in, capability.UserGroup) }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
-		"[modelregistry-38] behind the gateway": {registrytest.Registry(registrytest.Proxied), gateway, []string{
+		"[modelregistry-38] behind the gateway": {registrytest.Registry(registrytest.AddProxy), gateway, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
@@ -77,7 +77,7 @@ func TestDatabaseObjects(t *testing.T) {
 	if diff := cmp.Diff(want, objectKeys(buildDatabaseObjects(t, registrytest.Registry(), plain))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, o := range buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift) {
+	for _, o := range buildObjects(t, registrytest.Registry(registrytest.AddProxy), openshift) {
 		if o.GetName() == "team-a-postgres" {
 			t.Errorf("%s %s was built for an external database", o.GetKind(), o.GetName())
 		}

@@ -35,7 +35,7 @@ func TestRole(t *testing.T) {
 
 // [modelregistry-27] [modelregistry-32] The ServiceAccount of the proxy may create token and access reviews.
 func TestDelegator(t *testing.T) {
-	b := decodeObject[rbacv1.ClusterRoleBinding](t, buildObjects(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
+	b := decodeObject[rbacv1.ClusterRoleBinding](t, buildObjects(t, registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
 	if want := (rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"}); b.RoleRef != want {
 		t.Errorf("role %+v", b.RoleRef)
 	}
@@ -49,7 +49,7 @@ func TestDelegator(t *testing.T) {
 
 // [modelregistry-27] [S4] The proxy checks one permission: get on the Service of the registry.
 func TestProxyConfig(t *testing.T) {
-	config := decodeObject[corev1.ConfigMap](t, buildObjects(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
+	config := decodeObject[corev1.ConfigMap](t, buildObjects(t, registrytest.Registry(registrytest.AddProxy), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
 	var got map[string]any
 	if err := yaml.UnmarshalStrict([]byte(config.Data["config-file.yaml"]), &got); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestServiceAccountHasNoFields(t *testing.T) {
 
 // Objects in the namespace are controlled by the registry; others name it in their labels.
 func TestOnlyObjectsInNamespaceHaveControllerReference(t *testing.T) {
-	m := registrytest.Registry(registrytest.Proxied, registrytest.Everywhere)
+	m := registrytest.Registry(registrytest.AddProxy, registrytest.SetOptionalFields)
 	for _, o := range buildObjects(t, m, gateway) {
 		switch o.GetKind() {
 		case "Group", "ClusterRoleBinding", "HTTPRoute":

@@ -105,7 +105,7 @@ func readRecordings(t *testing.T) []recording {
 		r.in.Gateway = gatewaySettings[r.name]
 		proxy := r.stored.Spec.KubeRBACProxy
 		r.in.HasCustomDomain = proxy != nil && proxy.Domain != ""
-		r.in.ServingCertificate = proxy != nil && proxy.TLSCertificateSecret == nil
+		r.in.RequestCertificate = proxy != nil && proxy.TLSCertificateSecret == nil
 		all = append(all, r)
 	}
 	return all

@@ -51,8 +51,8 @@ func TestDescriptionsOfRestarts(t *testing.T) {
 				template := func(m *v1beta1.ModelRegistry) corev1.PodTemplateSpec {
 					return decodeObject[appsv1.Deployment](t, buildObjects(t, m, in), "Deployment", "team-a").Spec.Template
 				}
-				before := template(registrytest.Registry(registrytest.Proxied))
-				if changed := !reflect.DeepEqual(before, template(registrytest.Registry(registrytest.Proxied, change))); changed != restarts {
+				before := template(registrytest.Registry(registrytest.AddProxy))
+				if changed := !reflect.DeepEqual(before, template(registrytest.Registry(registrytest.AddProxy, change))); changed != restarts {
 					t.Errorf("%s: %s changes the pod template: %v; its description: %v", platform, name, changed, restarts)
 				}
 			}

@@ -29,20 +29,20 @@ func TestHostsOmitObjectsThatAreNotBuilt(t *testing.T) {
 		address string
 	}{
 		"plain":                            {registrytest.Registry(), plain, nil, ""},
-		"plain with a proxy":               {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
-		"plain with a proxy and no domain": {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
-		"plain with a domain of the user":  {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.HasCustomDomain = true }), []string{route}, route + ":443"},
+		"plain with a proxy":               {registrytest.Registry(registrytest.AddProxy), plain, nil, ""},
+		"plain with a proxy and no domain": {registrytest.Registry(registrytest.AddProxy, noDomain), plain, nil, ""},
+		"plain with a domain of the user":  {registrytest.Registry(registrytest.AddProxy), with(plain, func(in *Inputs) { in.HasCustomDomain = true }), []string{route}, route + ":443"},
 		"OpenShift without a proxy":        {registrytest.Registry(), openshift, nil, ""},
-		"OpenShift":                        {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
-		"OpenShift with another port":      {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
-		"OpenShift without a Route":        {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
-		"OpenShift without a known domain": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
-		"gateway":                          {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
-		"gateway domain with scheme":       {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
-		"gateway without a Route":          {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
+		"OpenShift":                        {registrytest.Registry(registrytest.AddProxy), openshift, []string{route}, route + ":443"},
+		"OpenShift with another port":      {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
+		"OpenShift without a Route":        {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), openshift, nil, ""},
+		"OpenShift without a known domain": {registrytest.Registry(registrytest.AddProxy, noDomain), openshift, nil, ""},
+		"gateway":                          {registrytest.Registry(registrytest.AddProxy), gateway, []string{public, route}, public},
+		"gateway domain with scheme":       {registrytest.Registry(registrytest.AddProxy), withScheme, []string{"https://" + public, route}, "https://" + public},
+		"gateway without a Route":          {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), gateway, []string{public}, public},
 		"gateway without a proxy":          {registrytest.Registry(), gateway, []string{public}, ""},
-		"gateway whose API is not served":  {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{route}, route + ":443"},
-		"gateway on plain Kubernetes":      {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.Route) }), nil, ""},
+		"gateway whose API is not served":  {registrytest.Registry(registrytest.AddProxy), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{route}, route + ":443"},
+		"gateway on plain Kubernetes":      {registrytest.Registry(registrytest.AddProxy), with(gateway, func(in *Inputs) { unserve(in, capability.Route) }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(append(test.hosts, inside...), Hosts(test.m, test.in)); diff != "" {
@@ -68,8 +68,8 @@ func TestServiceAnnotations(t *testing.T) {
 		want map[string]string
 	}{
 		"no proxy":                    {registrytest.Registry(), openshift, nil},
-		"certificate of the platform": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string]string{cert: "team-a-kube-rbac-proxy"}},
-		"[modelregistry-31] certificate of the spec": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), with(openshift, func(in *Inputs) { in.ServingCertificate = false }), nil},
+		"certificate of the platform": {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), openshift, map[string]string{cert: "team-a-kube-rbac-proxy"}},
+		"[modelregistry-31] certificate of the spec": {registrytest.Registry(registrytest.AddProxy, registrytest.DisableRoute), with(openshift, func(in *Inputs) { in.RequestCertificate = false }), nil},
 		"[modelregistry-25] descriptions": {described, openshift, map[string]string{
 			"openshift.io/display-name": "Team A", "openshift.io/description": "",
 		}},
@@ -88,11 +88,11 @@ func TestServicePort(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want corev1.ServicePort
 	}{
-		"proxy":              {registrytest.Registry(registrytest.Proxied), corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
-		"proxy, other port":  {registrytest.Registry(registrytest.Proxied, registrytest.Customised), corev1.ServicePort{Name: "https-api", Port: 9443, TargetPort: intstr.FromInt32(9443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+		"proxy":              {registrytest.Registry(registrytest.AddProxy), corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+		"proxy, other port":  {registrytest.Registry(registrytest.AddProxy, registrytest.CustomizeProxy), corev1.ServicePort{Name: "https-api", Port: 9443, TargetPort: intstr.FromInt32(9443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
 		"server":             {registrytest.Registry(), corev1.ServicePort{Name: "http-api", Port: 8080, TargetPort: intstr.FromInt32(8080), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
-		"server, other port": {registrytest.Registry(registrytest.Everywhere), corev1.ServicePort{Name: "http-api", Port: 9090, TargetPort: intstr.FromInt32(9090), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
-		"[D31] no port in the spec": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
+		"server, other port": {registrytest.Registry(registrytest.SetOptionalFields), corev1.ServicePort{Name: "http-api", Port: 9090, TargetPort: intstr.FromInt32(9090), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
+		"[D31] no port in the spec": {registrytest.Registry(registrytest.AddProxy, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
 			corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
 	} {
 		service := decodeObject[corev1.Service](t, buildObjects(t, test.m, plain), "Service", "team-a")

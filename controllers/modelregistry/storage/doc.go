@@ -2,8 +2,8 @@
 // version can be removed.
 //
 // status.storedVersions of the CRD lists the versions in which objects may be stored; the API server never removes an entry. The migration
-// patches every object without a change, which makes the API server rewrite those that are stored in another version. Then it removes the
-// version from the list. With the version removed, later starts send no more than one request.
+// patches every object, so that the API server stores it in the storage version. Then it removes the earlier version from the list. After
+// that, each start sends at most one request.
 package storage
 
 // Objects of all namespaces are migrated, regardless of the configured namespace.

@@ -36,7 +36,7 @@ var _ = Describe("Keys for Hugging Face", func() {
 		env.WaitFor(ctx, c, func(g Gomega) {
 			g.Expect(c.Status.Conditions).To(ContainElement(And(
 				HaveField("Type", "HuggingFaceKeysReady"), HaveField("Reason", "KeysRejected"),
-				HaveField("Message", ContainSubstring("Secret late: HF_API_KEY_TEAM comes from Secret hub-key already")))))
+				HaveField("Message", ContainSubstring("Secret late: HF_API_KEY_TEAM is already set by Secret hub-key")))))
 		})
 		env.deleteAndWait(ctx, other)
 		env.WaitFor(ctx, c, func(g Gomega) {

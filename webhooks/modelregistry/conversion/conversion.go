@@ -89,7 +89,7 @@ func Check(object map[string]any) error {
 
 // toV1alpha1 converts a v1beta1 object in place.
 func toV1alpha1(object map[string]any) {
-	popHiddenFields(object) // v1beta1 has no hidden fields, so the annotation of a user is removed
+	popHiddenFields(object) // v1beta1 has no hidden fields, so a user set the annotation
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
@@ -104,11 +104,11 @@ func toV1alpha1(object map[string]any) {
 const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 
 // HiddenFields are the fields that v1alpha1 does not have, in the form of the annotation. Other fields are errors, because any client can write
-// the annotation, which must not bypass the schema.
+// the annotation, and it must not bypass the schema.
 type HiddenFields struct {
 	// Proxy is the name of the field oauthProxy in v1beta1, or "" if it is the same.
 	Proxy string `json:"proxy,omitempty"`
-	// OAuthProxy is the v1beta1 field oauthProxy, if kubeRBACProxy is set too. v1alpha1 has a field for only one of them.
+	// OAuthProxy is the v1beta1 field oauthProxy, if kubeRBACProxy is set too. v1alpha1 has only one field for a proxy.
 	OAuthProxy any `json:"oauthProxy,omitempty"`
 	// Spec contains fields of OnlyInV1beta1, and Postgres those of PostgresOnlyInV1beta1.
 	Spec     map[string]any `json:"spec,omitempty"`
@@ -157,8 +157,8 @@ func (h HiddenFields) Encode() string {
 	return string(text)
 }
 
-// popHiddenFields removes the annotation from an object and returns its fields. It ignores an invalid annotation, which must not fail the list
-// of all objects and which admission rejects.
+// popHiddenFields removes the annotation from an object and returns its fields. It ignores an invalid annotation, because an error would fail
+// the list of all objects. Admission rejects such annotations.
 func popHiddenFields(object map[string]any) HiddenFields {
 	hidden, _ := HiddenFieldsIn(object)
 	annotations := annotationsOf(object)
@@ -231,7 +231,7 @@ func extractFields(block map[string]any, fields []string) map[string]any {
 	return extracted
 }
 
-// restoreFields copies fields into a map that does not have them.
+// restoreFields copies the fields that are missing in a map.
 func restoreFields(block, fields map[string]any) {
 	for field, value := range fields {
 		if block[field] == nil {

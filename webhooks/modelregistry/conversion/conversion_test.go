@@ -203,7 +203,7 @@ func TestFieldsOnlyInV1beta1AreKept(t *testing.T) {
 		name := v["name"].(string)
 		paths[name] = map[string]bool{}
 		schema := v["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
-		leaves(schema["properties"].(map[string]any)["spec"].(map[string]any), "", paths[name])
+		addFieldPaths(schema["properties"].(map[string]any)["spec"].(map[string]any), "", paths[name])
 	}
 	known := map[string]bool{"kubeRBACProxy": true}
 	for _, field := range OnlyInV1beta1 {

@@ -17,7 +17,7 @@ func checkFromV1beta1(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1beta1.ModelRegistry{}
 	newFiller(seed).Fill(registry)
-	stored := encode(t, registry, beta)
+	stored := toUnstructured(t, registry, beta)
 	served := convert(t, stored, alpha)
 	if err := Check(served); err != nil {
 		t.Errorf("seed %d: Check rejects the annotation: %v", seed, err)
@@ -27,8 +27,8 @@ func checkFromV1beta1(t *testing.T, seed int64) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(served, typed); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	requireEqual(t, "v1alpha1 object encoded from its Go type", served, encode(t, typed, alpha))
-	requireEqual(t, "v1beta1 object after the round trip", stored, convert(t, encode(t, typed, alpha), beta))
+	requireEqual(t, "v1alpha1 object encoded from its Go type", served, toUnstructured(t, typed, alpha))
+	requireEqual(t, "v1beta1 object after the round trip", stored, convert(t, toUnstructured(t, typed, alpha), beta))
 	if t.Failed() {
 		t.Fatalf("seed %d", seed)
 	}
@@ -39,7 +39,7 @@ func checkFromV1alpha1(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1alpha1.ModelRegistry{}
 	newFiller(seed).Fill(registry)
-	served := encode(t, registry, alpha)
+	served := toUnstructured(t, registry, alpha)
 	stored := convert(t, served, beta)
 	typed := &v1beta1.ModelRegistry{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, typed); err != nil {
@@ -60,7 +60,7 @@ func checkFromV1alpha1(t *testing.T, seed int64) {
 // encodeV1beta1 encodes a typed v1beta1 object with the empty database name of v1alpha1, which the Go type omits.
 func encodeV1beta1(t *testing.T, typed *v1beta1.ModelRegistry, stored map[string]any) map[string]any {
 	t.Helper()
-	out := encode(t, typed, beta)
+	out := toUnstructured(t, typed, beta)
 	if postgres := nestedMap(nestedMap(stored, "spec"), "postgres"); postgres != nil && postgres["database"] == "" {
 		nestedMap(nestedMap(out, "spec"), "postgres")["database"] = ""
 	}

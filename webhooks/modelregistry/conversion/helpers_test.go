@@ -23,7 +23,7 @@ var (
 	beta  = v1beta1.GroupVersion.String()
 )
 
-// object returns a decoded ModelRegistry of a version from a spec in YAML.
+// object returns an unstructured ModelRegistry with the given apiVersion and a spec in YAML.
 func object(t *testing.T, apiVersion, spec string) map[string]any {
 	t.Helper()
 	return decodeYAML(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns}, spec: "+spec+"}")
@@ -53,7 +53,7 @@ func convert(t *testing.T, in map[string]any, version string) map[string]any {
 	return out
 }
 
-// newFiller returns objects with random content, like those of typed clients.
+// newFiller returns a filler that fills objects with random content, like those of typed clients.
 func newFiller(seed int64) *randfill.Filler {
 	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.4).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(m *metav1.TypeMeta, _ randfill.Continue) { *m = metav1.TypeMeta{} },
@@ -75,8 +75,8 @@ func randomString(c randfill.Continue) string {
 	return []string{"", "a", "db.example.com", "enabled", "{x: \"y\"}", "ü"}[c.Intn(6)]
 }
 
-// encode converts a typed object to decoded JSON of a version.
-func encode(t *testing.T, typed any, apiVersion string) map[string]any {
+// toUnstructured converts a typed object to an unstructured ModelRegistry with the given apiVersion.
+func toUnstructured(t *testing.T, typed any, apiVersion string) map[string]any {
 	t.Helper()
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
@@ -89,13 +89,13 @@ func encode(t *testing.T, typed any, apiVersion string) map[string]any {
 	return out
 }
 
-// leaves adds the paths of the fields of a schema.
-func leaves(schema map[string]any, path string, into map[string]bool) {
+// addFieldPaths adds the paths of all fields of a schema, including inner ones.
+func addFieldPaths(schema map[string]any, path string, into map[string]bool) {
 	properties, _ := schema["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		childPath := strings.TrimPrefix(path+"."+name, ".")
 		into[childPath] = true
 		child, _ := properties[name].(map[string]any)
-		leaves(child, childPath, into)
+		addFieldPaths(child, childPath, into)
 	}
 }
