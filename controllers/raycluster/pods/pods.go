@@ -49,7 +49,8 @@ func List(ctx context.Context, pods client.Reader, namespace string, uid types.U
 	return list.Items, nil
 }
 
-// Injections returns the injections of pods that have not finished: those of each head, and those of the first pod with certificates.
+// Injections returns the injections of pods that have not finished: those of each head, and those of the first pod with certificates. If
+// no pod has certificates, mounted.MTLS is false.
 func Injections(c raycluster.Cluster, pods []corev1.Pod) (heads []raycluster.Injected, mounted raycluster.Injected) {
 	for i := range pods {
 		pod := &pods[i]
@@ -114,8 +115,8 @@ func ToCluster(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// Changed selects pod events: a new head, a change of addresses or waiting reasons, and the deletion or completion of a pod, after which the
-// pod no longer affects exposed and retained objects.
+// Changed selects pod events: a new head, a change of addresses or waiting reasons, and the deletion or completion of a pod. A deleted or
+// completed pod no longer affects exposed and retained objects.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -132,7 +133,7 @@ func Changed() predicate.Predicate {
 	}
 }
 
-// NewCache adds the cache of Ray's pods, which is filled by one watch with a label selector, to the manager.
+// NewCache adds a cache of Ray's pods to the manager. One watch with a label selector fills it.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	out, err := component.NewCache(mgr, raycluster.LabelCluster, cache.Options{DefaultTransform: trimPod})
 	if err != nil {
@@ -170,7 +171,8 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// trimSpec removes all fields except those that raycluster.Injected reads: names, arguments, mounts and two variables of containers, and volumes.
+// trimSpec removes all fields except those that Cluster.InjectedInto reads (of containers and injected volumes), the ServiceAccount and the
+// pull secrets.
 func trimSpec(spec *corev1.PodSpec) {
 	for i, c := range spec.Containers {
 		trimmed := corev1.Container{Name: c.Name}
