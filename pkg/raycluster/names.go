@@ -125,8 +125,8 @@ const (
 	LabelClusterName = "ray.openshift.ai/cluster-name"
 	// LabelClusterNamespace is set on the ClusterRoleBinding of a RayCluster; its value is the namespace of the cluster.
 	LabelClusterNamespace = "ray.openshift.ai/cluster-namespace"
-	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find the
-	// HTTPRoute. They find Routes and Ingresses by name.
+	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard. Clients such as codeflare-sdk find the HTTPRoute by
+	// these labels, and Routes and Ingresses by name.
 	LabelDashboard          = "ray.io/cluster-name"
 	LabelDashboardNamespace = "ray.io/cluster-namespace"
 	// AnnotationVersion on a RayCluster selects hashed names, regardless of its value.
