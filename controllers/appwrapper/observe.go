@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// unwatchedInterval is the interval of reading components that cannot be watched while the AppWrapper runs.
-const unwatchedInterval = time.Minute
+// pollInterval is the interval of reading objects without watch events while the AppWrapper runs.
+const pollInterval = time.Minute
 
 // podIndex is the index of pods by AppWrapper.
 const podIndex = "appwrapper"
@@ -149,7 +149,7 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 		return fact, selector, err
 	}
 	if observed.unwatched {
-		facts.RequireRequeue(unwatchedInterval)
+		facts.RequireRequeue(pollInterval)
 	}
 	if observed.unreadable != nil {
 		return fact, selector, nil // the object counts as deployed
@@ -171,7 +171,7 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 	return fact, selector, nil
 }
 
-// isRestored reports whether a component is older than its AppWrapper: its pods may then be older too.
+// isRestored reports whether a component is older than its AppWrapper. The pods of the component may then be older too.
 func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, o client.Object) bool {
 	stored, _ := w.memory.component(aw.UID, index)
 	created := o.GetCreationTimestamp()
