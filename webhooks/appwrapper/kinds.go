@@ -19,7 +19,8 @@ var grantingGroups = map[string]bool{
 	"authorization.openshift.io": true,
 }
 
-// createdByUserOnly are kinds of this operator whose pods are limited by the permissions of their creator, which would be the operator itself.
+// createdByUserOnly are kinds that this operator reconciles and whose pods are limited by the permissions of the creator. For a component, the
+// creator would be the operator itself.
 var createdByUserOnly = map[schema.GroupKind]bool{
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,
@@ -64,8 +65,8 @@ func requiredPermissions(object *unstructured.Unstructured, resource schema.Grou
 	return permissions
 }
 
-// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for that, which this operator may
-// have and the user may lack.
+// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for these fields. This operator may
+// have it, and the user may lack it.
 func hasCustomHost(object *unstructured.Unstructured) bool {
 	for _, path := range [][]string{
 		{"spec", "host"}, {"spec", "subdomain"}, {"spec", "tls", "certificate"}, {"spec", "tls", "key"},
