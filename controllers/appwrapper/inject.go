@@ -197,8 +197,8 @@ func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	return err
 }
 
-// addRequirements adds the requirements to each term, or as the only term. It does not change a term without requirements, which matches no
-// node.
+// addRequirements adds the requirements to each term, or as the only term. It does not change a term without requirements, because such a term
+// matches no node.
 func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabels, weight int32) {
 	if len(required) > 0 {
 		if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {

@@ -88,7 +88,7 @@ func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1
 	return initComponentStatus(aw)
 }
 
-// initComponentStatus sets the status of each component with its pod sets, which are determined only once.
+// initComponentStatus sets the status of each component, with its pod sets, unless the status lists components already.
 func initComponentStatus(aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) > 0 {
 		return nil

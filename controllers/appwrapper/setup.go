@@ -134,8 +134,8 @@ func SettingsOf(c config.AppWrapper) Settings {
 	return Settings{AppWrapper: c, Clock: clock.RealClock{}}
 }
 
-// Validate returns an error for each period that contradicts another one. The keys are those below faultTolerance in the configuration,
-// whose values are nanoseconds.
+// Validate returns an error for each period that exceeds its bound. Errors name the keys below faultTolerance in the configuration. Their
+// values are nanoseconds.
 func Validate(f config.FaultTolerance) error {
 	var errs []error
 	checkAtMost := func(key string, value time.Duration, boundKey string, bound time.Duration) {

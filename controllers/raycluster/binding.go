@@ -27,7 +27,7 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 		return nil
 	}
 	name := c.Names().ClusterRoleBinding
-	metadata, err := getBindingMetadata(ctx, r.cached, name)
+	metadata, err := getBindingMetadata(ctx, r.client, name)
 	switch {
 	case err != nil:
 		return err
@@ -48,7 +48,7 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 		return err
 	}
 	r.stateOf(cluster).messages.Replace(topicBinding, "")
-	return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, name)
+	return r.deleteBindings(ctx, r.client, cluster.GetUID(), c, name)
 }
 
 // desiredBinding returns the binding of the plan, or nil if it is only retained and does not exist. The cache does not hold bindings of the
@@ -57,7 +57,7 @@ func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstruc
 	if plan.Binding == nil || !plan.RetainsBinding {
 		return plan.Binding, nil
 	}
-	metadata, err := getBindingMetadata(ctx, r.cached, c.Names().ClusterRoleBinding)
+	metadata, err := getBindingMetadata(ctx, r.client, c.Names().ClusterRoleBinding)
 	if err == nil && metadata == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		metadata, err = getBindingMetadata(ctx, r.apiReader, c.Names().ClusterRoleBinding)
 	}
@@ -70,7 +70,7 @@ func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstruc
 // removeBindingAndFinalizer deletes the bindings and the finalizer of a cluster that needs no binding.
 func (r *clusterReconciler) removeBindingAndFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, "")
+		return r.deleteBindings(ctx, r.client, cluster.GetUID(), c, "")
 	}
 	return r.removeFinalizer(ctx, cluster, c)
 }
@@ -131,7 +131,7 @@ func (r *clusterReconciler) patchMetadata(ctx context.Context, cluster *unstruct
 	original := metadata.DeepCopy()
 	change(metadata)
 	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
-	if err := r.cached.Patch(ctx, metadata, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
+	if err := r.client.Patch(ctx, metadata, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
 		return fmt.Errorf("patching %s of the RayCluster: %w", part, err)
 	}
 	cluster.SetResourceVersion(metadata.ResourceVersion)

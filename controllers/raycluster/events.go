@@ -142,7 +142,7 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, note s
 	}
 }
 
-// clusterState is the state of one cluster between reconciles, which run one at a time. Losing it is harmless.
+// clusterState is the state of one cluster between reconciles, which never overlap. Losing the state is harmless.
 type clusterState struct {
 	uid types.UID
 	// cookie is the key in the Secret of the sidecar.

@@ -43,8 +43,8 @@ type certificateReconciler interface {
 
 // clusterReconciler reconciles the objects of RayClusters.
 type clusterReconciler struct {
-	// cached writes objects and reads the metadata of managed objects.
-	cached client.Client
+	// client patches RayClusters, and reads the metadata of managed objects from the cache.
+	client client.Client
 	// cacheReader reads whole RayClusters.
 	cacheReader client.Reader
 	apiReader   client.Reader
@@ -71,7 +71,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName, "")
 		deleted := raycluster.View(map[string]any{"metadata": map[string]any{"name": request.Name, "namespace": request.Namespace}})
-		return ctrl.Result{}, r.deleteBindings(ctx, r.cached, "", deleted, "") // a user may have removed the finalizer
+		return ctrl.Result{}, r.deleteBindings(ctx, r.client, "", deleted, "") // a user may have removed the finalizer
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)

@@ -114,7 +114,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	kubeRay := newKubeRayLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace)
 	d.Served.OnChange(ctx, func(s capability.Set) { kubeRay.initialization.SetServed(s.Has(capability.DSCInitialization)) })
 	r := &clusterReconciler{
-		cached: mgr.GetClient(), cacheReader: mgr.GetCache(), apiReader: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
+		client: mgr.GetClient(), cacheReader: mgr.GetCache(), apiReader: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRayNamespaces: kubeRay.Namespaces,
 		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock,
 	}

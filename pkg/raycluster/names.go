@@ -119,7 +119,7 @@ func hashedName(base string, limit int) string {
 	return prefix + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
-// Labels, annotations, the finalizer and managers, which clients and existing clusters use.
+// Labels, annotations, the finalizer and managers. They must not change, because clients and existing clusters use them.
 const (
 	// LabelClusterName is set on every object of a RayCluster; its value is the name of the cluster.
 	LabelClusterName = "ray.openshift.ai/cluster-name"

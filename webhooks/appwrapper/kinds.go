@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// grantingGroups are the groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator, which
-// is this operator for a component. An access review does not cover the granted permissions.
+// grantingGroups are the groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator. For
+// a component, the creator is this operator. An access review does not cover the granted permissions.
 var grantingGroups = map[string]bool{
 	"rbac.authorization.k8s.io":  true,
 	"authorization.openshift.io": true,

@@ -24,7 +24,7 @@ type fieldPath []string
 
 func (p fieldPath) child(names ...string) fieldPath { return slices.Concat(p, names) }
 
-// injection holds the injected elements of one pod template. Zero fields are not injected.
+// injection holds the injected elements of one pod template. A zero field injects nothing.
 type injection struct {
 	sidecar        element
 	sidecarVolumes []element

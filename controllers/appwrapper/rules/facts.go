@@ -20,7 +20,7 @@ type Facts struct {
 	CompletionTime *metav1.Time
 	Components     []ComponentFact
 	Pods           PodFacts
-	// ComponentsChanged reports whether the number of components in the spec differs from that in the status, which is then invalid.
+	// ComponentsChanged reports whether the numbers of components in spec and status differ. The status is then invalid.
 	ComponentsChanged bool
 	// Unreviewed reports whether the AppWrapper has never run, and no webhook has processed it.
 	Unreviewed bool

@@ -26,7 +26,7 @@ const (
 	authorityLifetime = 3 * leafLifetime
 	// maxAddresses limits the size of a certificate: Ray's TLS library rejects chains of more than 100 kB, and an address takes up to 41 bytes.
 	maxAddresses = 2048
-	// proxyAuthority is the common name of the CA that signs one proxy certificate; its key is discarded.
+	// proxyAuthority is the common name of the CA that signs one proxy certificate. The key of that CA is discarded.
 	proxyAuthority = "odh-platform-operator-raycluster-proxy-ca"
 )
 

@@ -74,31 +74,31 @@ type Inputs struct {
 // Reconcile issues missing and due certificates. It returns the time until the next reconcile, or 0 if none is needed.
 func (r *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
 	memory.init(cluster)
-	p := &reconciliation{
+	current := &reconciliation{
 		Reconciler: r, cluster: cluster, memory: memory, now: r.Clock.Now(),
 		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
 	}
-	memory.retainOnly(p.plan.secretNames())
+	memory.retainOnly(current.plan.secretNames())
 	fallback := 0
-	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != in.Mode.Issuer {
+	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && current.plan.issuer != in.Mode.Issuer {
 		fallback = 1
 	}
 	if memory.setReported("cert-manager", fallback) {
-		p.recordEvent(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
+		current.recordEvent(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
 	}
-	if err := p.run(ctx); err != nil {
+	if err := current.run(ctx); err != nil {
 		return 0, err
 	}
-	if err := p.annotatePods(ctx, in.Pods); err != nil {
+	if err := current.annotatePods(ctx, in.Pods); err != nil {
 		return 0, err
 	}
 	for _, s := range memory.secrets {
-		p.requeueAt(s.checkAt)
+		current.requeueAt(s.checkAt)
 	}
-	if p.requeueTime.IsZero() {
+	if current.requeueTime.IsZero() {
 		return 0, nil
 	}
-	return max(p.requeueTime.Sub(p.now), time.Second/10), nil
+	return max(current.requeueTime.Sub(current.now), time.Second/10), nil
 }
 
 // reconciliation is one reconcile of the certificates of a cluster.
@@ -230,7 +230,7 @@ func (r *reconciliation) recordEvent(eventType, reason, format string, args ...a
 	}
 }
 
-// secretState is the state of a checked Secret, which avoids reading a version twice. It contains no private keys.
+// secretState is the state of a checked Secret, so that each version is read only once. It contains no private keys.
 type secretState struct {
 	role string
 	// foreign reports whether the Secret belongs to another owner. The cache does not hold such a Secret.

@@ -56,7 +56,7 @@ func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstru
 	return errs
 }
 
-// compareInferred compares declared and inferred pod sets, which must not be empty.
+// compareInferred compares declared and inferred pod sets. Neither may be empty.
 func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSet, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	reject := func(format string, args ...any) {
