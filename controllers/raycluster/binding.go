@@ -20,8 +20,7 @@ import (
 
 var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 
-// ensureBinding adds the finalizer to the cluster, then applies the ClusterRoleBinding and deletes the one under the other name of the
-// cluster. It does nothing if binding is nil.
+// ensureBinding adds the finalizer, applies the ClusterRoleBinding, and deletes the binding with the other name. It ignores a nil binding.
 func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, binding *apply.Object) error {
 	if binding == nil {
 		return nil

@@ -166,8 +166,7 @@ func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unst
 	return append(errs, r.triggerAdmission(ctx, cluster, c, in), r.deletePodsMissingPullSecret(ctx, cluster, c, in))
 }
 
-// apply applies objects. The error begins with the consequence. An error that a retry cannot fix, such as a foreign object of the same
-// name, gets an Event.
+// apply applies objects. The error begins with the consequence. If a retry cannot fix the error, see apply.IsBlocked, it records an Event.
 func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Unstructured, consequence string, desired apply.Desired) error {
 	err := r.applier.Apply(ctx, cluster, desired)
 	if err == nil {

@@ -19,8 +19,7 @@ var grantingGroups = map[string]bool{
 	"authorization.openshift.io": true,
 }
 
-// createdByUserOnly are kinds that this operator reconciles and whose pods are limited by the permissions of the creator. For a component, the
-// creator would be the operator itself.
+// createdByUserOnly are kinds whose pods are limited by the permissions of the creator. The creator of a component is the operator itself.
 var createdByUserOnly = map[schema.GroupKind]bool{
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,

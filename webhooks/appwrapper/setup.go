@@ -18,8 +18,7 @@ const (
 	ValidatePath = "/validate-workload-codeflare-dev-v1beta2-appwrapper"
 )
 
-// The names of the webhook configurations. The API server calls webhooks in the order of these names, and the default queue must be set before
-// the webhooks of Kueue are called.
+// The webhook configurations. The API server calls webhooks in the order of these names: the default queue must be set before Kueue is called.
 const (
 	MutatingConfiguration   = "appwrapper-mutating-webhook-configuration"
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"

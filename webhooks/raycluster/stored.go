@@ -21,8 +21,7 @@ var (
 	injectedInitContainers = []string{raycluster.InitCertificate}
 )
 
-// isTemplateChanged reports whether the user changed the template of a group or, for the head, other fields that determine its pod. Injected
-// elements are ignored.
+// isTemplateChanged reports whether the user changed the template of a group, except injected elements, or other fields of the head pod.
 func (p *plan) isTemplateChanged(stored, submitted *group) bool {
 	headFields := func(c raycluster.Cluster) []any {
 		return []any{c.UserServiceAccount(), c.HasAutoscaler(), c.UserSecurity(), withoutInjected(nested.At(c.Object(), autoscalerOptions...))}

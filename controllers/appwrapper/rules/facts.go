@@ -169,8 +169,7 @@ func (f *Facts) minReady() int {
 	return f.sumUnfinished(func(c ComponentFact) int { return c.MinReady })
 }
 
-// PodsMissingFor returns the maximum time for which pods have been missing: the time since the start if a running workload has fewer pods than
-// it needs, or else 0.
+// PodsMissingFor returns the time since the start of a running workload if it has fewer pods than it needs, or else 0.
 func (f *Facts) PodsMissingFor() time.Duration {
 	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.minReady() {
 		return 0

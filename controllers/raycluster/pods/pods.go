@@ -49,8 +49,7 @@ func List(ctx context.Context, pods client.Reader, namespace string, uid types.U
 	return list.Items, nil
 }
 
-// Injections returns the injections of pods that have not finished: those of each head, and those of the first pod with certificates. If
-// no pod has certificates, mounted.MTLS is false.
+// Injections returns the injections of unfinished pods: of each head, and of the first pod with certificates (without MTLS if there is none).
 func Injections(c raycluster.Cluster, pods []corev1.Pod) (heads []raycluster.Injected, mounted raycluster.Injected) {
 	for i := range pods {
 		pod := &pods[i]
@@ -171,8 +170,7 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// trimSpec removes all fields except those that Cluster.InjectedInto reads (of containers and injected volumes), the ServiceAccount and the
-// pull secrets.
+// trimSpec removes all fields except the ServiceAccount, the pull secrets, and those that Cluster.InjectedInto reads.
 func trimSpec(spec *corev1.PodSpec) {
 	for i, c := range spec.Containers {
 		trimmed := corev1.Container{Name: c.Name}

@@ -47,9 +47,7 @@ func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstru
 			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodTemplateSpec: %v: write a path such as template.spec.template", err)))
 		}
 		if seenPaths[set.Path] {
-			duplicate := field.Duplicate(setPath.Child("path"), set.Path)
-			duplicate.Detail = "remove all but one pod set with this path"
-			errs = append(errs, duplicate)
+			errs = append(errs, &field.Error{Type: field.ErrorTypeDuplicate, Field: setPath.Child("path").String(), BadValue: set.Path, Detail: "remove all but one pod set with this path"})
 		}
 		seenPaths[set.Path] = true
 	}
