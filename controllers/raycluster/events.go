@@ -104,15 +104,15 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, note 
 		return ReasonNotPublished, "the dashboard has no HTTPRoute, because no Gateway is named: set raycluster.gatewayNamespace, or GATEWAY_NAMESPACE if exposure.kind is gateway"
 	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
-			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)
+			"set raycluster.ingressDomain, or kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or set raycluster.publish to none", raysettings.ConfigMapName)
 	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
 		return ReasonNotPublished, "a Gateway cannot verify the certificate of the sidecar: install the CustomResourceDefinition BackendTLSPolicy of the Gateway API " +
-			"(without effect on OpenShift), publish dashboards in another way, or set rayDashboardOAuthEnabled to false"
+			"(without effect on OpenShift), set raycluster.publish to another value, or set raycluster.rayDashboardOAuthEnabled to false"
 	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Direct:
 		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
 			"delete head pods that were created before spec.authOptions was set, so that they are recreated"
 	case in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open: enable OAuth, or set raycluster.publish to open, which lets anyone run code"
+		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open: set raycluster.rayDashboardOAuthEnabled to true, or raycluster.publish to open, which lets anyone run code"
 	}
 	return "", ""
 }
