@@ -16,11 +16,11 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// errNotAdoptable is returned for an object that differs from its template or has a controller.
-var errNotAdoptable = errors.New("it differs from what would be created, or has a controller")
+// errNotAdoptable is returned for an object that differs from its template, has a controller or is terminating.
+var errNotAdoptable = errors.New("it differs from its template, has a controller or is terminating")
 
 // setController adds a controller reference to an existing object without a controller, as after a restore that strips owner references. A
-// dry-run apply of the template must leave the object unchanged. It returns errNotAdoptable or an error of the API server.
+// dry-run apply of the template must leave the object unchanged. The error is errNotAdoptable, or one of the API server.
 func (w *workloadReconciler) setController(ctx context.Context, aw *awv1beta2.AppWrapper, template *unstructured.Unstructured) (types.UID, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(template.GroupVersionKind())

@@ -177,7 +177,7 @@ func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppW
 	case err == nil:
 		w.memory.setCreated(aw.UID, index, uid, true)
 	case apierrors.IsForbidden(err):
-		return notCreatedError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
+		return notCreatedError{fmt.Errorf("%s %s has no owner: grant the ServiceAccount of the operator the verb patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (w *workloadReconciler) listLabeled(ctx context.Context, aw *awv1beta2.AppW
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	options = append(options, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})
-	if err := w.kinds.live.List(ctx, list, options...); err != nil {
+	if err := w.kinds.apiReader.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("looking for %s of the AppWrapper: %w", kind.Kind, err)
 	}
 	return list.Items, nil
@@ -257,7 +257,7 @@ func withRequiredPermissions(err error, kind schema.GroupVersionKind) error {
 	if details := status.Status().Details; details != nil && details.Kind != "" {
 		resource = details.Kind
 	}
-	return fmt.Errorf("%w: bind a ClusterRole with the verbs get, list, watch, create and delete on %q of the API group %q to the service account of the operator",
+	return fmt.Errorf("%w: bind a ClusterRole with the verbs get, list, watch, create and delete on %q of the API group %q to the ServiceAccount of the operator",
 		err, resource, kind.Group)
 }
 
@@ -283,7 +283,7 @@ func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 }
 
 const (
-	// maxGeneratedLength is the maximum length of the name of a CronJob, the shortest of all kinds, because controllers append suffixes to it.
+	// maxGeneratedLength is the maximum length of the name of a CronJob, the lowest limit of all kinds: controllers append suffixes to names.
 	maxGeneratedLength = 52
 	// suffixLength is the number of digits of the suffix.
 	suffixLength = 10

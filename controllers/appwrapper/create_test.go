@@ -136,7 +136,7 @@ func TestForbiddenCreationNamesMissingPermissions(t *testing.T) {
 	}
 	aw := f.reconcileToPhase(awv1beta2.PhaseResuming)
 	message := aw.Status.ComponentStatus[0].Conditions[0].Message
-	for _, part := range []string{`cannot create resource "configmaps"`, "bind a ClusterRole with the verbs get, list, watch, create and delete", `"configmaps"`, "service account of the operator"} {
+	for _, part := range []string{`cannot create resource "configmaps"`, "bind a ClusterRole with the verbs get, list, watch, create and delete", `"configmaps"`, "ServiceAccount of the operator"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("got message %q, want it to contain %q", message, part)
 		}
@@ -300,7 +300,7 @@ func TestAdoptionWaitsForPermission(t *testing.T) {
 		}
 		return nil
 	}
-	if aw := f.reconcileToPhase(awv1beta2.PhaseResuming); !strings.Contains(aw.Status.ComponentStatus[0].Conditions[0].Message, "has no owner: grant the service account of the operator patch on it") {
+	if aw := f.reconcileToPhase(awv1beta2.PhaseResuming); !strings.Contains(aw.Status.ComponentStatus[0].Conditions[0].Message, "has no owner: grant the ServiceAccount of the operator the verb patch on it") {
 		t.Errorf("got status %+v, want a message about the missing permission", aw.Status)
 	}
 	f.beforeRequest = func(string) error { return nil }

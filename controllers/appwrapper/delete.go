@@ -18,8 +18,8 @@ import (
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// deleteComponents deletes the objects that this AppWrapper controls, components before pods, and returns the number of remaining objects. It
-// does not wait. With force it sets a grace period of 0, and deletes pods after their owners.
+// deleteComponents deletes the components that this AppWrapper controls, and returns the number of remaining objects and pods. It does not
+// wait. With force it sets a grace period of 0, and deletes the pods once every component is deleted or terminating.
 func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
 	progress := &rules.Deletion{}
 	notTerminating := 0   // number of components without a deletionTimestamp
@@ -56,8 +56,8 @@ func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.Ap
 	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
-// deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted only when no pod remains: their
-// objects may exist in another version and create new pods.
+// deleteRemaining counts the pods, and with force deletes them, unless components are unreachable. Unreachable components count as deleted
+// only when no pod remains: their objects may exist in another version and create new pods.
 func (w *workloadReconciler) deleteRemaining(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unreachable []int, unreachableErr error, progress *rules.Deletion) {
 	progress.Err = errors.Join(progress.Err, w.deletePods(ctx, aw, force && unreachableErr == nil, progress))
 	if progress.Pods > 0 {
@@ -75,7 +75,7 @@ func (w *workloadReconciler) setDeleted(aw *awv1beta2.AppWrapper, indexes ...int
 	}
 }
 
-// deleteComponent deletes the object of a component, or several if its name is unknown.
+// deleteComponent deletes the object of a component, or several if its name is unknown, and returns the objects that it found.
 func (w *workloadReconciler) deleteComponent(ctx context.Context, aw *awv1beta2.AppWrapper, index int, force bool) ([]observedObject, error) {
 	status := &aw.Status.ComponentStatus[index]
 	if stageOf(status) == rules.NotCreated || status.Kind == "" {
@@ -146,8 +146,8 @@ func (w *workloadReconciler) deleteObject(ctx context.Context, kind schema.Group
 	return fmt.Errorf("deleting %s %s: %w", kind.Kind, object.GetName(), err)
 }
 
-// deletePods counts the remaining pods, and deletes them if force is set. If the cache holds none, it reads from the API server, because the
-// quota is released next.
+// deletePods counts the remaining pods, and deletes them if force is set. If the cache holds no pod and no object remains, it reads from the
+// API server, because the quota is released next.
 func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, progress *rules.Deletion) error {
 	pods, err := w.pods(ctx, aw)
 	if err != nil {
@@ -155,7 +155,7 @@ func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWr
 	}
 	progress.Pods = len(pods)
 	if len(pods) == 0 && progress.Objects == 0 {
-		return w.countPods(ctx, aw, progress)
+		return w.countUncachedPods(ctx, aw, progress)
 	}
 	if !force {
 		return nil
@@ -167,8 +167,8 @@ func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWr
 	return errors.Join(errs...)
 }
 
-// countPods counts labeled pods that the cache does not hold yet.
-func (w *workloadReconciler) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, progress *rules.Deletion) error {
+// countUncachedPods counts at most one labeled pod that the cache does not hold yet, because one pod suffices to retain the quota.
+func (w *workloadReconciler) countUncachedPods(ctx context.Context, aw *awv1beta2.AppWrapper, progress *rules.Deletion) error {
 	remaining, err := w.listLabeled(ctx, aw, podKind, client.Limit(1))
 	progress.Pods = len(remaining)
 	progress.Unwatched = progress.Unwatched || progress.Pods > 0

@@ -55,7 +55,7 @@ func TestForcedDeletionDeletesOwnersBeforePods(t *testing.T) {
 	}
 	f.clock.Step(time.Minute)
 	for range 4 {
-		f.clock.Step(rules.UnwatchedInterval)
+		f.clock.Step(rules.DeletionPollInterval)
 		if _, err := f.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestForcedDeletionDeletesOwnersBeforePods(t *testing.T) {
 	}
 	isForbidden = false
 	for range 4 {
-		f.clock.Step(rules.UnwatchedInterval)
+		f.clock.Step(rules.DeletionPollInterval)
 		if _, err := f.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestUncachedPodsHoldQuota(t *testing.T) {
 	if err := f.server.Delete(f.Context(), uncachedPod); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Step(rules.UnwatchedInterval)
+	f.clock.Step(rules.DeletionPollInterval)
 	f.reconcileToPhase(awv1beta2.PhaseSuspended)
 }
 

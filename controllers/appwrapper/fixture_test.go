@@ -192,7 +192,7 @@ func (f *fixture) restart() {
 	})
 	settings := defaultSettings()
 	settings.Clock = f.clock
-	kinds := &kindReader{cache: &fakeCache{WithWatch: f.server, fixture: f}, live: liveClient, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return f.apiDeleted }, clock: f.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	kinds := &kindReader{cache: &fakeCache{WithWatch: f.server, fixture: f}, apiReader: liveClient, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return f.apiDeleted }, clock: f.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
 	kinds.handler = componentHandler(discardQueue{}, func(types.UID, types.UID) {})
 	applier := apply.New(apply.Options{Client: writeClient, Live: liveClient, FieldOwner: FieldOwner, Component: ComponentName})
 	f.workloadReconciler = newWorkloadReconciler(settings, applier, kinds, testMapper())

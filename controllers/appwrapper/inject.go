@@ -61,7 +61,7 @@ func buildObject(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 	return u, warnings, nil
 }
 
-// injectTemplate adds labels and pod set info to one pod template. It returns a warning.
+// injectTemplate adds labels, pod set info, scheduler and node affinity to one pod template. It returns a warning if it adds no affinity.
 func injectTemplate(template map[string]any, label map[string]string, info awv1beta2.AppWrapperPodSetInfo, settings Settings) (string, error) {
 	if err := errors.Join(
 		mergeAt(template, "annotations", info.Annotations, "metadata", "annotations"),
@@ -143,17 +143,17 @@ func appendMissing(spec map[string]any, field string, entries []any) error {
 // excludedLabels holds the values of node labels that a node affinity excludes, by label and in the order of the settings.
 type excludedLabels map[string][]string
 
-func (a excludedLabels) add(taint config.NodeTaint) {
-	if !slices.Contains(a[taint.Key], taint.Value) {
-		a[taint.Key] = append(a[taint.Key], taint.Value)
+func (l excludedLabels) add(taint config.NodeTaint) {
+	if !slices.Contains(l[taint.Key], taint.Value) {
+		l[taint.Key] = append(l[taint.Key], taint.Value)
 	}
 }
 
 // expressions returns the requirements of a node selector term, sorted by label [D29].
-func (a excludedLabels) expressions() []corev1.NodeSelectorRequirement {
+func (l excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 	var list []corev1.NodeSelectorRequirement
-	for _, key := range slices.Sorted(maps.Keys(a)) {
-		list = append(list, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpNotIn, Values: a[key]})
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		list = append(list, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpNotIn, Values: l[key]})
 	}
 	return list
 }
@@ -197,8 +197,8 @@ func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	return err
 }
 
-// addRequirements adds the requirements to each term, or as the only term. It does not change a term without requirements, which matches no
-// node.
+// addRequirements adds the requirements to each term, or as the only term. It does not change a term without requirements, because such a term
+// matches no node.
 func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabels, weight int32) {
 	if len(required) > 0 {
 		if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {

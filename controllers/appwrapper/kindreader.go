@@ -45,8 +45,8 @@ type informers interface {
 // kindReader reads components. It starts a watch on the first use of a kind: of whole objects for kinds that report completion, of metadata
 // for all others. Objects of a kind that cannot be watched are read from the API server with a timeout.
 type kindReader struct {
-	cache informers
-	live  client.Reader
+	cache     informers
+	apiReader client.Reader
 	// apiDeleted reports whether the API of a kind was deleted, and with it all objects.
 	apiDeleted func(context.Context, schema.GroupVersionKind) bool
 	clock      clock.PassiveClock
@@ -90,7 +90,7 @@ func (k *kindReader) ensureWatch(ctx context.Context, kind schema.GroupVersionKi
 	case !watch.isLogged:
 		watch.isLogged = true
 		k.log.Info("Objects of this kind cannot be watched and are read one by one, so changes are noticed later. "+
-			"Grant the service account of the operator get, list and watch on them", "kind", kind.String())
+			"Grant the ServiceAccount of the operator the verbs get, list and watch on them", "kind", kind.String())
 	}
 	return false, false
 }
@@ -146,7 +146,7 @@ func (k *kindReader) getLive(ctx context.Context, kind schema.GroupVersionKind, 
 	defer cancel()
 	object := newObject(kind)
 	observed := observedObject{live: true, unwatched: k.isUnwatched(kind)}
-	switch err := k.live.Get(ctx, key, object); {
+	switch err := k.apiReader.Get(ctx, key, object); {
 	case err == nil:
 		observed.object = object
 	case isUnserved(err), apierrors.IsForbidden(err):
@@ -184,7 +184,7 @@ func apiDeletedFunc(mgr ctrl.Manager) func(context.Context, schema.GroupVersionK
 	}
 }
 
-// stopIfAPIDeleted stops the watch of a kind whose API was deleted, and reports whether it was.
+// stopIfAPIDeleted stops the watch of a kind whose API was deleted, and reports whether the API was deleted.
 func (k *kindReader) stopIfAPIDeleted(ctx context.Context, kind schema.GroupVersionKind) bool {
 	if !k.apiDeleted(ctx, kind) {
 		return false

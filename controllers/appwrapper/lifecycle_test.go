@@ -139,7 +139,7 @@ func TestDelayAfterFailureAppliesOnce(t *testing.T) {
 	if err := f.server.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Step(rules.UnwatchedInterval)
+	f.clock.Step(rules.DeletionPollInterval)
 	f.reconcileUntilIdle()
 	f.expectCondition(resourcesDeployed, "False/Failed")
 	f.expectCondition(quotaReserved, "False/Failed")
@@ -257,7 +257,7 @@ func TestRejectedPodsAreReported(t *testing.T) {
 		warningEvent("job", "FailedCreate", `Error creating: pods "job-x7" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3`),
 		warningEvent("job", "Unhealthy", "another reason"), warningEvent("other", "FailedCreate", "another object"))
 	f.reconcileToPhase(awv1beta2.PhaseRunning)
-	if err := f.reconcileUntilWait(refusalInterval); err != nil {
+	if err := f.reconcileUntilWait(eventsInterval); err != nil {
 		t.Fatal(err)
 	}
 	const cause = "0 pods pending; 0 pods running; 0 pods succeeded; pods cannot be created: exceeded quota: small, requested: pods=1, limited: pods=3"

@@ -30,12 +30,12 @@ type workloadState struct {
 	succeeded map[types.UID]bool
 	// deferred is the status of created components until it is stored; nil for none. Without it, as after a restart, the creation is repeated
 	// and finds the objects.
-	deferred []awv1beta2.AppWrapperComponentStatus
-	refusal  creationRefusal
+	deferred        []awv1beta2.AppWrapperComponentStatus
+	creationFailure creationFailure
 }
 
-// creationRefusal is the reason why pods could not be created, and the time of its last read.
-type creationRefusal struct {
+// creationFailure is the reason why pods could not be created, as Events stated it at the time of the last read.
+type creationFailure struct {
 	readAt  time.Time
 	message string
 }
@@ -44,7 +44,7 @@ type creationRefusal struct {
 type componentObject struct {
 	uid       types.UID
 	createdAt time.Time
-	// adopted reports whether the object existed before the AppWrapper. Creation times do not show it within a second.
+	// adopted reports whether the object existed before the AppWrapper. Creation times, which have a resolution of a second, may not show this.
 	adopted bool
 }
 
@@ -67,7 +67,7 @@ func (m *memory) setCreated(aw types.UID, index int, uid types.UID, adopted bool
 	})
 }
 
-// restoreDeferred sets the status of created components that is not stored yet, and drops it once the AppWrapper is in another phase.
+// restoreDeferred sets the status of created components that is not stored yet, and drops that status once the AppWrapper leaves Resuming.
 func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
 	m.withState(aw.UID, func(state *workloadState) {
 		if aw.Status.Phase != awv1beta2.PhaseResuming || aw.DeletionTimestamp != nil {

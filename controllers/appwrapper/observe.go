@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// unwatchedInterval is the interval of reading components that cannot be watched while the AppWrapper runs.
-const unwatchedInterval = time.Minute
+// pollInterval is the interval of reading objects without watch events while the AppWrapper runs.
+const pollInterval = time.Minute
 
 // podIndex is the index of pods by AppWrapper.
 const podIndex = "appwrapper"
@@ -88,7 +88,7 @@ func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1
 	return initComponentStatus(aw)
 }
 
-// initComponentStatus sets the status of each component with its pod sets, which are determined only once.
+// initComponentStatus sets the status of each component, with its pod sets, unless the status lists components already.
 func initComponentStatus(aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) > 0 {
 		return nil
@@ -149,7 +149,7 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 		return fact, selector, err
 	}
 	if observed.unwatched {
-		facts.RequireRequeue(unwatchedInterval)
+		facts.RequireRequeue(pollInterval)
 	}
 	if observed.unreadable != nil {
 		return fact, selector, nil // the object counts as deployed
@@ -171,7 +171,7 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 	return fact, selector, nil
 }
 
-// isRestored reports whether a component is older than its AppWrapper: its pods may then be older too.
+// isRestored reports whether a component is older than its AppWrapper. The pods of the component may then be older too.
 func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, o client.Object) bool {
 	stored, _ := w.memory.component(aw.UID, index)
 	created := o.GetCreationTimestamp()

@@ -68,8 +68,8 @@ func conditionsReader(success, failure string) func(map[string]any) reportedStat
 	}
 }
 
-// readRayJob reads jobDeploymentStatus, which is terminal. jobStatus is not terminal while retries remain, but distinguishes success from
-// failure after Complete.
+// readRayJob reads the terminal values of jobDeploymentStatus. jobStatus is not terminal while retries remain, but distinguishes success
+// from failure after Complete.
 func readRayJob(fields map[string]any) reportedState {
 	status := nested.Decode[rayv1.RayJobStatus](fields)
 	state := reportedState{rayCluster: status.RayClusterName}
@@ -86,7 +86,7 @@ func readRayJob(fields map[string]any) reportedState {
 	return state
 }
 
-// readRayCluster reads a state that is not terminal: it counts as a failure if it persists.
+// readRayCluster reads the state failed, which is not terminal: it counts as a failure if it persists.
 func readRayCluster(fields map[string]any) reportedState {
 	if status := nested.Decode[rayv1.RayClusterStatus](fields); status.State == rayv1.Failed { //nolint:staticcheck // KubeRay still sets it
 		return reportedState{outcome: rules.Failing, message: status.Reason}

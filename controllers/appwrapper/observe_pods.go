@@ -18,12 +18,12 @@ import (
 const (
 	// maxReportedPods limits the pods in a failure report.
 	maxReportedPods = 10
-	// labelJobSet is set on pods of a JobSet, whose owner is a Job.
+	// labelJobSet is set on the pods of a JobSet, because their owner is a Job.
 	labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 )
 
-// nodeTaints is the part of nodes.Nodes that podObserver uses.
-type nodeTaints interface {
+// nodeHealth is the part of nodes.Nodes that podObserver uses.
+type nodeHealth interface {
 	NoExecute(node string) sets.Set[string]
 }
 
@@ -31,12 +31,12 @@ type nodeTaints interface {
 type podObserver struct {
 	pods []corev1.Pod
 	// createdAt is the creation time of the AppWrapper: older pods belong to a previous AppWrapper of the same name. It is zero after
-	// a restore, which may create pods first.
+	// a restore, because a restore may create pods first.
 	createdAt metav1.Time
 	// componentDone reports whether a pod belongs to a component that is done.
 	componentDone func(*corev1.Pod) bool
 	terms         rules.Terms
-	nodes         nodeTaints
+	nodes         nodeHealth
 }
 
 func (p podObserver) observe() rules.PodFacts {

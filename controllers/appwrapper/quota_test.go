@@ -289,7 +289,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 				if _, err := f.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
-				f.clock.Step(rules.UnwatchedInterval)
+				f.clock.Step(rules.DeletionPollInterval)
 			}
 			aw := f.get()
 			c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionDeletingResources)
@@ -305,7 +305,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 				if _, err := f.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
-				f.clock.Step(rules.UnwatchedInterval)
+				f.clock.Step(rules.DeletionPollInterval)
 			}
 			if aw := f.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || countRequests(f.writes, "delete Pod j-0") != 0 {
 				t.Errorf("got phase %s, writes %q, want Suspending without a delete of the pod", aw.Status.Phase, f.writes)
@@ -313,7 +313,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 			if err := f.server.Delete(t.Context(), componentPod("j-0")); err != nil {
 				t.Fatal(err)
 			}
-			f.clock.Step(rules.UnwatchedInterval)
+			f.clock.Step(rules.DeletionPollInterval)
 			if aw := f.reconcileToPhase(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
 				t.Errorf("got component %+v, want it not created", aw.Status.ComponentStatus[0])
 			}

@@ -23,7 +23,7 @@ type workloadReconciler struct {
 	kinds    *kindReader
 	mapper   meta.RESTMapper
 	memory   *memory
-	nodes    nodeTaints
+	nodes    nodeHealth
 	recorder events.EventRecorder
 }
 

@@ -61,7 +61,7 @@ func Caches() []component.CacheNeed {
 // Setup registers the workload controller with a manager, and if configured, the watch of nodes and the controller of the slack queue.
 func Setup(ctx context.Context, mgr ctrl.Manager, settings Settings, served *capability.Watcher, applier *apply.Applier) error {
 	kinds := &kindReader{
-		live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
+		apiReader: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 		watched: map[schema.GroupVersionKind]*watchedKind{},
 	}
 	labeledCache, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: transform, ReaderFailOnMissingInformer: true})
@@ -134,13 +134,13 @@ func SettingsOf(c config.AppWrapper) Settings {
 	return Settings{AppWrapper: c, Clock: clock.RealClock{}}
 }
 
-// Validate returns an error for each period that contradicts another one. The keys are those below faultTolerance in the configuration,
-// whose values are nanoseconds.
+// Validate returns an error for each period that exceeds its bound. Errors name the keys below faultTolerance in the configuration. Their
+// values are nanoseconds.
 func Validate(f config.FaultTolerance) error {
 	var errs []error
 	checkAtMost := func(key string, value time.Duration, boundKey string, bound time.Duration) {
 		if value > bound {
-			errs = append(errs, fmt.Errorf("faultTolerance.%s is %s and %s %s: lower the first or raise the second", key, value, boundKey, bound))
+			errs = append(errs, fmt.Errorf("faultTolerance.%s is %s and exceeds %s %s: lower the first or raise the second", key, value, boundKey, bound))
 		}
 	}
 	checkAtMost("deletionGracePeriod", f.DeletionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)

@@ -137,7 +137,7 @@ func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 	return notReady
 }
 
-// RecorderName is the name of the Event recorder, which clients know.
+// RecorderName is the name of the Event recorder. Clients select Events by this name.
 const RecorderName = "appwrappers"
 
 const (

@@ -43,7 +43,7 @@ func (w *workloadReconciler) loadTemplates(ctx context.Context, aw *awv1beta2.Ap
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	stored := &awv1beta2.AppWrapper{}
-	if err := w.kinds.live.Get(ctx, client.ObjectKeyFromObject(aw), stored); err != nil {
+	if err := w.kinds.apiReader.Get(ctx, client.ObjectKeyFromObject(aw), stored); err != nil {
 		return fmt.Errorf("reading the templates: %w", err)
 	}
 	if stored.UID != aw.UID || stored.Generation != aw.Generation {

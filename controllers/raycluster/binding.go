@@ -20,13 +20,13 @@ import (
 
 var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 
-// ensureBinding adds the finalizer to the cluster and then applies the ClusterRoleBinding. It does nothing if binding is nil.
+// ensureBinding adds the finalizer, applies the ClusterRoleBinding, and deletes the binding with the other name. It ignores a nil binding.
 func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, binding *apply.Object) error {
 	if binding == nil {
 		return nil
 	}
 	name := c.Names().ClusterRoleBinding
-	metadata, err := getBindingMetadata(ctx, r.cached, name)
+	metadata, err := getBindingMetadata(ctx, r.client, name)
 	switch {
 	case err != nil:
 		return err
@@ -47,18 +47,18 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 		return err
 	}
 	r.stateOf(cluster).messages.Replace(topicBinding, "")
-	return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, name)
+	return r.deleteBindings(ctx, r.client, cluster.GetUID(), c, name)
 }
 
-// desiredBinding returns the binding of the plan, or nil if it is only retained and does not exist. The cache does not hold a binding of
-// the CodeFlare operator, whose cluster has the finalizer.
+// desiredBinding returns the binding of the plan, or nil if it is only retained and does not exist. The cache does not hold bindings of the
+// CodeFlare operator, so the binding of a cluster with the finalizer is also read from the API server.
 func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, plan resources.Plan) (*apply.Object, error) {
 	if plan.Binding == nil || !plan.RetainsBinding {
 		return plan.Binding, nil
 	}
-	metadata, err := getBindingMetadata(ctx, r.cached, c.Names().ClusterRoleBinding)
+	metadata, err := getBindingMetadata(ctx, r.client, c.Names().ClusterRoleBinding)
 	if err == nil && metadata == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		metadata, err = getBindingMetadata(ctx, r.live, c.Names().ClusterRoleBinding)
+		metadata, err = getBindingMetadata(ctx, r.apiReader, c.Names().ClusterRoleBinding)
 	}
 	if err != nil || metadata == nil || !hasClusterLabels(metadata, c) {
 		return nil, err
@@ -66,10 +66,10 @@ func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstruc
 	return plan.Binding, nil
 }
 
-// removeBindingAndFinalizer cleans up a cluster that needs no binding.
+// removeBindingAndFinalizer deletes the bindings and the finalizer of a cluster that needs no binding.
 func (r *clusterReconciler) removeBindingAndFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, "")
+		return r.deleteBindings(ctx, r.client, cluster.GetUID(), c, "")
 	}
 	return r.removeFinalizer(ctx, cluster, c)
 }
@@ -80,7 +80,7 @@ func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstru
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		return nil
 	}
-	if err := r.deleteBindings(ctx, r.live, cluster.GetUID(), c, ""); err != nil {
+	if err := r.deleteBindings(ctx, r.apiReader, cluster.GetUID(), c, ""); err != nil {
 		return err
 	}
 	remove := func(metadata *metav1.PartialObjectMetadata) {
@@ -114,8 +114,8 @@ func getBindingMetadata(ctx context.Context, reader client.Reader, name string) 
 	return capability.GetMetadata(ctx, reader, bindingKind, client.ObjectKey{Name: name})
 }
 
-// hasClusterLabels reports whether an object has the labels of the cluster. Names of bindings are ambiguous: cluster a-b in namespace c has
-// the same as cluster a in namespace b-c.
+// hasClusterLabels reports whether an object has the labels of the cluster. Names of bindings are ambiguous: cluster a-b in namespace c and
+// cluster a in namespace b-c have the same name.
 func hasClusterLabels(metadata metav1.Object, c raycluster.Cluster) bool {
 	labels := metadata.GetLabels()
 	return labels[raycluster.LabelClusterName] == c.Name() && labels[raycluster.LabelClusterNamespace] == c.Namespace()
@@ -130,7 +130,7 @@ func (r *clusterReconciler) patchMetadata(ctx context.Context, cluster *unstruct
 	original := metadata.DeepCopy()
 	change(metadata)
 	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
-	if err := r.cached.Patch(ctx, metadata, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
+	if err := r.client.Patch(ctx, metadata, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
 		return fmt.Errorf("patching %s of the RayCluster: %w", part, err)
 	}
 	cluster.SetResourceVersion(metadata.ResourceVersion)

@@ -47,7 +47,7 @@ const (
 	topicCookie            topic = "cookie"
 )
 
-// recordEvents records why a cluster is not published or not secured, with one Event for each change of the cause.
+// recordEvents reports whether a cluster is published, and why it is not published or not secured, with one Event for each change.
 func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
 	if !in.Mode.Active() {
 		return
@@ -74,14 +74,14 @@ func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c r
 	r.recordWarning(cluster, topicPods, reason, note)
 	note = ""
 	if in.Mode.Policies && len(in.KubeRay) == 0 {
-		note = "KubeRay was not found, so the NetworkPolicies do not admit it to the head, " +
-			"and RayJobs and RayServices cannot reach it: set raycluster.kubeRayNamespaces"
+		note = "KubeRay was not found, so the NetworkPolicies do not allow KubeRay to connect to the head, " +
+			"and RayJobs and RayServices do not run: set raycluster.kubeRayNamespaces"
 	}
 	r.recordWarning(cluster, topicKubeRay, ReasonNoKubeRay, note)
 }
 
-// recordKubeRayEvents reports that the KubeRay of the platform secures the cluster, and that pods with elements of the operator are
-// incompatible with it.
+// recordKubeRayEvents reports that the KubeRay of the platform secures the cluster, and warns while pods have injections of the operator,
+// which are incompatible with those of KubeRay.
 func (r *clusterReconciler) recordKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
 	state := r.stateOf(cluster)
 	state.messages.Replace(topicPublication, "")
@@ -104,15 +104,15 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, note 
 		return ReasonNotPublished, "the dashboard has no HTTPRoute, because no Gateway is named: set raycluster.gatewayNamespace, or GATEWAY_NAMESPACE if exposure.kind is gateway"
 	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
-			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)
+			"set raycluster.ingressDomain, or kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or set raycluster.publish to none", raysettings.ConfigMapName)
 	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "a Gateway cannot verify the certificate of the sidecar: install the CustomResourceDefinition BackendTLSPolicy of the Gateway API, " +
-			"which works except on OpenShift, publish dashboards in another way, or set rayDashboardOAuthEnabled to false"
+		return ReasonNotPublished, "a Gateway cannot verify the certificate of the sidecar: install the CustomResourceDefinition BackendTLSPolicy of the Gateway API " +
+			"(without effect on OpenShift), set raycluster.publish to another value, or set raycluster.rayDashboardOAuthEnabled to false"
 	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Direct:
 		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
 			"delete head pods that were created before spec.authOptions was set, so that they are recreated"
 	case in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open: enable OAuth, or set raycluster.publish to open, which lets anyone run code"
+		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open: set raycluster.rayDashboardOAuthEnabled to true, or raycluster.publish to open, which lets anyone run code"
 	}
 	return "", ""
 }
@@ -142,7 +142,7 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, note s
 	}
 }
 
-// clusterState is the state of one cluster between reconciles, which run one at a time. Losing it is harmless.
+// clusterState is the state of one cluster between reconciles, which never overlap. Losing the state is harmless.
 type clusterState struct {
 	uid types.UID
 	// cookie is the key in the Secret of the sidecar.

@@ -32,7 +32,7 @@ import (
 const (
 	// sidecarRequeue is the interval of triggering admission to replace a sidecar.
 	sidecarRequeue = time.Minute
-	// sidecarTimeout is how long triggering is repeated: other replicas poll aggregated APIs every ten minutes.
+	// sidecarTimeout is how long admission is triggered repeatedly: other replicas poll aggregated APIs every ten minutes.
 	sidecarTimeout = 15 * time.Minute
 )
 
@@ -43,11 +43,11 @@ type certificateReconciler interface {
 
 // clusterReconciler reconciles the objects of RayClusters.
 type clusterReconciler struct {
-	// cached writes objects and reads the metadata of managed objects.
-	cached client.Client
+	// client patches RayClusters, and reads the metadata of managed objects from the cache.
+	client client.Client
 	// cacheReader reads whole RayClusters.
 	cacheReader client.Reader
-	live        client.Reader
+	apiReader   client.Reader
 	// pods reads the pods of Ray clusters.
 	pods         client.Reader
 	applier      *apply.Applier
@@ -71,7 +71,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName, "")
 		deleted := raycluster.View(map[string]any{"metadata": map[string]any{"name": request.Name, "namespace": request.Namespace}})
-		return ctrl.Result{}, r.deleteBindings(ctx, r.cached, "", deleted, "") // a user may have removed the finalizer
+		return ctrl.Result{}, r.deleteBindings(ctx, r.client, "", deleted, "") // a user may have removed the finalizer
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)
@@ -103,8 +103,8 @@ func isConflict(err error) bool {
 	})
 }
 
-// reconcileNormal reconciles all objects of a cluster that is not being deleted. An error in one step does not skip the later ones, but
-// nothing is exposed before the NetworkPolicies and the sidecar's objects exist.
+// reconcileNormal reconciles all objects of a cluster that is not being deleted. Once the inputs are known, an error in one step does not
+// skip the later steps, but nothing is exposed unless reconcileSecurity succeeds.
 func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	in, err := r.inputs(ctx, cluster, c)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unst
 	return append(errs, r.triggerAdmission(ctx, cluster, c, in), r.deletePodsMissingPullSecret(ctx, cluster, c, in))
 }
 
-// apply applies objects. Its error begins with the consequence. It records an Event about a foreign object of the same name.
+// apply applies objects. The error begins with the consequence. If a retry cannot fix the error, see apply.IsBlocked, it records an Event.
 func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Unstructured, consequence string, desired apply.Desired) error {
 	err := r.applier.Apply(ctx, cluster, desired)
 	if err == nil {
@@ -179,7 +179,7 @@ func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Uns
 	return err
 }
 
-// prune deletes the objects that are not desired.
+// prune deletes undesired objects, including those of a legacy operator.
 func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
 	if err := r.applier.Prune(ctx, cluster, desired, prunedKinds(r.served()), nil); err != nil {
 		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
@@ -200,7 +200,7 @@ func (r *clusterReconciler) paused(ctx context.Context, cluster *unstructured.Un
 	wait = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: reconciler.RequeueBlocked}
 	allowed := in.AllowPause
 	if !allowed {
-		namespace, err := capability.GetMetadata(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
+		namespace, err := capability.GetMetadata(ctx, r.apiReader, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
 		if err != nil {
 			return false, nil, err
 		}

@@ -20,7 +20,7 @@ import (
 type RenderInputs struct {
 	Settings config.RayCluster
 	Served   capability.Set
-	// Domain is the domain of the cluster's routers, or "" if the cluster does not define one.
+	// Domain is the ingress domain of the Kubernetes cluster; "" if unknown.
 	Domain string
 	// Version is the value of the version annotation of new clusters.
 	Version string
@@ -28,8 +28,8 @@ type RenderInputs struct {
 	KubeRay []string
 }
 
-// Render returns a new RayCluster as the webhooks admit it, followed by all objects that are created for it in an empty cluster. Secrets
-// with random data (certificates, cookies) have no data. The notes list these Secrets and the warnings of admission.
+// Render returns a new RayCluster as the webhooks admit it, followed by all objects that are created for it in an empty namespace. Secrets
+// with random data (certificates, cookies) have no data. The notes list these Secrets, the warnings of admission, and why objects are missing.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	admitted, notes, err := webhook.Admit(webhook.SettingsOf(in.Settings, in.Served, in.Domain, in.Version), object.Object)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
-// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, no running pod, and no pod whose user sets
+// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none of a cluster whose head template sets
 // imagePullSecrets.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.HasPullSecrets() || !in.HasPods(c) {
@@ -54,7 +54,7 @@ func isPullError(reason string) bool { return reason == "ErrImagePull" || reason
 func (r *clusterReconciler) missingPullSecret(ctx context.Context, pod *corev1.Pod) (string, error) {
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}
-	if err := r.live.Get(ctx, key, account); err != nil {
+	if err := r.apiReader.Get(ctx, key, account); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return "", nil
 		}
@@ -74,16 +74,16 @@ func hasDisabledInjections(c raycluster.Cluster, in resources.Inputs) bool {
 	return !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() || !in.Mode.MTLS && injected.MTLS
 }
 
-// hasMismatchedSidecar reports whether the head template has the sidecar of the other authentication, because the OAuth server has been
-// added or removed since. The objects of that sidecar are deleted.
+// hasMismatchedSidecar reports whether the head template has the sidecar of the other authentication, because the OAuth server was added
+// or removed later. The objects of that sidecar are deleted.
 func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 	injected := c.Injected().Sidecar
 	return injected.Sidecar() && in.Mode.Auth.Sidecar() && injected != in.Mode.Auth
 }
 
 // triggerAdmission sends an empty patch, which makes the webhook update the pod templates of a suspended cluster or of a cluster whose head
-// would not start. It sends one patch for each generation, because the webhook may not be installed. For a mismatched sidecar it repeats
-// the patch, because the webhook of another replica may detect the OAuth server minutes later.
+// would not start. It sends at most one patch for each generation, because the webhook may not be installed. For a mismatched sidecar it
+// repeats the patch, because the webhook of another replica may detect the OAuth server minutes later.
 func (r *clusterReconciler) triggerAdmission(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	state := r.stateOf(cluster)
 	wait := r.sidecarReplacementWait(state, hasMismatchedSidecar(c, in))

@@ -38,11 +38,11 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = raycluster.ComponentName
 
-// FieldOwner is the field manager of the CodeFlare operator: apply then removes fields that only the CodeFlare operator set.
+// FieldOwner equals the field manager of the CodeFlare operator: apply then removes fields that only the CodeFlare operator set.
 const FieldOwner = raycluster.FieldOwner
 
-// Objects are created in the namespaces of users, so the permissions cannot be limited to some namespaces. Read-only permissions use
-// resourceNames.
+// Objects are created in the namespaces of users, so the permissions cannot be limited to some namespaces. Kinds that are only listed and
+// watched have resourceNames.
 
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers,verbs=update
@@ -60,10 +60,10 @@ const FieldOwner = raycluster.FieldOwner
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kuberay-mutating-webhook-configuration,verbs=list;watch
 // +kubebuilder:rbac:groups=dscinitialization.opendatahub.io,resources=dscinitializations,resourceNames=default-dsci,verbs=list;watch
 
-// Settings are read from one ConfigMap in the namespace of the manager, which the permissions for ConfigMaps cover.
+// The permissions for ConfigMaps also cover the ConfigMap with the settings in the namespace of the manager.
 
-// ownKinds are the namespaced kinds that every cluster serves.
-var ownKinds = []schema.GroupVersionKind{
+// builtInKinds are the namespaced kinds that every Kubernetes cluster serves.
+var builtInKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("Service"),
 	corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 	networkingv1.SchemeGroupVersion.WithKind("Ingress"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
@@ -74,15 +74,15 @@ var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPR
 
 // prunedKinds returns the kinds that are pruned.
 func prunedKinds(served capability.Set) []schema.GroupVersionKind {
-	return slices.DeleteFunc(slices.Concat(ownKinds, optionalKinds), func(kind schema.GroupVersionKind) bool {
+	return slices.DeleteFunc(slices.Concat(builtInKinds, optionalKinds), func(kind schema.GroupVersionKind) bool {
 		return slices.Contains(optionalKinds, kind) && !served.Has(kind)
 	})
 }
 
-// Caches returns the informers of the component: whole RayClusters, and metadata of all other kinds. Package pods has its own cache.
+// Caches returns the kinds in the manager's cache: whole RayClusters, and metadata of all other kinds. Package pods has its own cache.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
-	for _, kind := range slices.Concat(ownKinds, optionalKinds) {
+	for _, kind := range slices.Concat(builtInKinds, optionalKinds) {
 		needs = append(needs, component.CacheNeed{Kind: kind})
 	}
 	return needs
@@ -114,7 +114,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	kubeRay := newKubeRayLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace)
 	d.Served.OnChange(ctx, func(s capability.Set) { kubeRay.initialization.SetServed(s.Has(capability.DSCInitialization)) })
 	r := &clusterReconciler{
-		cached: mgr.GetClient(), cacheReader: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
+		client: mgr.GetClient(), cacheReader: mgr.GetCache(), apiReader: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRayNamespaces: kubeRay.Namespaces,
 		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock,
 	}
@@ -125,7 +125,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		}
 	}
 	r.certificates = &certificates.Reconciler{
-		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
+		Cached: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
 	}
 	all := r.enqueueAll()
 	sources := []source.Source{
@@ -147,7 +147,7 @@ func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, served
 		For(emptyRayCluster(), builder.WithPredicates(clusterChanged())).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(bindingToCluster)).
 		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(pods.ToCluster), pods.Changed()))
-	for _, kind := range ownKinds {
+	for _, kind := range builtInKinds {
 		b.WatchesMetadata(capability.MetadataOf(kind), owned)
 	}
 	for _, kind := range optionalKinds {

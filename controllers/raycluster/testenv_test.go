@@ -117,7 +117,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 	})
 	s.certificates = &fakeCertificates{}
 	s.clusterReconciler = &clusterReconciler{
-		cached: writer, cacheReader: s.server, live: live, pods: s.server, recorder: s.events, certificates: s.certificates, clock: clocktesting.NewFakePassiveClock(time.Now()),
+		client: writer, cacheReader: s.server, apiReader: live, pods: s.server, recorder: s.events, certificates: s.certificates, clock: clocktesting.NewFakePassiveClock(time.Now()),
 		applier:           apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
 		settings:          func(context.Context) (config.RayCluster, error) { return s.settings, nil },
 		served:            func() capability.Set { return s.served },
@@ -217,7 +217,7 @@ func brokenSettings(context.Context) (config.RayCluster, error) {
 // mapper returns a RESTMapper for the kinds of these tests.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range append(append([]schema.GroupVersionKind{raycluster.GVK}, ownKinds...), optionalKinds...) {
+	for _, kind := range append(append([]schema.GroupVersionKind{raycluster.GVK}, builtInKinds...), optionalKinds...) {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)

@@ -36,7 +36,7 @@ func View(object map[string]any) Cluster {
 		"suspend", "managedBy", "enableInTreeAutoscaling", "authOptions", "tlsOptions", "networkPolicy"))}
 }
 
-// Parse decodes a RayCluster. It fails if raw is not a JSON object.
+// Parse decodes a RayCluster. It fails if raw is neither a JSON object nor null.
 func Parse(raw []byte) (Cluster, error) {
 	var object map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
@@ -77,7 +77,7 @@ func (c Cluster) Suspended() bool { return ptr.Deref(c.spec.Suspend, false) }
 // HasAutoscaler reports whether KubeRay adds its autoscaler to the head.
 func (c Cluster) HasAutoscaler() bool { return ptr.Deref(c.spec.EnableInTreeAutoscaling, false) }
 
-// ManagedBy returns the manager of the cluster; "" for KubeRay.
+// ManagedBy returns spec.managedBy; "" means KubeRay.
 func (c Cluster) ManagedBy() string { return ptr.Deref(c.spec.ManagedBy, "") }
 
 // ManagedElsewhere reports whether a manager other than the KubeRay of this Kubernetes cluster runs the pods.

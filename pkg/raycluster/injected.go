@@ -10,7 +10,7 @@ import (
 type Injected struct {
 	// Sidecar is the authentication of the injected sidecar, or AuthNone.
 	Sidecar Auth
-	// Token reports whether the sidecar mounts its token from a separate volume: no other container then needs a token.
+	// Token reports whether the sidecar mounts its token from a separate volume, so the token need not be mounted automatically.
 	Token bool
 	// MTLS reports whether the pod mounts certificates of its cluster, PodIssued whether it issues them itself.
 	MTLS, PodIssued bool
@@ -25,7 +25,7 @@ const (
 	variableAuth = "RAY_AUTH_MODE" // written by KubeRay for spec.authOptions
 )
 
-// ReadVariables and Volumes are the names of the variables and volumes that determine Injected.
+// ReadVariables and Volumes are the names of the environment variables and volumes that determine Injected.
 var (
 	ReadVariables = []string{variableTLS, variableAuth}
 	Volumes       = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}

@@ -76,8 +76,8 @@ func PlatformOf(served capability.Set) Platform {
 	return Platform{OpenShift: served.OpenShift(), OAuthServer: served.OAuth(), KubeRaySecures: served.KubeRaySecures()}
 }
 
-// Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. A cluster with certificates keeps
-// their issuer, because its pods trust it. A controller passes the same cluster for both.
+// Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. Pods that issue their own certificates
+// continue to do so, see issuerFor. A controller passes the same cluster for both.
 func Decide(settings config.RayCluster, platform Platform, cluster, previous Cluster) Mode {
 	switch {
 	case previous.Terminating():
@@ -116,7 +116,7 @@ func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	return m.WithCertificatesOf(injected)
 }
 
-// WithCertificatesOf returns the mode with the certificates that a pod spec injected.
+// WithCertificatesOf returns the mode with the certificates that are injected into a pod spec.
 func (m Mode) WithCertificatesOf(injected Injected) Mode {
 	switch {
 	case !injected.MTLS:

@@ -119,14 +119,14 @@ func hashedName(base string, limit int) string {
 	return prefix + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
-// Labels, annotations, the finalizer and managers, which clients and existing clusters use.
+// Labels, annotations, the finalizer and managers. They must not change, because clients and existing clusters use them.
 const (
 	// LabelClusterName is set on every object of a RayCluster; its value is the name of the cluster.
 	LabelClusterName = "ray.openshift.ai/cluster-name"
 	// LabelClusterNamespace is set on the ClusterRoleBinding of a RayCluster; its value is the namespace of the cluster.
 	LabelClusterNamespace = "ray.openshift.ai/cluster-namespace"
-	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find the
-	// HTTPRoute. They find Routes and Ingresses by name.
+	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard. Clients such as codeflare-sdk find the HTTPRoute by
+	// these labels, and Routes and Ingresses by name.
 	LabelDashboard          = "ray.io/cluster-name"
 	LabelDashboardNamespace = "ray.io/cluster-namespace"
 	// AnnotationVersion on a RayCluster selects hashed names, regardless of its value.

@@ -75,13 +75,13 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 	}
 }
 
-// LegacyArgs returns the arguments of the CodeFlare operator's sidecars, with which every user of OpenShift can log in by browser.
+// LegacyArgs returns the arguments of the CodeFlare operator's sidecars. They let every user of OpenShift log in by browser.
 func (s Sidecar) LegacyArgs() []string {
 	s.CookieInArgs = true
 	return s.arguments().DelegateArgs()
 }
 
-// rbacProxy returns kube-rbac-proxy, with the port name of the OAuth proxy, which the Service refers to.
+// rbacProxy returns kube-rbac-proxy. Its port has the same name as that of the OAuth proxy, because the Service refers to this name.
 func (s Sidecar) rbacProxy() *corev1ac.ContainerApplyConfiguration {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: s.Names.ProxyTLS, Key: key, Volume: VolumeProxyTLS, Dir: oauthproxy.TLSDir}
@@ -94,7 +94,7 @@ func (s Sidecar) rbacProxy() *corev1ac.ContainerApplyConfiguration {
 	return container.WithVolumeMounts(resources.ReadOnlyMount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
 }
 
-// Volumes returns the volumes of the sidecar. No other container mounts them, so their files may be readable for all users.
+// Volumes returns the volumes of the sidecar. Only the sidecar and KubeRay's autoscaler mount them, so all users may read their files.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{resources.SecretVolume(VolumeProxyTLS, s.Names.ProxyTLS)}
 	if s.Auth == AuthProxy {

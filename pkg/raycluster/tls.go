@@ -93,8 +93,8 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 	return container.WithCommand(SignCommand()...)
 }
 
-// securityContext returns the security context of the init container, which runs as the same user as the Ray container. On OpenShift it
-// requests only fields that the Ray container requests: the image runs as root, and SecurityContextConstraints may assign another user.
+// securityContext returns the security context of the init container, which runs as the user of the Ray container. On OpenShift it sets
+// runAsNonRoot and runAsUser only if the Ray container does: the image runs as root, and SecurityContextConstraints may assign another user.
 func (t TLS) securityContext() *corev1ac.SecurityContextApplyConfiguration {
 	security := resources.SidecarSecurity()
 	if !t.OpenShift {
@@ -136,7 +136,7 @@ const (
 )
 
 // SignCommand returns the init container's command for IssuerPod: the pod creates a key and signs a certificate with the key of the CA.
-// Heads pass additional names, workers none. The command equals that of the CodeFlare operator, by which its clusters are recognized.
+// Heads pass additional names, workers none. The command must equal that of the CodeFlare operator, so that its clusters are recognized.
 func SignCommand(moreNames ...string) []string {
 	names := []string{"127.0.0.1", "localhost", "${FQ_RAY_IP}", "$(awk 'END{print $1}' /etc/hosts)"}
 	lines := []string{"authorityKeyIdentifier=keyid,issuer", "basicConstraints=CA:FALSE", "subjectAltName = @alt_names", "[alt_names]"}

@@ -117,7 +117,7 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 	return object, nil
 }
 
-// maxShownBytes is the number of bytes of an invalid template that its error message quotes.
+// maxShownBytes limits the part of an invalid template that the error message quotes.
 const maxShownBytes = 60
 
 // checkKind rejects kinds that are forbidden in AppWrappers, and those that the user may not create.

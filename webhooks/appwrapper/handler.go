@@ -27,7 +27,7 @@ var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 type Settings struct {
 	// DefaultQueueName is the local queue of AppWrappers without a queue label; "" for none.
 	DefaultQueueName string
-	// ReviewAccess requires that the creator of an AppWrapper may create each component.
+	// ReviewAccess requires that the user who creates or starts an AppWrapper may create each component.
 	ReviewAccess bool
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// grantingGroups are the groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator, which
-// is this operator for a component. An access review does not cover the granted permissions.
+// grantingGroups are the groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator. For
+// a component, the creator is this operator. An access review does not cover the granted permissions.
 var grantingGroups = map[string]bool{
 	"rbac.authorization.k8s.io":  true,
 	"authorization.openshift.io": true,
 }
 
-// createdByUserOnly are kinds of this operator whose pods are limited by the permissions of their creator, which would be the operator itself.
+// createdByUserOnly are kinds whose pods are limited by the permissions of the creator. The creator of a component is the operator itself.
 var createdByUserOnly = map[schema.GroupKind]bool{
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,
@@ -64,8 +64,8 @@ func requiredPermissions(object *unstructured.Unstructured, resource schema.Grou
 	return permissions
 }
 
-// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for that, which this operator may
-// have and the user may lack.
+// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for these fields. This operator may
+// have it, and the user may lack it.
 func hasCustomHost(object *unstructured.Unstructured) bool {
 	for _, path := range [][]string{
 		{"spec", "host"}, {"spec", "subdomain"}, {"spec", "tls", "certificate"}, {"spec", "tls", "key"},

@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// maxPodSets is the maximum number of pod sets in a Workload of any version of Kueue; newer versions accept more.
+// maxPodSets is the number of pod sets that a Workload may have in every version of Kueue. Newer versions accept more.
 const maxPodSets = 8
 
 // podSetLimitFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
 // It reads the CRD on every call, because few AppWrappers have more than maxPodSets.
-func podSetLimitFunc(live client.Reader) func(context.Context) int {
+func podSetLimitFunc(apiReader client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
 		// The manager is allowed to list CRDs but not to get them.
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-		if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {
+		if err := apiReader.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {
 			log.FromContext(ctx).Info("Cannot read the maximum number of pod sets from the CRD of Workloads", "assumed", maxPodSets, "cause", err.Error())
 			return maxPodSets
 		}
@@ -33,7 +33,7 @@ func podSetLimitFunc(live client.Reader) func(context.Context) int {
 	}
 }
 
-// maxPodSetsIn returns the lowest maximum of the served versions, since Kueue may use any of them.
+// maxPodSetsIn returns the lowest maximum of the served versions, since Kueue may use any of them, but at least maxPodSets.
 func maxPodSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
 	lowest := 0
 	for _, version := range definition.Spec.Versions {

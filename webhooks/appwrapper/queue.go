@@ -17,7 +17,7 @@ func isQueued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.
 // and never starts the AppWrapper, without a message.
 const unknownFieldCause = ": Kueue cannot decode a pod template with this field, and would never start the AppWrapper; remove the field"
 
-// quotaErrors returns the errors that prevent a component from being queued: its pods would exceed their quota, or Kueue cannot decode them.
+// quotaErrors returns the errors that prevent a component from being queued: its pods may exceed their quota, or Kueue cannot decode a template.
 func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, unknownFieldSuffix string) field.ErrorList {
 	errs := podset.QuotaErrors(object, path.Child("template"))
 	sets, err := podset.ForComponent(component)

@@ -18,14 +18,14 @@ const (
 	ValidatePath = "/validate-workload-codeflare-dev-v1beta2-appwrapper"
 )
 
-// The names of the webhook configurations. The API server calls webhooks in this order: the default queue must be set before Kueue is called.
+// The webhook configurations. The API server calls webhooks in the order of these names: the default queue must be set before Kueue is called.
 const (
 	MutatingConfiguration   = "appwrapper-mutating-webhook-configuration"
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"
 )
 
-// Register adds the webhooks to the server of the manager. The settings are read for every creation. While the component is disabled, the
-// webhooks validate as usual and add a warning.
+// Register adds the webhooks to the server of the manager. The settings are read for every creation and start. While the component is disabled,
+// the webhooks validate as usual and add a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
 	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), access: guards.Access, enabled: enabled, podSetLimit: podSetLimitFunc(mgr.GetAPIReader())}

@@ -74,7 +74,7 @@ func equalTemplates(a, b []byte) bool {
 	return reflect.DeepEqual(normalize(decodedA), normalize(decodedB))
 }
 
-// normalize drops null fields and converts integral numbers to int64. It does not drop null items of lists, which are significant.
+// normalize drops null fields and converts integral numbers to int64. It keeps null items of lists, because they are significant.
 func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -28,7 +28,7 @@ type reviewRequest struct {
 	cluster, old raycluster.Cluster
 	// shapeErrors are type errors of the object, which prevent further validation.
 	shapeErrors field.ErrorList
-	// storedInvalid reports whether the stored cluster has the same errors, which must not block changes of finalizers.
+	// storedInvalid reports whether the stored cluster has the same errors. They must not block changes of finalizers.
 	storedInvalid bool
 }
 
@@ -97,8 +97,8 @@ type defaulter struct{ settings settingsFunc }
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	allow := func(*reviewRequest) admission.Response { return admission.Allowed("") }
 	return d.settings.handle(ctx, request, allow, func(r *reviewRequest, s Settings) admission.Response {
-		finished, warnings := r.withDefaults(s, request.UID)
-		return patchResponse(r.cluster.Object(), finished).WithWarnings(warnings...)
+		modified, warnings := r.withDefaults(s, request.UID)
+		return patchResponse(r.cluster.Object(), modified).WithWarnings(warnings...)
 	})
 }
 
@@ -123,23 +123,23 @@ func (r *reviewRequest) withDefaults(s Settings, requestUID types.UID) (map[stri
 	if !p.mode.Active() {
 		return r.cluster.Object(), nil
 	}
-	finished := runtime.DeepCopyJSON(object) // the plan refers to object
-	p.write(finished, s.Version)
-	return finished, p.replacementWarnings()
+	modified := runtime.DeepCopyJSON(object) // the plan refers to object
+	p.write(modified, s.Version)
+	return modified, p.replacementWarnings()
 }
 
-// Admit returns a new cluster as the webhooks admit it, and their warnings. The error is their rejection. It does not change object.
+// Admit returns a new cluster as the webhooks admit it, and their warnings, or an error if they reject it. It does not change object.
 func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings []string, err error) {
 	r := &reviewRequest{cluster: raycluster.View(object)}
 	if r.shapeErrors = shapeErrors(r.cluster); len(r.shapeErrors) > 0 {
 		return nil, nil, r.shapeErrors.ToAggregate()
 	}
-	finished, replaced := r.withDefaults(s, "")
-	p := newPlan(s, raycluster.View(finished), raycluster.Cluster{})
+	admitted, warnings = r.withDefaults(s, "")
+	p := newPlan(s, raycluster.View(admitted), raycluster.Cluster{})
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
 	}
-	return finished, append(replaced, p.warnings()...), nil
+	return admitted, append(warnings, p.warnings()...), nil
 }
 
 // validator is the validating webhook.

@@ -68,13 +68,13 @@ func TestEmptyContainerLists(t *testing.T) {
 			t.Errorf("%s: unexpected containers: %v", name, containers)
 		}
 		response := validateObject(t, s, got, nil)
-		const want = "spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
+		const want = "spec.headGroupSpec.template.spec.containers: Required value: the first container must be the Ray container: add it"
 		if response.Allowed || !strings.HasSuffix(response.Result.Message, "is invalid: "+want) {
 			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}
 		worker := applyDefaults(t, s, parse(t, minimal, put([]any{}, in(worker1, "containers")...)), nil)
 		response = validateObject(t, s, worker, nil)
-		const wantWorker = "spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
+		const wantWorker = "spec.workerGroupSpecs.1.template.spec.containers: Required value: the first container must be the Ray container: add it"
 		if response.Allowed || !strings.HasSuffix(response.Result.Message, "is invalid: "+wantWorker) {
 			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}

@@ -24,7 +24,7 @@ type fieldPath []string
 
 func (p fieldPath) child(names ...string) fieldPath { return slices.Concat(p, names) }
 
-// injection holds the injected elements of one pod template. Zero fields are not injected.
+// injection holds the injected elements of one pod template. A zero field injects nothing.
 type injection struct {
 	sidecar        element
 	sidecarVolumes []element
@@ -34,12 +34,12 @@ type injection struct {
 	mounts         []element
 }
 
-// group is one pod template of a cluster.
+// group is the head group or a worker group of a cluster.
 type group struct {
 	path fieldPath
 	head bool
 	name string
-	// fields are the submitted fields of the group.
+	// fields are the fields of the group in the submitted or stored object.
 	fields map[string]any
 	injection
 	// templateChanged reports whether the user changed the template, which recreates its pods.
@@ -64,8 +64,8 @@ type plan struct {
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group
-	// recreated reports whether the update recreates the head pods, or they would not start. Only then are certificates added or removed, because
-	// pods with and without certificates cannot communicate.
+	// recreated reports whether the head pod is created after the update, or would never become ready. Only then are certificates added or
+	// removed, because pods with and without certificates cannot communicate.
 	recreated  bool
 	autoscaler autoscaler
 	// variables and mounts are those of the certificates, even if they are not desired; token is the mount of the ServiceAccount's token.

@@ -30,41 +30,41 @@ const (
 
 // Other messages.
 const (
-	noContainer   = "needs the container in which Ray runs as its first entry: add it"
+	noContainer   = "the first container must be the Ray container: add it"
 	sidecarFirst  = "the first container must be the Ray container: put it before "
 	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: remove the field, and the operator secures the cluster"
 	unknownIssuer = `must be "operator", "cert-manager" or "pod": remove the annotation to use the setting of the operator`
 )
 
-// violations returns the differences of a new or updated cluster from its plan.
+// violations returns the invalid fields of a new or updated cluster, and its differences from the plan.
 func (p *plan) violations() field.ErrorList {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
 	}
-	r := &specValidator{plan: p}
+	v := &specValidator{plan: p}
 	update := p.old.Object() != nil
-	r.validateIngress()
-	r.validateIssuer()
-	r.validateKubeRay()
+	v.validateIngress()
+	v.validateIssuer()
+	v.validateKubeRay()
 	if !update {
-		r.errs = append(r.errs, validateName(p.cluster.Name())...)
+		v.errs = append(v.errs, validateName(p.cluster.Name())...)
 	} else if p.old.HasHashedNames() != p.cluster.HasHashedNames() {
 		value, _ := p.cluster.Annotation(raycluster.AnnotationVersion)
-		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationVersion), value, versionImmutable))
+		v.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationVersion), value, versionImmutable))
 	}
 	for _, g := range p.groups {
-		r.validateContainers(g)
+		v.validateContainers(g)
 		if g.sidecar != nil {
-			r.validateSidecar(g)
+			v.validateSidecar(g)
 		}
 		if update && g.initContainer != nil {
-			r.validateCertificates(g)
+			v.validateCertificates(g)
 		}
 	}
 	if update {
-		r.validateAutoscaler()
+		v.validateAutoscaler()
 	}
-	return r.errs
+	return v.errs
 }
 
 // specValidator collects the errors of a cluster.
@@ -73,55 +73,54 @@ type specValidator struct {
 	errs field.ErrorList
 }
 
-func (r *specValidator) add(err *field.Error) { r.errs = append(r.errs, err) }
+func (v *specValidator) add(err *field.Error) { v.errs = append(v.errs, err) }
 
 // toFieldPath returns the path with indexes as names, as in a.0 instead of a[0], which clients expect.
 func toFieldPath(p fieldPath) *field.Path { return field.NewPath(p[0], p[1:]...) }
 
-// validateIngress rejects KubeRay's own Ingress. It accepts a stored one, because the finalizers of such a cluster must
-// be changeable.
-func (r *specValidator) validateIngress() {
+// validateIngress rejects KubeRay's own Ingress. It accepts a stored field, because the finalizers of such a cluster must be changeable.
+func (v *specValidator) validateIngress() {
 	enableIngress := []string{"spec", "headGroupSpec", "enableIngress"}
-	if nested.At(r.cluster.Object(), enableIngress...) == true && nested.At(r.old.Object(), enableIngress...) != true {
-		r.add(field.Invalid(toFieldPath(enableIngress), true, noIngress))
+	if nested.At(v.cluster.Object(), enableIngress...) == true && nested.At(v.old.Object(), enableIngress...) != true {
+		v.add(field.Invalid(toFieldPath(enableIngress), true, noIngress))
 	}
 }
 
-// validateKubeRay rejects new fields by which KubeRay secures the cluster, if an administrator denies them.
-func (r *specValidator) validateKubeRay() {
-	if r.settings.KubeRaySecurity != config.KubeRaySecurityDeny {
+// validateKubeRay rejects newly set fields by which KubeRay secures the cluster, if an administrator denies these fields.
+func (v *specValidator) validateKubeRay() {
+	if v.settings.KubeRaySecurity != config.KubeRaySecurityDeny {
 		return
 	}
-	stored := securityFields(r.old.UserSecurity())
-	for name := range securityFields(r.cluster.UserSecurity()) {
+	stored := securityFields(v.old.UserSecurity())
+	for name := range securityFields(v.cluster.UserSecurity()) {
 		if _, unchanged := stored[name]; !unchanged {
-			r.add(field.Forbidden(field.NewPath("spec", name), kubeRayDenied))
+			v.add(field.Forbidden(field.NewPath("spec", name), kubeRayDenied))
 		}
 	}
 }
 
 // validateIssuer rejects a new annotation with an invalid issuer.
-func (r *specValidator) validateIssuer() {
-	value, found := r.cluster.Annotation(raycluster.AnnotationCertificates)
-	stored, _ := r.old.Annotation(raycluster.AnnotationCertificates)
+func (v *specValidator) validateIssuer() {
+	value, found := v.cluster.Annotation(raycluster.AnnotationCertificates)
+	stored, _ := v.old.Annotation(raycluster.AnnotationCertificates)
 	if found && value != stored && !raycluster.Issuer(value).Valid() {
-		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationCertificates), value, unknownIssuer))
+		v.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationCertificates), value, unknownIssuer))
 	}
 }
 
 // validateContainers rejects groups without a container for Ray [R5], unless the stored group lacks it too.
-func (r *specValidator) validateContainers(g *group) {
+func (v *specValidator) validateContainers(g *group) {
 	containers := g.podPath().child("containers")
-	stored := counterpart(g, groupsOf(r.old))
+	stored := counterpart(g, groupsOf(v.old))
 	if stored != nil && rayContainerProblem(stored) == rayContainerProblem(g) {
 		return
 	}
 	switch name := rayContainerProblem(g); name {
 	case "":
 	case "nothing":
-		r.add(field.Required(toFieldPath(containers), noContainer))
+		v.add(field.Required(toFieldPath(containers), noContainer))
 	default:
-		r.add(field.Invalid(toFieldPath(containers.child("0", "name")), name, sidecarFirst+name))
+		v.add(field.Invalid(toFieldPath(containers.child("0", "name")), name, sidecarFirst+name))
 	}
 }
 
@@ -137,32 +136,32 @@ func rayContainerProblem(g *group) string {
 	return ""
 }
 
-func (r *specValidator) validateSidecar(g *group) {
-	r.validateElement(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
-	r.validateElements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
-	if account := r.cluster.HeadServiceAccount(); account != r.serviceAccount() {
-		r.add(field.Invalid(toFieldPath(g.podPath().child("serviceAccountName")), account, accountImmutable))
+func (v *specValidator) validateSidecar(g *group) {
+	v.validateElement(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
+	v.validateElements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
+	if account := v.cluster.HeadServiceAccount(); account != v.serviceAccount() {
+		v.add(field.Invalid(toFieldPath(g.podPath().child("serviceAccountName")), account, accountImmutable))
 	}
 }
 
-func (r *specValidator) validateCertificates(g *group) {
+func (v *specValidator) validateCertificates(g *group) {
 	pod := g.podPath()
-	r.validateElement(pod.child("initContainers"), g.initContainer, true, initImmutable)
+	v.validateElement(pod.child("initContainers"), g.initContainer, true, initImmutable)
 	container := pod.child("containers", "0")
-	r.validateElements(container.child("env"), g.env, variablesImmutable)
-	r.validateElements(pod.child("volumes"), g.volumes, volumesImmutable)
-	r.validateElements(container.child("volumeMounts"), g.mounts, mountsImmutable)
+	v.validateElements(container.child("env"), g.env, variablesImmutable)
+	v.validateElements(pod.child("volumes"), g.volumes, volumesImmutable)
+	v.validateElements(container.child("volumeMounts"), g.mounts, mountsImmutable)
 }
 
-func (r *specValidator) validateAutoscaler() {
-	r.validateElements(autoscalerOptions.child("env"), r.autoscaler.env, autoscalerImmutable)
-	r.validateElements(autoscalerOptions.child("volumeMounts"), r.autoscaler.mounts, autoscalerImmutable)
+func (v *specValidator) validateAutoscaler() {
+	v.validateElements(autoscalerOptions.child("env"), v.autoscaler.env, autoscalerImmutable)
+	v.validateElements(autoscalerOptions.child("volumeMounts"), v.autoscaler.mounts, autoscalerImmutable)
 }
 
 // validateElements reports the first of the desired elements that is missing or different.
-func (r *specValidator) validateElements(list fieldPath, desired []element, message string) {
+func (v *specValidator) validateElements(list fieldPath, desired []element, message string) {
 	for _, d := range desired {
-		if !r.validateElement(list, d, false, message) {
+		if !v.validateElement(list, d, false, message) {
 			return
 		}
 	}
@@ -170,26 +169,26 @@ func (r *specValidator) validateElements(list fieldPath, desired []element, mess
 
 // validateElement reports whether a list has exactly one element of the name, equal to the desired one; otherwise it adds an error. It
 // ignores userFields of containers.
-func (r *specValidator) validateElement(list fieldPath, desired element, container bool, message string) bool {
-	entries := nested.List(r.cluster.Object(), list...)
+func (v *specValidator) validateElement(list fieldPath, desired element, container bool, message string) bool {
+	entries := nested.List(v.cluster.Object(), list...)
 	found := nested.Indexes(entries, desired["name"])
 	switch {
 	case len(found) == 0:
-		r.add(field.Required(toFieldPath(list), message))
+		v.add(field.Required(toFieldPath(list), message))
 		return false
 	case len(found) > 1:
-		r.add(field.Invalid(toFieldPath(list), strconv.Itoa(len(found))+" times "+desired["name"].(string), message))
+		v.add(field.Invalid(toFieldPath(list), strconv.Itoa(len(found))+" times "+desired["name"].(string), message))
 		return false
 	}
 	existing := entries[found[0]].(map[string]any)
 	if container && !equalContainers(existing, desired) || !container && !equalElements(existing, desired) {
-		r.add(field.Invalid(toFieldPath(list), desired["name"], message))
+		v.add(field.Invalid(toFieldPath(list), desired["name"], message))
 		return false
 	}
 	return true
 }
 
-// warnings returns warnings about new fields whose effect may surprise users.
+// warnings returns warnings about newly set fields whose effect may surprise users.
 func (p *plan) warnings() []string {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
@@ -199,8 +198,8 @@ func (p *plan) warnings() []string {
 		out = append(out, hostWarnings(p.cluster)...)
 	}
 	if user := p.cluster.UserServiceAccount(); user != "" && p.serviceAccount() != user && p.old.UserServiceAccount() != user {
-		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
-			"and not under %s: set annotation %s to \"true\" to keep the latter", p.serviceAccount(), user, raycluster.AnnotationKeepServiceAccount))
+		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under ServiceAccount %s of the sidecar "+
+			"instead of %s: set annotation %s to \"true\" to keep the ServiceAccount", p.serviceAccount(), user, raycluster.AnnotationKeepServiceAccount))
 	}
 	stored, submitted := securityFields(p.old.UserSecurity()), securityFields(p.cluster.UserSecurity())
 	for _, name := range slices.Sorted(maps.Keys(submitted)) {
@@ -237,7 +236,7 @@ func (p *plan) replacementWarnings() []string {
 	return out
 }
 
-// securityFields returns the fields by which a user lets KubeRay secure a cluster, each with its warning, which applies unless an
+// securityFields returns the fields by which a user lets KubeRay secure a cluster, each with a warning. The warnings apply unless an
 // administrator trusts KubeRay.
 func securityFields(user raycluster.UserSecurity) map[string]string {
 	out := map[string]string{}

@@ -21,7 +21,7 @@ var (
 	injectedInitContainers = []string{raycluster.InitCertificate}
 )
 
-// isTemplateChanged reports whether the user changed the template of a group; injected elements are ignored.
+// isTemplateChanged reports whether the user changed the template of a group, except injected elements, or other fields of the head pod.
 func (p *plan) isTemplateChanged(stored, submitted *group) bool {
 	headFields := func(c raycluster.Cluster) []any {
 		return []any{c.UserServiceAccount(), c.HasAutoscaler(), c.UserSecurity(), withoutInjected(nested.At(c.Object(), autoscalerOptions...))}
@@ -29,8 +29,8 @@ func (p *plan) isTemplateChanged(stored, submitted *group) bool {
 	return !reflect.DeepEqual(userSpec(stored), userSpec(submitted)) || submitted.head && !reflect.DeepEqual(headFields(p.old), headFields(p.cluster))
 }
 
-// schedulingFields are the fields of a pod spec, except metadata, that Kueue sets when it admits a workload. They select nodes and do not change
-// containers. Kueue compares the other fields with those of the admitted workload.
+// schedulingFields are the fields of a pod spec that Kueue sets when it admits a workload. They select nodes and do not change containers.
+// Kueue compares the other fields with those of the admitted workload.
 var schedulingFields = []string{"nodeSelector", "tolerations", "schedulingGates"}
 
 // userSpec returns the pod spec of a group without injected elements (by name) and without schedulingFields.
@@ -87,7 +87,7 @@ func (p *plan) keepStored(storedGroup, g *group) {
 	}
 }
 
-// isManagedSidecar reports whether a sidecar is that of this release, or of an earlier one, which did not read the port of the dashboard or
+// isManagedSidecar reports whether a sidecar is that of this release, or of an earlier release that ignored the port of the dashboard or
 // passed the cookie secret in the command line.
 func (p *plan) isManagedSidecar(stored element) bool {
 	sidecar := p.sidecar()
@@ -143,7 +143,7 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	return equalElements(stored["command"], toAnySlice(command)) || equalElements(stored["command"], earlier)
 }
 
-// isForeignName reports whether a name does not belong to the head, with any domain.
+// isForeignName reports whether a name is none of the names of the head in any domain.
 func (p *plan) isForeignName(name string) bool {
 	defaultName := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
 	return name != defaultName && name != p.cluster.HeadDNSName() &&

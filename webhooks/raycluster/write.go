@@ -58,14 +58,14 @@ func (p *plan) removeInjected(g *group, pod map[string]any) {
 // removeTLS removes the TLS variables and mounts from a container or the autoscaler options.
 func (p *plan) removeTLS(container map[string]any) {
 	dropElements(container, "env", func(v element) bool {
-		return slices.ContainsFunc(p.variables, func(written element) bool { return equalElements(v, written) })
+		return slices.ContainsFunc(p.variables, func(injected element) bool { return equalElements(v, injected) })
 	})
 	dropElements(container, "volumeMounts", func(m element) bool { return hasSameMount(m, p.mounts) })
 }
 
-// hasSameMount reports whether written contains a mount with the same volume and path.
-func hasSameMount(mount element, written []element) bool {
-	return slices.ContainsFunc(written, func(w element) bool { return mount["name"] == w["name"] && mount["mountPath"] == w["mountPath"] })
+// hasSameMount reports whether injected contains a mount with the same volume and path.
+func hasSameMount(mount element, injected []element) bool {
+	return slices.ContainsFunc(injected, func(m element) bool { return mount["name"] == m["name"] && mount["mountPath"] == m["mountPath"] })
 }
 
 func namesOf(elements []element) []string {
@@ -111,8 +111,8 @@ func (p *plan) writeAutoscaler(object map[string]any) {
 	}
 }
 
-// writeServiceAccount sets the ServiceAccount of the head, if the head has or had an injected sidecar. An annotation stores the ServiceAccount
-// of the user, which is restored later [R28] [R30].
+// writeServiceAccount sets the ServiceAccount of the head, if the head has or had an injected sidecar. An annotation stores an overwritten
+// ServiceAccount of the user until it can be restored [R28] [R30].
 func (p *plan) writeServiceAccount(object, pod map[string]any) {
 	hadSidecar := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
 	if p.groups[0].sidecar == nil && !hadSidecar {

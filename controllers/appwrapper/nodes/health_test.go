@@ -79,7 +79,7 @@ func TestHealthOf(t *testing.T) {
 		{"taint with key and value of the label", func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: awv1beta2.LabelAutopilot, Value: "EVICT", Effect: corev1.TaintEffectNoExecute}}
 		}, healthy},
-		{"deleted", func(n *corev1.Node) {
+		{"terminating", func(n *corev1.Node) {
 			cordon(n)
 			withAutopilotLabel("EVICT")(n)
 			n.DeletionTimestamp = &metav1.Time{Time: time.Unix(5, 0)}
@@ -108,7 +108,7 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// [D26] Health with equal amounts in different notations is equal.
+// [D26] equal compares quantities by value, such as 4 and 4000m.
 func TestHealthComparesAmounts(t *testing.T) {
 	a := healthOf(gpuNode("n", cordon), defaultTaints)
 	b := healthOf(gpuNode("n", func(n *corev1.Node) {
@@ -120,8 +120,11 @@ func TestHealthComparesAmounts(t *testing.T) {
 	if !a.equal(b) {
 		t.Errorf("got %s and %s not equal, want them equal", formatHealth(a), formatHealth(b))
 	}
-	if a.equal(health{}) || !(health{}).equal(healthOf(gpuNode("n", nil), defaultTaints)) {
-		t.Error("want unhealthy and empty health not equal, and healthy and empty health equal")
+	if a.equal(health{}) {
+		t.Error("got the health of a cordoned node equal to empty health")
+	}
+	if !(health{}).equal(healthOf(gpuNode("n", nil), defaultTaints)) {
+		t.Error("got the health of a healthy node not equal to empty health")
 	}
 }
 
@@ -147,7 +150,7 @@ func TestHealthChanged(t *testing.T) {
 	}
 }
 
-// [appwrapper-22] [appwrapper-23] NoExecute depends on the labels of a node, and only changes of its result pass the predicate.
+// [appwrapper-22] [appwrapper-23] NoExecute depends on the labels of a node, and noExecuteChanged passes only events that change the result of NoExecute.
 func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// Nodes returns the health of nodes. It is safe for concurrent use.
+// Nodes reads the health of nodes from a cache. It is safe for concurrent use.
 type Nodes struct {
 	reader client.Reader
 	cache  cache.Cache
@@ -56,7 +56,7 @@ func (n *Nodes) NoExecute(name string) sets.Set[string] {
 	return healthOf(node, n.taints).noExecute
 }
 
-// Changes enqueues the requests that enqueue returns for each node whose NoExecute result changes [D13].
+// Changes returns a source of the requests that enqueue returns for each node whose NoExecute result changes [D13].
 func (n *Nodes) Changes(enqueue handler.MapFunc) source.Source {
 	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(enqueue), noExecuteChanged(n.taints))
 }
@@ -98,7 +98,7 @@ type health struct {
 	unavailable corev1.ResourceList
 }
 
-// healthOf returns the health of a node from its labels, cordon and taints; empty for a terminating node.
+// healthOf returns the health of a node from its labels, cordon and taints. A terminating node has an empty health.
 func healthOf(node *corev1.Node, taints Taints) health {
 	result := health{noExecute: sets.New[string](), unavailable: corev1.ResourceList{}}
 	if node.DeletionTimestamp != nil {

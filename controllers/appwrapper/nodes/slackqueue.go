@@ -30,15 +30,15 @@ import (
 const (
 	// slackQueueController is the name of the controller of the slack queue.
 	slackQueueController = "appwrapper-slack-queue"
-	// readTimeout limits the read of the queue, which never returns without the permissions on ClusterQueues.
+	// readTimeout limits the read of the queue from the cache: without permissions on ClusterQueues, the read would never return.
 	readTimeout = 10 * time.Second
 )
 
 // queueKinds are the supported versions of ClusterQueue, the preferred one first.
 var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
 
-// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on them are in
-// config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
+// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on ClusterQueues
+// are in config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
 func setupSlackQueue(mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served *capability.Watcher) error {
 	queue := &slackQueue{
 		name: name, taints: taints, nodes: nodes, queues: mgr.GetCache(), writer: mgr.GetClient(), served: served.Current,

@@ -28,20 +28,20 @@ const (
 // Immediately is the delay of a reconcile that continues from the status just written.
 const Immediately = time.Millisecond
 
-// UnwatchedInterval is the requeue interval for objects that send no events.
-const UnwatchedInterval = 5 * time.Second
+// DeletionPollInterval is the requeue interval of a deletion that may progress without an event.
+const DeletionPollInterval = 5 * time.Second
 
 // Decision is the result of rules. The zero value changes nothing.
 type Decision struct {
 	Rule string
-	// Action, unless Nothing, must be executed first; all other fields are empty then.
+	// Action, unless Nothing, must be executed first. All other fields except Rule are then empty.
 	Action action
 	// NextPhase is the phase to enter; "" for none.
 	NextPhase  awv1beta2.AppWrapperPhase
 	Conditions []metav1.Condition
-	// Announce sets every component without a created object to Announced.
+	// Announce sets components from NotCreated to Announced, and clears Completed.
 	Announce bool
-	// Defer keeps the status of created components in memory until the next decision, which stores it.
+	// Defer keeps the status of created components in memory. The next decision stores the status.
 	Defer bool
 	// Retry is added to the number of retries.
 	Retry          int32
@@ -77,24 +77,24 @@ func (d Decision) withConditions(more ...[]metav1.Condition) Decision {
 }
 
 // NewCondition returns a condition without a transition time.
-func NewCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+func NewCondition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
 }
 
-func trueCondition(kind, reason, message string) metav1.Condition {
-	return NewCondition(kind, metav1.ConditionTrue, reason, message)
+func trueCondition(conditionType, reason, message string) metav1.Condition {
+	return NewCondition(conditionType, metav1.ConditionTrue, reason, message)
 }
 
-func falseCondition(kind, reason, message string) metav1.Condition {
-	return NewCondition(kind, metav1.ConditionFalse, reason, message)
+func falseCondition(conditionType, reason, message string) metav1.Condition {
+	return NewCondition(conditionType, metav1.ConditionFalse, reason, message)
 }
 
-// clearCondition returns the condition with status False if it is True, and nothing otherwise.
-func (f *Facts) clearCondition(kind, reason, message string) []metav1.Condition {
-	if !f.isTrue(kind) {
+// clearCondition returns the condition with status False if the stored one is True, and nothing otherwise.
+func (f *Facts) clearCondition(conditionType, reason, message string) []metav1.Condition {
+	if !f.isTrue(conditionType) {
 		return nil
 	}
-	return []metav1.Condition{falseCondition(kind, reason, message)}
+	return []metav1.Condition{falseCondition(conditionType, reason, message)}
 }
 
 // ByPhase are the rules by phase.
@@ -107,7 +107,7 @@ var ByPhase = map[awv1beta2.AppWrapperPhase][]Rule{
 	awv1beta2.PhaseSuspending: whileSuspending,
 	awv1beta2.PhaseSucceeded:  whileSucceeded,
 	awv1beta2.PhaseFailed:     whileFailed,
-	// A restore may have this phase without a deletionTimestamp: remaining objects are deleted, and the workload starts again.
+	// A restored AppWrapper may have this phase without a deletionTimestamp. Remaining objects are deleted, and the workload starts again.
 	awv1beta2.PhaseTerminating: whileSuspending,
 }
 

@@ -108,7 +108,7 @@ func holdsQuota(f *Facts) bool {
 	return f.isTrue(awv1beta2.ConditionResourcesDeployed) || f.Pods.All > 0
 }
 
-// deletionStarted reports whether deletion of the resources has started. A started deletion is not delayed.
+// deletionStarted reports whether deletion of the resources has started. From then on, no rule delays it.
 func (f *Facts) deletionStarted() bool { return f.isTrue(awv1beta2.ConditionDeletingResources) }
 
 // deleteResources deletes the resources and returns onDeleted(f) when none remains. Until then it sets the given conditions and
@@ -133,16 +133,16 @@ func (f *Facts) deleteResources(onDeleted func(*Facts) Decision, conditions ...m
 	}
 	requeueAfter := remaining
 	if f.Deleted.Unwatched || f.Deleted.Err != nil || remaining == 0 {
-		requeueAfter = min(max(remaining, Immediately), UnwatchedInterval)
+		requeueAfter = min(max(remaining, Immediately), DeletionPollInterval)
 	}
 	if remaining == 0 && f.deletionStarted() { // forced deletion takes effect asynchronously
-		requeueAfter = UnwatchedInterval
+		requeueAfter = DeletionPollInterval
 	}
 	return Decision{RequeueAfter: requeueAfter, Conditions: append(conditions,
 		trueCondition(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionInitiated, message))}
 }
 
-// clearPodsReady sets PodsReady to False with another reason than InsufficientPods, whose transition time starts a grace period.
+// clearPodsReady sets PodsReady to False with another reason than InsufficientPods: with that reason, a grace period would start.
 func (f *Facts) clearPodsReady() []metav1.Condition {
 	if f.isTrue(awv1beta2.ConditionPodsReady) || f.reason(awv1beta2.ConditionPodsReady) == awv1beta2.ReasonInsufficientPods {
 		return []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResetting, "")}

@@ -20,7 +20,7 @@ type Facts struct {
 	CompletionTime *metav1.Time
 	Components     []ComponentFact
 	Pods           PodFacts
-	// ComponentsChanged reports whether the number of components in the spec differs from that in the status, which is then invalid.
+	// ComponentsChanged reports whether the numbers of components in spec and status differ. The status is then invalid.
 	ComponentsChanged bool
 	// Unreviewed reports whether the AppWrapper has never run, and no webhook has processed it.
 	Unreviewed bool
@@ -44,11 +44,11 @@ type Stage int
 const (
 	// NotCreated is the state without an attempt since the last deletion. The status must change to Announced before the creation.
 	NotCreated Stage = iota
-	// Announced is the state of an object that may exist.
+	// Announced is the state of a component whose object may exist.
 	Announced
-	// Errored is the state of an object that the API server rejected.
+	// Errored is the state of a component whose creation certainly failed.
 	Errored
-	// Deployed is the state of a created object.
+	// Deployed is the state of a component whose object was created.
 	Deployed
 )
 
@@ -72,9 +72,9 @@ type ComponentFact struct {
 	// Since is the transition time of Stage.
 	Since    time.Time
 	Replicas int
-	// MinReady is the number of replicas that must be ready: some kinds scale by themselves.
+	// MinReady is the number of replicas that must be ready. It may be below Replicas, see podset.MinReady.
 	MinReady int
-	// ReportsCompletion reports whether the kind reports completion in its status: its pods then do not count.
+	// ReportsCompletion reports whether the kind reports success in its status.
 	ReportsCompletion bool
 	// Missing reports whether, according to the API server, the object does not exist, is terminating, or has another owner.
 	Missing bool
@@ -114,7 +114,7 @@ type Creation struct {
 type Deletion struct {
 	// Objects is the number of components that still exist.
 	Objects int
-	// Pods is the number of labeled pods that still exist; set only if Objects is 0, or with force.
+	// Pods is the number of labeled pods that still exist; set only if Objects is 0 or deletion is forced.
 	Pods int
 	// Unwatched reports whether a remaining object is not watched.
 	Unwatched bool
@@ -160,7 +160,7 @@ func (f *Facts) startTime() time.Time {
 // until returns the time until a deadline; 0 after it.
 func (f *Facts) until(deadline time.Time) time.Duration { return max(0, deadline.Sub(f.Now)) }
 
-// Expected returns the number of pods of the components that are not done. minReady returns the number of them that must be ready.
+// Expected returns the number of pods of the components that are not done. minReady returns how many of these pods must be ready.
 func (f *Facts) Expected() int {
 	return f.sumUnfinished(func(c ComponentFact) int { return c.Replicas })
 }
@@ -169,7 +169,7 @@ func (f *Facts) minReady() int {
 	return f.sumUnfinished(func(c ComponentFact) int { return c.MinReady })
 }
 
-// PodsMissingFor returns how long a running workload has had fewer pods than it needs; 0 if none is missing.
+// PodsMissingFor returns the time since the start of a running workload if it has fewer pods than it needs, or else 0.
 func (f *Facts) PodsMissingFor() time.Duration {
 	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.minReady() {
 		return 0

@@ -97,7 +97,7 @@ func (f *Facts) successMessage() string {
 	return fmt.Sprintf("%d pods succeeded and no running, pending, or failed pods", pods)
 }
 
-// isUnhealthy reports whether a pod or component failed that may still be replaced.
+// isUnhealthy reports whether pods have failed or components are failing. Their controllers may still replace the pods.
 func (f *Facts) isUnhealthy() bool { return f.Pods.Failed > 0 || f.count(isFailing) > 0 }
 
 // unhealthyCondition returns the condition Unhealthy. It has no message for failed pods: each change of their number would update the
@@ -133,8 +133,8 @@ func (f *Facts) podsReady() []metav1.Condition {
 	return []metav1.Condition{trueCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message)}
 }
 
-// readyDeadline returns when pods must be ready: at the end of the warm-up period, or of the shorter admission period while pods are not
-// created. A workload that was ready has at least the failure grace period since then.
+// readyDeadline returns when pods must be ready: at the end of the warm-up grace period, or of the admission grace period while pods are
+// missing. A workload that was ready has at least the failure grace period after it became unready.
 func (f *Facts) readyDeadline() time.Time {
 	deadline := f.startTime().Add(f.Terms.AdmissionGrace)
 	if f.Pods.Pending+f.Pods.Running+f.Pods.Succeeded >= f.minReady() {

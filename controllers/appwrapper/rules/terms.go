@@ -71,7 +71,7 @@ func (r annotationReader) period(key string, configured time.Duration) time.Dura
 	return max(0, min(r.duration(key, configured), r.ceiling))
 }
 
-// ttl returns a positive duration that is shorter than the configured one, or the configured one.
+// ttl returns the value of the annotation if it is positive and below the configured duration, and otherwise the configured duration.
 func (r annotationReader) ttl(key string, configured time.Duration) time.Duration {
 	if value := r.duration(key, configured); value > 0 && value < configured {
 		return value

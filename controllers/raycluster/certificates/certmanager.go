@@ -25,25 +25,25 @@ const annotationIssued = "cert-manager.io/certificate-name"
 
 // reconcileCertManager applies Certificates. The Secrets of cert-manager have the same keys as those of the operator, so pods do not differ.
 // The CA Secret gets the issued ca.crt but no ca.key, because cert-manager's CA does not belong to the cluster.
-func (p *reconciliation) reconcileCertManager(ctx context.Context) error {
-	if err := p.Applier.Apply(ctx, p.cluster, p.plan.certificates()); err != nil {
+func (r *reconciliation) reconcileCertManager(ctx context.Context) error {
+	if err := r.Applier.Apply(ctx, r.cluster, r.plan.certificates()); err != nil {
 		return err
 	}
-	for _, leaf := range p.plan.leaves {
-		if err := p.recordIssued(ctx, leaf); err != nil {
+	for _, leaf := range r.plan.leaves {
+		if err := r.recordIssued(ctx, leaf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// recordIssued reads each version of an issued certificate once, and makes the cluster the owner of its Secret.
-func (p *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error {
-	state, upToDate, err := p.isUpToDate(ctx, leaf)
+// recordIssued reads an issued certificate, unless it is unchanged and complete, and makes the cluster the owner of its Secret.
+func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error {
+	state, upToDate, err := r.isUpToDate(ctx, leaf)
 	if err != nil || upToDate && state.covers(leaf.options) {
 		return err
 	}
-	live, err := p.getSecret(ctx, leaf.secret)
+	live, err := r.getSecret(ctx, leaf.secret)
 	if err != nil || live == nil || live.Annotations[annotationIssued] != leaf.secret { // the event of the issued Secret requeues the cluster
 		return err
 	}
@@ -52,20 +52,20 @@ func (p *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error 
 		return nil
 	}
 	state = stateOfIssued(leaf, issued)
-	if p.isManaged(live) {
-		err = p.applySecret(ctx, leaf.secret, "", nil, state)
+	if r.isManaged(live) {
+		err = r.applySecret(ctx, leaf.secret, "", nil, state)
 	} else { // cert-manager owns the Secret
 		state.uid, state.version = live.UID, live.ResourceVersion
-		p.memory.store(leaf.secret, state)
+		r.memory.store(leaf.secret, state)
 	}
 	if bundle := live.Data[raycluster.KeyCACert]; err == nil && len(bundle) > 0 && leaf.role == roleHead {
-		return p.publishBundle(ctx, bundle, state)
+		return r.publishBundle(ctx, bundle, state)
 	}
 	return err
 }
 
-// stateOfIssued returns the state of a certificate of cert-manager. IP addresses among the DNS names count as issued, because a Certificate
-// does not request them.
+// stateOfIssued returns the state of a certificate of cert-manager. IP addresses among the desired DNS names count as issued, because a
+// Certificate cannot request them.
 func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
 	s := secretState{role: leaf.role, checkAt: issued.NotAfter, expiresAt: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
 	for _, name := range leaf.options.DNSNames {
@@ -82,16 +82,16 @@ func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
 }
 
 // publishBundle writes the CA of the head's certificate into the Secret that pods and clients read.
-func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf secretState) error {
-	live, err := p.getSecret(ctx, p.plan.authority)
-	if err != nil || !p.isManaged(live) {
+func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf secretState) error {
+	live, err := r.getSecret(ctx, r.plan.authority)
+	if err != nil || !r.isManaged(live) {
 		return err
 	}
-	return p.applySecret(ctx, p.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
+	return r.applySecret(ctx, r.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
 		secretState{role: roleAuthority, checkAt: leaf.checkAt, expiresAt: leaf.expiresAt})
 }
 
-// buildCertificate returns the Certificate of a role. Addresses are sorted for a stable order.
+// buildCertificate returns the Certificate of a role. Names and addresses are sorted for a stable order.
 func buildCertificate(c raycluster.Cluster, leaf leafPlan, issuer config.Issuer) runtime.ApplyConfiguration {
 	var addresses []any
 	for _, a := range slices.SortedFunc(slices.Values(leaf.options.Addresses), netip.Addr.Compare) {

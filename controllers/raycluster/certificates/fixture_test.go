@@ -100,7 +100,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 		},
 	})
 	f.Reconciler = &Reconciler{
-		Cached: cached, Live: live, Writer: cached,
+		Cached: cached, APIReader: live, Writer: cached,
 		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
 		Clock:   f.clock, Recorder: f.events,
 	}

@@ -25,30 +25,30 @@ const (
 
 const (
 	// expiryWarning is the remaining lifetime of a foreign CA at which a warning is sent.
-	expiryWarning    = 30 * 24 * time.Hour
-	advisePodIssuing = "annotate a new cluster with " + raycluster.AnnotationCertificates + ": " + string(raycluster.IssuerPod)
+	expiryWarning   = 30 * 24 * time.Hour
+	podIssuerAdvice = "annotate a new cluster with " + raycluster.AnnotationCertificates + ": " + string(raycluster.IssuerPod)
 )
 
-// reconcileOperatorCA checks the CA and its certificates. It reads the key of the CA only if a certificate is due.
-func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
-	ca, upToDate, err := p.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: p.plan.authority})
+// reconcileOperatorCA checks the CA and its certificates. It reads the key of the CA only if the CA or a certificate is due.
+func (r *reconciliation) reconcileOperatorCA(ctx context.Context) error {
+	ca, upToDate, err := r.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: r.plan.authority})
 	if err != nil {
 		return err
 	}
-	due, err := p.dueLeaves(ctx, ca)
+	due, err := r.dueLeaves(ctx, ca)
 	if err != nil || upToDate && len(due) == 0 {
 		return err
 	}
-	root, err := p.ensureRoot(ctx)
+	root, err := r.ensureRoot(ctx)
 	if err != nil || root == nil {
 		return err
 	}
-	for _, leaf := range p.plan.leaves {
-		if !slices.Contains(due, leaf.secret) && p.memory.secrets[leaf.secret].authorityHash == hashContent(root.Data[raycluster.KeyCACert]) {
+	for _, leaf := range r.plan.leaves {
+		if !slices.Contains(due, leaf.secret) && r.memory.secrets[leaf.secret].authorityHash == hashContent(root.Data[raycluster.KeyCACert]) {
 			continue
 		}
-		ensure := func(data map[string][]byte) (certs.Leaf, error) { return root.EnsureLeaf(data, leaf.options, p.now) }
-		if err := p.reconcileLeaf(ctx, leaf.secret, leaf.role, ensure); err != nil {
+		ensure := func(data map[string][]byte) (certs.Leaf, error) { return root.EnsureLeaf(data, leaf.options, r.now) }
+		if err := r.reconcileLeaf(ctx, leaf.secret, leaf.role, ensure); err != nil {
 			return err
 		}
 	}
@@ -57,21 +57,21 @@ func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 
 // dueLeaves returns the Secrets of certificates that must be checked, such as those of another CA. A certificate that only lacks addresses
 // is due when addressBatchWindow has passed since it was issued.
-func (p *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]string, error) {
+func (r *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]string, error) {
 	var due []string
-	for _, leaf := range p.plan.leaves {
-		state, upToDate, err := p.isUpToDate(ctx, leaf)
+	for _, leaf := range r.plan.leaves {
+		state, upToDate, err := r.isUpToDate(ctx, leaf)
 		if err != nil {
 			return nil, err
 		}
-		p.reportExcludedAddresses(leaf)
+		r.reportExcludedAddresses(leaf)
 		switch batchEnd := state.issuedAt.Add(addressBatchWindow); {
 		case upToDate && state.foreign:
 		case upToDate && ca.authorityHash != "" && state.authorityHash != ca.authorityHash:
 			due = append(due, leaf.secret)
 		case upToDate && state.covers(leaf.options):
-		case upToDate && p.now.Before(batchEnd):
-			p.requeueAt(batchEnd)
+		case upToDate && r.now.Before(batchEnd):
+			r.requeueAt(batchEnd)
 		default:
 			due = append(due, leaf.secret)
 		}
@@ -80,97 +80,97 @@ func (p *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]strin
 }
 
 // reportExcludedAddresses reports addresses that exceed maxAddresses, once for each increase.
-func (p *reconciliation) reportExcludedAddresses(leaf leafPlan) {
-	if p.memory.setReported(leaf.role, leaf.excludedAddresses) {
-		p.recordEvent(corev1.EventTypeWarning, reasonTooMany,
-			"the certificate of role %s can contain %d addresses; %d more do not fit, so their pods wait: %s", leaf.role, maxAddresses, leaf.excludedAddresses, advisePodIssuing)
+func (r *reconciliation) reportExcludedAddresses(leaf leafPlan) {
+	if r.memory.setReported(leaf.role, leaf.excludedAddresses) {
+		r.recordEvent(corev1.EventTypeWarning, reasonTooMany,
+			"the certificate of role %s can contain %d addresses; %d more do not fit, so their pods wait: %s", leaf.role, maxAddresses, leaf.excludedAddresses, podIssuerAdvice)
 	}
 }
 
-// ensureRoot reads the CA and renews it if due. It returns nil if no CA can sign yet.
-func (p *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
-	live, err := p.getSecret(ctx, p.plan.authority)
+// ensureRoot returns the CA, and creates or rotates it if due. It returns nil if no CA can sign yet.
+func (r *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
+	live, err := r.getSecret(ctx, r.plan.authority)
 	if err != nil {
 		return nil, err
 	}
 	if live != nil && live.DeletionTimestamp != nil {
 		return nil, nil // the event of its deletion requeues the cluster
 	}
-	if !p.isManaged(live) {
-		return p.loadForeignCA(live), nil
+	if !r.isManaged(live) {
+		return r.loadForeignCA(live), nil
 	}
-	data, err := p.authorityData(ctx, live)
+	data, err := r.authorityData(ctx, live)
 	if err != nil {
 		return nil, err
 	}
-	root, err := certs.EnsureRoot(data, p.plan.root, p.now)
+	root, err := certs.EnsureRoot(data, r.plan.root, r.now)
 	if err != nil {
-		return nil, fmt.Errorf("ensuring the CA in Secret %s: %w", p.key(p.plan.authority), err)
+		return nil, fmt.Errorf("ensuring the CA in Secret %s: %w", r.key(r.plan.authority), err)
 	}
-	err = p.applySecret(ctx, p.plan.authority, "", root.Data,
+	err = r.applySecret(ctx, r.plan.authority, "", root.Data,
 		secretState{role: roleAuthority, checkAt: root.Next, expiresAt: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert])})
 	if err != nil {
 		return nil, err
 	}
-	p.reportRootChange(root)
+	r.reportRootChange(root)
 	return &root, nil
 }
 
-// authorityData returns the data of the CA. If its Secret was deleted, it returns the CA certificate of a leaf, which pods then still
-// trust.
-func (p *reconciliation) authorityData(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
+// authorityData returns the data of the CA. If the CA Secret was deleted, it returns the CA certificate from the Secret of a leaf, so that
+// pods still trust that CA.
+func (r *reconciliation) authorityData(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
 	if live != nil {
 		return live.Data, nil
 	}
-	for _, leaf := range p.plan.leaves {
-		secret, err := p.getSecret(ctx, leaf.secret)
+	for _, leaf := range r.plan.leaves {
+		secret, err := r.getSecret(ctx, leaf.secret)
 		if err != nil {
 			return nil, err
 		}
-		if secret != nil && p.isManaged(secret) && len(secret.Data[raycluster.KeyCACert]) > 0 {
+		if secret != nil && r.isManaged(secret) && len(secret.Data[raycluster.KeyCACert]) > 0 {
 			return map[string][]byte{raycluster.KeyCACert: secret.Data[raycluster.KeyCACert]}, nil
 		}
 	}
 	return nil, nil
 }
 
-func (p *reconciliation) reportRootChange(root certs.Root) {
+func (r *reconciliation) reportRootChange(root certs.Root) {
 	switch root.Step {
 	case certs.Unchanged:
 	case certs.Repaired:
-		p.recordEvent(corev1.EventTypeWarning, reasonAuthority, "a new CA replaces the previous one, because %s; restart running pods, which do not trust it", root.Cause)
+		r.recordEvent(corev1.EventTypeWarning, reasonAuthority, "a new CA replaces the previous one, because %s; restart running pods, which do not trust it", root.Cause)
 	case certs.Announced:
-		p.recordEvent(corev1.EventTypeNormal, reasonAuthority, "the CA is rotated at %s: the next CA is published, and pods that start from now on trust both CAs",
+		r.recordEvent(corev1.EventTypeNormal, reasonAuthority, "the CA is rotated at %s: the next CA is published, and pods that start from now on trust both CAs",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
-		p.recordEvent(corev1.EventTypeNormal, reasonAuthority, "the CA was rotated: restart pods that started before the new CA was published, before their certificates expire")
+		r.recordEvent(corev1.EventTypeNormal, reasonAuthority, "the CA was rotated: restart pods that started before the new CA was published, before their certificates expire")
 	default:
-		p.recordEvent(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Cause, root.Expires.Format(time.RFC3339))
+		r.recordEvent(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Cause, root.Expires.Format(time.RFC3339))
 	}
 }
 
 // loadForeignCA returns the CA of a foreign Secret, or nil after an Event if it is not usable.
-func (p *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
-	_, known := p.memory.secrets[live.Name]
-	root, err := certs.LoadRoot(live.Data, p.now)
+func (r *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
+	_, known := r.memory.secrets[live.Name]
+	root, err := certs.LoadRoot(live.Data, r.now)
 	if err != nil {
-		p.recordEvent(corev1.EventTypeWarning, reasonNotUsable,
+		r.recordEvent(corev1.EventTypeWarning, reasonNotUsable,
 			"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
-		p.requeueAt(p.now.Add(foreignRecheck))
-		delete(p.memory.secrets, live.Name)
+		r.requeueAt(r.now.Add(foreignRecheck))
+		delete(r.memory.secrets, live.Name)
 		return nil
 	}
-	if remaining := root.Expires.Sub(p.now); !known && remaining < expiryWarning {
-		p.recordEvent(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
+	if remaining := root.Expires.Sub(r.now); !known && remaining < expiryWarning {
+		r.recordEvent(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
 	}
 	hash := hashContent(root.Data[raycluster.KeyCACert])
-	p.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expiresAt: root.Expires, authorityHash: hash})
+	r.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: r.now.Add(foreignRecheck), expiresAt: root.Expires, authorityHash: hash})
 	return &root
 }
 
 // reconcileLeaf checks one certificate and issues it if needed. It skips terminating and foreign Secrets.
-func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string, ensure func(data map[string][]byte) (certs.Leaf, error)) error {
-	live, err := p.getSecret(ctx, secret)
+func (r *reconciliation) reconcileLeaf(ctx context.Context, secret, role string, ensure func(data map[string][]byte) (certs.Leaf, error)) error {
+	live, err := r.getSecret(ctx, secret)
 	var data map[string][]byte
 	switch {
 	case err != nil:
@@ -178,15 +178,15 @@ func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 	case live == nil:
 	case live.DeletionTimestamp != nil:
 		return nil
-	case !p.isManaged(live):
-		p.memory.store(secret, secretState{role: role, foreign: true, checkAt: p.now.Add(foreignRecheck), authority: live.Data[raycluster.KeyCACert]})
+	case !r.isManaged(live):
+		r.memory.store(secret, secretState{role: role, foreign: true, checkAt: r.now.Add(foreignRecheck), authority: live.Data[raycluster.KeyCACert]})
 		return nil
 	default:
 		data = live.Data
 	}
 	leaf, err := ensure(data)
 	if err != nil {
-		return fmt.Errorf("ensuring the certificate in Secret %s: %w", p.key(secret), err)
+		return fmt.Errorf("ensuring the certificate in Secret %s: %w", r.key(secret), err)
 	}
 	s := secretState{
 		role: role, checkAt: leaf.Next, expiresAt: leaf.Expires, authorityHash: hashContent(leaf.Data[raycluster.KeyCACert]),
@@ -196,39 +196,39 @@ func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 		s.authority = leaf.Data[raycluster.KeyCACert]
 	}
 	if leaf.Cause != "" {
-		s.issuedAt = p.now
+		s.issuedAt = r.now
 	}
-	if err := p.applySecret(ctx, secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
+	if err := r.applySecret(ctx, secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
 		return err
 	}
 	if leaf.Renewed {
-		p.recordEvent(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the one that they read when they started: "+
-			"restart them before that one expires", role, leaf.Cause, leaf.Expires.Format(time.RFC3339))
+		r.recordEvent(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s was renewed, because %s; it is valid until %s. Running pods keep the certificate that they read at start: "+
+			"restart them before that certificate expires", role, leaf.Cause, leaf.Expires.Format(time.RFC3339))
 	}
 	return nil
 }
 
 // reconcileProxy issues the certificate of the dashboard's proxy, unless the platform issues it. The proxy reloads it without a restart.
-func (p *reconciliation) reconcileProxy(ctx context.Context) error {
-	if p.plan.proxy == "" {
+func (r *reconciliation) reconcileProxy(ctx context.Context) error {
+	if r.plan.proxy == "" {
 		return nil
 	}
-	leaf := leafPlan{role: roleProxy, secret: p.plan.proxy, options: certs.LeafOptions{DNSNames: p.plan.serving.DNSNames}}
-	state, upToDate, err := p.isUpToDate(ctx, leaf)
+	leaf := leafPlan{role: roleProxy, secret: r.plan.proxy, options: certs.LeafOptions{DNSNames: r.plan.serving.DNSNames}}
+	state, upToDate, err := r.isUpToDate(ctx, leaf)
 	unknownAuthority := state.authority == nil && !state.foreign
-	if err == nil && (!upToDate || unknownAuthority && p.plan.publishesAuthority) {
-		err = p.reconcileLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
-			return certs.EnsureServing(data, p.plan.serving, p.now)
+	if err == nil && (!upToDate || unknownAuthority && r.plan.publishesAuthority) {
+		err = r.reconcileLeaf(ctx, r.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
+			return certs.EnsureServing(data, r.plan.serving, r.now)
 		})
 	}
-	s, known := p.memory.secrets[p.plan.proxy]
+	s, known := r.memory.secrets[r.plan.proxy]
 	switch {
 	case !known:
 	case s.foreign:
-		p.memory.trust = certs.Trust{}
+		r.memory.trust = certs.Trust{}
 	case s.authority != nil:
-		p.memory.trust.Update(s.authority, p.now)
-		p.requeueAt(p.now.Add(p.memory.trust.RequeueAfter(s.checkAt.Sub(p.now), p.now)))
+		r.memory.trust.Update(s.authority, r.now)
+		r.requeueAt(r.now.Add(r.memory.trust.RequeueAfter(s.checkAt.Sub(r.now), r.now)))
 	}
 	return err
 }

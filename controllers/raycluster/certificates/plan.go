@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// authorityName is the subject of the CA of a cluster. Clients issue certificates with this issuer.
+	// authorityName is the common name of the CA of a cluster. Clients issue certificates with this issuer.
 	authorityName = "root-ca"
-	// leafLifetime is the maximum life of a Ray process, which reads its certificate only at start. A pod that starts shortly before a renewal
-	// can run for two thirds of this time.
+	// leafLifetime is the lifetime of a certificate. It limits how long a Ray process can run, because Ray reads certificates only at start: a
+	// pod that starts shortly before a renewal can run for two thirds of this time.
 	leafLifetime = 365 * 24 * time.Hour
 	// authorityLifetime exceeds the lifetime of all certificates that the CA signs, see certs.Root.
 	authorityLifetime = 3 * leafLifetime
 	// maxAddresses limits the size of a certificate: Ray's TLS library rejects chains of more than 100 kB, and an address takes up to 41 bytes.
 	maxAddresses = 2048
-	// proxyAuthority is the common name of the CA that signs one proxy certificate; its key is discarded.
+	// proxyAuthority is the common name of the CA that signs one proxy certificate. The key of that CA is discarded.
 	proxyAuthority = "odh-platform-operator-raycluster-proxy-ca"
 )
 
@@ -57,7 +57,7 @@ type certificatePlan struct {
 	root      certs.RootOptions
 	// leaves are issued by the operator or cert-manager; none with IssuerPod.
 	leaves []leafPlan
-	// proxy is the name of the Secret of the dashboard's proxy; "" if the platform issues its certificate.
+	// proxy is the name of the Secret of the dashboard's proxy; "" unless the operator issues the certificate.
 	proxy   string
 	serving certs.ServingOptions
 	// publishesAuthority reports whether the CA of the proxy is published.
@@ -65,26 +65,26 @@ type certificatePlan struct {
 }
 
 func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
-	p, m := certificatePlan{cluster: c, certManagerIssuer: in.CertManagerIssuer}, in.Mode
-	if !m.Active() {
+	p, mode := certificatePlan{cluster: c, certManagerIssuer: in.CertManagerIssuer}, in.Mode
+	if !mode.Active() {
 		return p
 	}
 	names := c.Names()
 	algorithm := certs.Algorithm(in.CertificateKeyAlgorithm)
-	if m.MTLS {
-		p.issuer, p.authority = m.Issuer, names.CASecret
+	if mode.MTLS {
+		p.issuer, p.authority = mode.Issuer, names.CASecret
 		if p.issuer == raycluster.IssuerCertManager && !in.CertManager {
 			p.issuer = raycluster.IssuerOperator
 		}
 		p.root = certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: algorithm}
 	}
-	if m.MTLS && m.Issuer != raycluster.IssuerPod {
+	if mode.MTLS && mode.Issuer != raycluster.IssuerPod {
 		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, in), in.Pods))
 		if c.Workers() > 0 {
 			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, in), in.Pods))
 		}
 	}
-	if m.Auth == raycluster.AuthProxy && !in.OpenShift {
+	if mode.Auth == raycluster.AuthProxy && !in.OpenShift {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
 		p.proxy, p.publishesAuthority = names.ProxyTLS, in.PublishesAuthority
 		p.serving = certs.ServingOptions{
@@ -134,7 +134,7 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, al
 	return p
 }
 
-// podsOfRole returns the pods of a role that have not finished: those may still use their addresses.
+// podsOfRole returns the pods of a role that have not finished, because they may still use their addresses.
 func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range all {

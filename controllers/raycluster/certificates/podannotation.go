@@ -18,19 +18,19 @@ import (
 
 // annotatePods annotates waiting pods once the certificate of their role contains their addresses: a change of a pod makes its kubelet update
 // the volumes immediately instead of about every minute. Each pod costs one request.
-func (p *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) error {
-	for _, leaf := range p.plan.leaves {
-		state := p.memory.secrets[leaf.secret] // has no addresses if the Secret is unknown
+func (r *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) error {
+	for _, leaf := range r.plan.leaves {
+		state := r.memory.secrets[leaf.secret] // has no addresses if the Secret is unknown
 		for _, pod := range podsOfRole(leaf.role, all) {
 			if state.foreign || !needsAnnotation(pod, state) {
 				continue
 			}
-			if cached, err := p.isCached(ctx, leaf.secret, state); err != nil {
+			if cached, err := r.isCached(ctx, leaf.secret, state); err != nil {
 				return err
 			} else if !cached {
 				break
 			}
-			if err := p.annotatePod(ctx, pod); err != nil {
+			if err := r.annotatePod(ctx, pod); err != nil {
 				return err
 			}
 		}
@@ -38,14 +38,14 @@ func (p *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) err
 	return nil
 }
 
-// isCached reports whether the cache contains the last applied version of the Secret, and kubelets probably do too: a kubelet that is
-// notified earlier reads the previous version. The pending event of the Secret requeues the cluster.
-func (p *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
-	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
+// isCached reports whether the cache contains the last applied version of the Secret. Kubelets then probably have that version too: a kubelet
+// that is notified earlier reads the previous one. The pending event of the Secret requeues the cluster.
+func (r *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
+	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(secret))
 	return metadata != nil && metadata.UID == s.uid && (metadata.ResourceVersion == s.version || isNewer(metadata, s.version)), err
 }
 
-// needsAnnotation reports whether a pod is pending and all its addresses are in the certificate.
+// needsAnnotation reports whether a pending pod lacks the annotation although all its addresses are in the certificate.
 func needsAnnotation(pod *corev1.Pod, s secretState) bool {
 	addresses := pods.Addresses(pod)
 	return pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil && len(addresses) > 0 &&
@@ -62,11 +62,11 @@ func annotationValue(pod *corev1.Pod) string {
 	return strings.Join(out, ",")
 }
 
-func (p *reconciliation) annotatePod(ctx context.Context, pod *corev1.Pod) error {
+func (r *reconciliation) annotatePod(ctx context.Context, pod *corev1.Pod) error {
 	body := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.UID, pods.AnnotationCertificateFor, annotationValue(pod))
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	err := p.Writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)))
+	err := r.Writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted, or recreated under the same name
 		return nil
 	}

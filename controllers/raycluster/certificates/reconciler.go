@@ -43,10 +43,10 @@ const (
 //
 // The CA is stored in a Secret, for clients that issue their own certificates. All pods of a role share a certificate for their addresses.
 // A pod waits in an init container until the certificate contains its address: the address is added once the pod has it, and an annotation
-// of the pod makes the kubelet update the Secret volume immediately. With IssuerPod, as in the CodeFlare operator, each pod issues its own.
+// of the pod makes the kubelet update the Secret volume immediately. With IssuerPod, as in the CodeFlare operator, each pod issues its own certificate.
 type Reconciler struct {
-	// Cached reads the metadata of managed Secrets. Live reads complete objects from the API server.
-	Cached, Live client.Reader
+	// Cached reads the metadata of managed Secrets. APIReader reads complete objects from the API server.
+	Cached, APIReader client.Reader
 	// Writer patches pods.
 	Writer  client.Writer
 	Applier *apply.Applier
@@ -71,34 +71,34 @@ type Inputs struct {
 	Pods []corev1.Pod
 }
 
-// Reconcile issues missing and due certificates. It returns the time until the next reconcile is needed, or 0.
+// Reconcile issues missing and due certificates. It returns the time until the next reconcile, or 0 if none is needed.
 func (r *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
 	memory.init(cluster)
-	p := &reconciliation{
+	current := &reconciliation{
 		Reconciler: r, cluster: cluster, memory: memory, now: r.Clock.Now(),
 		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
 	}
-	memory.retainOnly(p.plan.secretNames())
+	memory.retainOnly(current.plan.secretNames())
 	fallback := 0
-	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != in.Mode.Issuer {
+	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && current.plan.issuer != in.Mode.Issuer {
 		fallback = 1
 	}
 	if memory.setReported("cert-manager", fallback) {
-		p.recordEvent(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
+		current.recordEvent(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
 	}
-	if err := p.run(ctx); err != nil {
+	if err := current.run(ctx); err != nil {
 		return 0, err
 	}
-	if err := p.annotatePods(ctx, in.Pods); err != nil {
+	if err := current.annotatePods(ctx, in.Pods); err != nil {
 		return 0, err
 	}
 	for _, s := range memory.secrets {
-		p.requeueAt(s.checkAt)
+		current.requeueAt(s.checkAt)
 	}
-	if p.requeueTime.IsZero() {
+	if current.requeueTime.IsZero() {
 		return 0, nil
 	}
-	return max(p.requeueTime.Sub(p.now), time.Second/10), nil
+	return max(current.requeueTime.Sub(current.now), time.Second/10), nil
 }
 
 // reconciliation is one reconcile of the certificates of a cluster.
@@ -112,44 +112,44 @@ type reconciliation struct {
 	requeueTime time.Time                 // time of the next reconcile; zero for none
 }
 
-func (p *reconciliation) run(ctx context.Context) error {
+func (r *reconciliation) run(ctx context.Context) error {
 	switch {
-	case p.plan.authority == "":
-	case p.plan.issuer == raycluster.IssuerCertManager:
-		if err := p.reconcileCertManager(ctx); err != nil {
+	case r.plan.authority == "":
+	case r.plan.issuer == raycluster.IssuerCertManager:
+		if err := r.reconcileCertManager(ctx); err != nil {
 			return err
 		}
 	default:
-		if err := p.reconcileOperatorCA(ctx); err != nil {
+		if err := r.reconcileOperatorCA(ctx); err != nil {
 			return err
 		}
 	}
-	return p.reconcileProxy(ctx)
+	return r.reconcileProxy(ctx)
 }
 
-// isUpToDate returns the state of a Secret, and whether the Secret is unchanged since it was checked and not due.
-func (p *reconciliation) isUpToDate(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
+// isUpToDate returns the state of a Secret, and whether the Secret needs no check: it is not due and, unless foreign, unchanged.
+func (r *reconciliation) isUpToDate(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
 	secret := leaf.secret
-	state, ok := p.memory.secrets[secret]
+	state, ok := r.memory.secrets[secret]
 	if !ok {
-		return p.restore(ctx, leaf)
+		return r.restore(ctx, leaf)
 	}
-	if !p.now.Before(state.checkAt) || state.foreign {
-		return state, p.now.Before(state.checkAt), nil
+	if !r.now.Before(state.checkAt) || state.foreign {
+		return state, r.now.Before(state.checkAt), nil
 	}
-	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
+	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(secret))
 	if err != nil {
 		return state, false, err
 	}
 	if lagEnd := state.appliedAt.Add(cacheLag); metadata == nil {
-		if state.cached || !p.now.Before(lagEnd) {
+		if state.cached || !r.now.Before(lagEnd) {
 			return state, false, nil
 		}
-		p.requeueAt(lagEnd) // the cache may not have received the last write yet
+		r.requeueAt(lagEnd) // the cache may not have received the last write yet
 		return state, true, nil
 	}
 	state.cached = true
-	p.memory.secrets[secret] = state
+	r.memory.secrets[secret] = state
 	return state, metadata.UID == state.uid && metadata.DeletionTimestamp == nil && !isNewer(metadata, state.version), nil
 }
 
@@ -160,77 +160,77 @@ func isNewer(object metav1.Object, version string) bool {
 }
 
 // requeueAt requeues the cluster at the given time, unless an earlier one is set.
-func (p *reconciliation) requeueAt(at time.Time) {
-	if p.requeueTime.IsZero() || at.Before(p.requeueTime) {
-		p.requeueTime = at
+func (r *reconciliation) requeueAt(at time.Time) {
+	if r.requeueTime.IsZero() || at.Before(r.requeueTime) {
+		r.requeueTime = at
 	}
 }
 
-func (p *reconciliation) key(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
+func (r *reconciliation) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.cluster.GetNamespace(), Name: name}
 }
 
 // getSecret returns a Secret from the API server, or nil if it does not exist. It reads each Secret at most once per reconcile.
-func (p *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
-	if secret, ok := p.live[name]; ok {
+func (r *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
+	if secret, ok := r.live[name]; ok {
 		return secret, nil
 	}
-	if p.plan.issuer != raycluster.IssuerCertManager {
-		if isNew, err := p.Applier.IsNew(ctx, p.cluster, secretGVK, p.key(name)); err != nil || isNew {
+	if r.plan.issuer != raycluster.IssuerCertManager {
+		if isNew, err := r.Applier.IsNew(ctx, r.cluster, secretGVK, r.key(name)); err != nil || isNew {
 			return nil, err
 		}
 	}
 	secret := &corev1.Secret{}
-	err := p.Live.Get(ctx, p.key(name), secret)
+	err := r.APIReader.Get(ctx, r.key(name), secret)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading Secret %s: %w", p.key(name), err)
+		return nil, fmt.Errorf("reading Secret %s: %w", r.key(name), err)
 	}
 	if err != nil {
 		secret = nil
 	}
-	p.live[name] = secret
+	r.live[name] = secret
 	return secret, nil
 }
 
-// isManaged reports whether a Secret may be written: it does not exist, or belongs to this cluster, even if the CodeFlare operator created
-// it or the cluster was restored from a backup.
-func (p *reconciliation) isManaged(secret *corev1.Secret) bool {
+// isManaged reports whether a Secret may be written: it does not exist, or it belongs to this cluster, even if the CodeFlare operator
+// created the Secret or the cluster was restored from a backup.
+func (r *reconciliation) isManaged(secret *corev1.Secret) bool {
 	if secret == nil {
 		return true
 	}
 	if owner := metav1.GetControllerOf(secret); owner != nil {
-		return owner.Kind == raycluster.GVK.Kind && owner.Name == p.cluster.GetName()
+		return owner.Kind == raycluster.GVK.Kind && owner.Name == r.cluster.GetName()
 	}
-	return p.Applier.IsManaged(secret)
+	return r.Applier.IsManaged(secret)
 }
 
 // applySecret applies a Secret, without a request if nothing changes, and stores its state. With nil data it applies only labels and owner.
-func (p *reconciliation) applySecret(ctx context.Context, name string, secretType corev1.SecretType, data map[string][]byte, s secretState) error {
-	object := apply.Object{Config: p.secretConfig(name, secretType, data, s.summarize(data)), NeverDelete: true}
-	if live := p.live[name]; live != nil {
+func (r *reconciliation) applySecret(ctx context.Context, name string, secretType corev1.SecretType, data map[string][]byte, s secretState) error {
+	object := apply.Object{Config: r.secretConfig(name, secretType, data, s.summarize(data)), NeverDelete: true}
+	if live := r.live[name]; live != nil {
 		object.Existing = live
 	}
-	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{object}); err != nil {
-		delete(p.memory.secrets, name)
+	if err := r.Applier.Apply(ctx, r.cluster, apply.Desired{object}); err != nil {
+		delete(r.memory.secrets, name)
 		return err
 	}
-	s.appliedAt = p.now
-	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
-	if live := p.live[name]; live != nil && live.UID == s.uid && isNewer(live, s.version) {
+	s.appliedAt = r.now
+	s.uid, s.version = r.Applier.Version(r.cluster.GetUID(), secretGVK, r.key(name))
+	if live := r.live[name]; live != nil && live.UID == s.uid && isNewer(live, s.version) {
 		s.version = live.ResourceVersion // another client wrote it after the applier, and this reconcile read that version
 	}
-	p.memory.store(name, s)
+	r.memory.store(name, s)
 	return nil
 }
 
 // recordEvent records an Event about the cluster.
-func (p *reconciliation) recordEvent(eventType, reason, format string, args ...any) {
-	if p.Recorder != nil {
-		p.Recorder.Eventf(p.cluster, nil, eventType, reason, "KeepCertificates", format, args...)
+func (r *reconciliation) recordEvent(eventType, reason, format string, args ...any) {
+	if r.Recorder != nil {
+		r.Recorder.Eventf(r.cluster, nil, eventType, reason, "KeepCertificates", format, args...)
 	}
 }
 
-// secretState is the state of a checked Secret, which avoids reading a version twice. It contains no private keys.
+// secretState is the state of a checked Secret, so that each version is read only once. It contains no private keys.
 type secretState struct {
 	role string
 	// foreign reports whether the Secret belongs to another owner. The cache does not hold such a Secret.
@@ -241,7 +241,7 @@ type secretState struct {
 	checkAt, expiresAt, issuedAt, appliedAt time.Time
 	// cached reports whether the cache has contained the Secret since the last apply.
 	cached bool
-	// authority is ca.crt in the Secret of the proxy; nil if it was not read. authorityHash is the hash of ca.crt in every managed Secret.
+	// authority is ca.crt in the Secret of the proxy; nil if it was not read. authorityHash is the hash of ca.crt, if the operator signs with that CA.
 	authority     []byte
 	authorityHash string
 	// names and addresses are those of the certificate.

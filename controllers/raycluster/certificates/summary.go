@@ -17,12 +17,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// AnnotationSummary is set on each Secret that the operator fills: a new process reads it from the cached metadata instead of the Secret. The
-// value depends on the content alone; otherwise a restart would write it.
+// AnnotationSummary is set on each Secret that the operator fills: a new process reads the summary from the cached metadata instead of the
+// Secret. The value depends on the content alone; otherwise a restart would write it.
 //
-// It is trusted only if the field manager of this operator owns it and all data, which detects changes by other clients. A client that
-// may write the Secret and uses the name of that field manager can break the certificate of its own cluster until the next check. Keys and
-// CAs that sign or are published are always read from the Secret.
+// The summary is trusted only if the field manager of this operator owns the annotation and all data, so changes by other clients are
+// detected. A client that may write the Secret and uses the name of that field manager can break the certificate of its own cluster until
+// the next check. Keys and CAs that sign or are published are always read from the Secret.
 const AnnotationSummary = "platform.opendatahub.io/certificate"
 
 // summarize returns the annotation for a state: the hash of ca.crt, that of names and addresses, the times of expiry and of the next check
@@ -36,8 +36,8 @@ func (s secretState) summarize(data map[string][]byte) string {
 }
 
 // restore returns the state of a Secret that this process has not read, and whether its metadata shows that it needs no check.
-func (p *reconciliation) restore(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
-	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(leaf.secret))
+func (r *reconciliation) restore(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
+	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(leaf.secret))
 	if err != nil || metadata == nil || metadata.DeletionTimestamp != nil {
 		return state, false, err
 	}
@@ -54,20 +54,20 @@ func (p *reconciliation) restore(ctx context.Context, leaf leafPlan) (state secr
 	for key := range strings.SplitSeq(keys, ",") {
 		data[key] = []byte{}
 	}
-	if !p.Applier.OwnsExactly(p.cluster, apply.Object{Config: p.secretConfig(leaf.secret, secretType, data, summary)}, metadata) {
+	if !r.Applier.OwnsExactly(r.cluster, apply.Object{Config: r.secretConfig(leaf.secret, secretType, data, summary)}, metadata) {
 		return state, false, nil
 	}
 	state = secretState{
 		role: leaf.role, uid: metadata.UID, version: metadata.ResourceVersion, cached: true, authorityHash: authority,
 		expiresAt: time.Unix(expiresAt, 0), checkAt: time.Unix(checkAt, 0), names: sets.New(leaf.options.DNSNames...), addresses: sets.New(leaf.options.Addresses...),
 	}
-	p.memory.store(leaf.secret, state)
-	return state, p.now.Before(state.checkAt), nil
+	r.memory.store(leaf.secret, state)
+	return state, r.now.Before(state.checkAt), nil
 }
 
 // secretConfig returns the apply configuration of a Secret. It omits an empty annotation and an empty type.
-func (p *reconciliation) secretConfig(name string, secretType corev1.SecretType, data map[string][]byte, summary string) *corev1ac.SecretApplyConfiguration {
-	config := corev1ac.Secret(name, p.cluster.GetNamespace()).WithLabels(map[string]string{raycluster.LabelClusterName: p.cluster.GetName()}).WithData(data)
+func (r *reconciliation) secretConfig(name string, secretType corev1.SecretType, data map[string][]byte, summary string) *corev1ac.SecretApplyConfiguration {
+	config := corev1ac.Secret(name, r.cluster.GetNamespace()).WithLabels(map[string]string{raycluster.LabelClusterName: r.cluster.GetName()}).WithData(data)
 	if secretType != "" {
 		config.WithType(secretType)
 	}

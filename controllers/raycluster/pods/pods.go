@@ -27,7 +27,7 @@ import (
 // Index is the index of pods by the uid of the RayCluster that controls them.
 const Index = "raycluster"
 
-// AnnotationCertificateFor is set on a pod when the certificate of its role contains its addresses; the value lists them.
+// AnnotationCertificateFor is set on a pod when the certificate of its role contains its addresses. The value lists the addresses.
 const AnnotationCertificateFor = "ray.openshift.ai/certificate-for"
 
 // clusterOfPod returns the reference to the RayCluster that controls a pod, or nil. Labels are not trusted, since every tenant can set them.
@@ -49,7 +49,7 @@ func List(ctx context.Context, pods client.Reader, namespace string, uid types.U
 	return list.Items, nil
 }
 
-// Injections returns the injections of pods that have not finished: those of each head, and those of the first pod with certificates.
+// Injections returns the injections of unfinished pods: of each head, and of the first pod with certificates (without MTLS if there is none).
 func Injections(c raycluster.Cluster, pods []corev1.Pod) (heads []raycluster.Injected, mounted raycluster.Injected) {
 	for i := range pods {
 		pod := &pods[i]
@@ -114,8 +114,8 @@ func ToCluster(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// Changed selects pod events: a new head, a change of addresses or waiting reasons, and the deletion or completion of a pod, after which the
-// pod no longer affects exposed and retained objects.
+// Changed selects pod events: a new head, a change of addresses or waiting reasons, and the deletion or completion of a pod. A deleted or
+// completed pod no longer affects exposed and retained objects.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -132,7 +132,7 @@ func Changed() predicate.Predicate {
 	}
 }
 
-// NewCache adds the cache of Ray's pods, which is filled by one watch with a label selector, to the manager.
+// NewCache adds a cache of Ray's pods to the manager. One watch with a label selector fills it.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	out, err := component.NewCache(mgr, raycluster.LabelCluster, cache.Options{DefaultTransform: trimPod})
 	if err != nil {
@@ -170,7 +170,7 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// trimSpec removes all fields except those that raycluster.Injected reads: names, arguments, mounts and two variables of containers, and volumes.
+// trimSpec removes all fields except the ServiceAccount, the pull secrets, and those that Cluster.InjectedInto reads.
 func trimSpec(spec *corev1.PodSpec) {
 	for i, c := range spec.Containers {
 		trimmed := corev1.Container{Name: c.Name}

@@ -32,7 +32,7 @@ func networkPolicies(c raycluster.Cluster, in Inputs) apply.Desired {
 	}
 	names := c.Names()
 	if c.UserSecurity().NetworkPolicy || in.PlatformKubeRay {
-		names = c.HashedNames() // KubeRay uses the legacy names, and would adopt such a policy
+		names = c.HashedNames() // KubeRay uses the legacy names, and would adopt or delete such a policy
 	}
 	desired.Add(
 		networkPolicy(c, names.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
@@ -56,11 +56,11 @@ func headRules(c raycluster.Cluster, in Inputs) []*rule {
 		ports = append(ports, servePorts(c)...)
 	}
 	rules = slices.Concat(rules, kubeRayRule(in, ports), namespaceRules(in.MonitoringNamespaces, c.Port(raycluster.PortMetrics)))
-	authenticated := []int32{raycluster.PortProxy}
+	authenticatedPorts := []int32{raycluster.PortProxy}
 	if in.clientPortEncrypted(c) {
-		authenticated = append(authenticated, c.Port(raycluster.PortClient))
+		authenticatedPorts = append(authenticatedPorts, c.Port(raycluster.PortClient))
 	}
-	rules = append(rules, ingressRule(authenticated))
+	rules = append(rules, ingressRule(authenticatedPorts))
 	if in.Exposure(c) == Direct { // only routers may reach the unauthenticated port
 		rules = append(rules, namespaceRules(in.routerNamespaces(), c.Port(raycluster.PortDashboard))...)
 	}

@@ -28,13 +28,13 @@ type Inputs struct {
 	Pods []corev1.Pod
 	// Heads are the injections of each head pod that has not finished.
 	Heads []raycluster.Injected
-	// Mounted are the injections of the first pod with certificates, workers included.
+	// Mounted are the injections of the first pod with certificates, workers included; without MTLS if there is none.
 	Mounted raycluster.Injected
 	// Cookie is the key of the sidecar's cookies.
 	Cookie []byte
 }
 
-// EffectiveAuth returns the authentication of the dashboard: that of the mode, or a disabled sidecar that pods or their template still have.
+// EffectiveAuth returns the authentication of the dashboard: that of the mode, or that of a disabled sidecar in a head or the head template.
 func (in Inputs) EffectiveAuth(c raycluster.Cluster) raycluster.Auth {
 	for _, injected := range append(slices.Clone(in.Heads), c.Injected()) {
 		if !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() {
@@ -44,7 +44,7 @@ func (in Inputs) EffectiveAuth(c raycluster.Cluster) raycluster.Auth {
 	return in.Mode.Auth
 }
 
-// EffectiveMode returns the mode of the existing pods: features that pods or their templates still use stay enabled.
+// EffectiveMode returns the mode of the existing pods: features that pods or the head template still use stay enabled.
 func (in Inputs) EffectiveMode(c raycluster.Cluster) raycluster.Mode {
 	mode := in.Mode
 	if !mode.Active() {
@@ -79,7 +79,7 @@ func (in Inputs) clientPortEncrypted(c raycluster.Cluster) bool {
 type Exposure int
 
 const (
-	// Unpublished creates no route.
+	// Unpublished creates no route and deletes existing ones.
 	Unpublished Exposure = iota
 	// Unchanged retains existing routes and creates none, until the pods determine the exposure.
 	Unchanged
@@ -129,10 +129,10 @@ func (in Inputs) HasPods(c raycluster.Cluster) bool { return !c.Suspended() }
 type Plan struct {
 	// Policies are the NetworkPolicies, SidecarObjects the objects that the sidecar needs to start.
 	Policies, SidecarObjects apply.Desired
-	// Binding allows the sidecar's ServiceAccount to review tokens; nil without a sidecar. With RetainsBinding it is not created.
+	// Binding allows the sidecar's ServiceAccount to review tokens; nil without a sidecar or pods. With RetainsBinding it is not created.
 	Binding        *apply.Object
 	RetainsBinding bool
-	// Exposure are the Services, routes and BackendTLSPolicies. They are applied once all objects above exist.
+	// Exposure are the Services, routes, and BackendTLSPolicies with their CA. They are applied once all objects above exist.
 	Exposure apply.Desired
 	// Retained are objects that are neither created, changed nor deleted: a suspended cluster keeps its ServiceAccount.
 	Retained apply.Desired

@@ -59,8 +59,8 @@ func servicePort(name string, number int32) intstr.IntOrString {
 	return intstr.IntOrString{Type: intstr.String, StrVal: name, IntVal: number}
 }
 
-// clientPortRoutes returns the Route or Ingress of the client port. It requires TLS, because the router selects the cluster by SNI and
-// passes TLS through; ingress-nginx needs --enable-ssl-passthrough.
+// clientPortRoutes returns the Route or Ingress of the client port. The port must use TLS, because the router selects the cluster by SNI
+// and passes TLS through; ingress-nginx needs --enable-ssl-passthrough.
 func clientPortRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
@@ -96,7 +96,7 @@ func objectMeta(c raycluster.Cluster, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: clusterLabels(c)}
 }
 
-// explicitHost returns host if the host that the router generates would exceed the length of a DNS label.
+// explicitHost returns host if the host that the router generates would exceed the length of a DNS label, and "" otherwise.
 func explicitHost(name, host string, c raycluster.Cluster, in Inputs) string {
 	if len(name)+len("-")+len(c.Namespace()) > validation.DNS1123LabelMaxLength && in.Domain != "" {
 		return host

@@ -26,8 +26,8 @@ const (
 	portHTTPS = 443
 )
 
-// sidecarObjects returns the ServiceAccount of the sidecar, and its cookie key (OAuth) or its authorization rules (proxy). certificates/
-// or the platform issues its certificate.
+// sidecarObjects returns the ServiceAccount of the sidecar, its cookie key (OAuth) or authorization rules (proxy), and its token Secret if
+// the head keeps another ServiceAccount. certificates/ or the platform issues the certificate.
 func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
@@ -46,7 +46,7 @@ func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 		return nil
 	}
 	if in.Mode.KeepsServiceAccount {
-		// The token controller writes its data.
+		// The token controller writes the data.
 		desired.Add(secret(c, n.TokenSecret).WithType(corev1.SecretTypeServiceAccountToken).
 			WithAnnotations(map[string]string{annotationAccountName: n.ServiceAccount}))
 	}
@@ -57,7 +57,7 @@ func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguratio
 	return corev1ac.Secret(name, c.Namespace()).WithLabels(clusterLabels(c))
 }
 
-// serviceAccount returns the ServiceAccount of the sidecar. No token is mounted into other containers if the sidecar has a volume for it.
+// serviceAccount returns the ServiceAccount of the sidecar. No token is mounted into other containers if the sidecar has a token volume.
 func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 	account := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(clusterLabels(c))
 	if c.Injected().Token {
@@ -66,7 +66,7 @@ func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfigura
 	return account
 }
 
-// proxyService returns the Service of the sidecar. OpenShift issues its certificate. Behind a Gateway, the appProtocol of the port prevents
+// proxyService returns the Service of the sidecar. OpenShift issues a certificate for it. Behind a Gateway, the appProtocol of the port prevents
 // HTTP/2, over which the sidecar rejects the WebSockets of logs. Ingress controllers do not know this appProtocol.
 func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(clusterLabels(c))
@@ -87,7 +87,7 @@ func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfigu
 }
 
 // clusterRoleBinding allows the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner, so the
-// finalizer of the cluster deletes it.
+// controller deletes it before it removes the finalizer of the cluster.
 func clusterRoleBinding(c raycluster.Cluster) *apply.Object {
 	n := c.Names()
 	return &apply.Object{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(n.ClusterRoleBinding).

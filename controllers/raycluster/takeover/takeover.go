@@ -1,5 +1,5 @@
-// Package takeover deletes leftovers of the CodeFlare operator: objects of Ray clusters, and webhooks. The manager works without it:
-// version 1.0 can delete this package, unless it supports a direct upgrade from the CodeFlare operator.
+// Package takeover deletes leftovers of the CodeFlare operator: objects of Ray clusters, and webhooks. The manager works without this
+// package: it can be deleted in version 1.0, unless that version supports direct upgrades from the CodeFlare operator.
 package takeover
 
 import (
@@ -36,8 +36,8 @@ type DeleteFunc = func(ctx context.Context, cluster *unstructured.Unstructured, 
 
 // Add adds the clean-up of webhooks to the manager, and returns the function that deletes objects of the given kinds.
 func Add(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVersionKind, clk clock.Clock) (DeleteFunc, error) {
-	objects := &objectCleaner{live: mgr.GetAPIReader(), applier: applier, kinds: kinds}
-	webhooks := &webhookCleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: clk, log: mgr.GetLogger().WithName("webhooks")}
+	objects := &objectCleaner{apiReader: mgr.GetAPIReader(), applier: applier, kinds: kinds}
+	webhooks := &webhookCleaner{apiReader: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: clk, log: mgr.GetLogger().WithName("webhooks")}
 	if err := mgr.Add(webhooks); err != nil {
 		return nil, fmt.Errorf("adding the clean-up of webhooks to the manager: %w", err)
 	}
@@ -47,9 +47,9 @@ func Add(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVe
 // objectCleaner deletes objects of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of
 // this operator. They are listed once per process, for all clusters.
 type objectCleaner struct {
-	live    client.Reader
-	applier *apply.Applier
-	kinds   func() []schema.GroupVersionKind
+	apiReader client.Reader
+	applier   *apply.Applier
+	kinds     func() []schema.GroupVersionKind
 
 	mu     sync.Mutex
 	listed map[types.NamespacedName][]metav1.PartialObjectMetadata // nil until listed
@@ -88,12 +88,12 @@ func isDesired(desired apply.Desired, object *metav1.PartialObjectMetadata) bool
 	})
 }
 
-// legacyObjects returns the objects of a cluster.
+// legacyObjects returns the legacy objects of a cluster. The first call lists those of all clusters.
 func (o *objectCleaner) legacyObjects(ctx context.Context, cluster types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.listed == nil {
-		listed, err := listByCluster(ctx, o.live, o.kinds())
+		listed, err := listByCluster(ctx, o.apiReader, o.kinds())
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (o *objectCleaner) legacyObjects(ctx context.Context, cluster types.Namespa
 	return o.listed[cluster], nil
 }
 
-func listByCluster(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
+func listByCluster(ctx context.Context, apiReader client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
 	selector, err := labels.Parse(raycluster.LabelClusterName + ",!" + names.OperatorLabel)
 	if err != nil {
 		return nil, fmt.Errorf("selecting by label: %w", err)
@@ -110,7 +110,7 @@ func listByCluster(ctx context.Context, live client.Reader, kinds []schema.Group
 	byCluster := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
 	for _, kind := range kinds {
 		items := capability.MetadataListOf(kind)
-		err := live.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
+		err := apiReader.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue // the API was removed after discovery
 		}
@@ -143,10 +143,10 @@ const webhookInterval = 10 * time.Minute
 // webhookCleaner removes the webhooks of the CodeFlare operator after its Service is deleted: with failurePolicy Fail they would reject
 // every RayCluster and AppWrapper. It is a manager Runnable of the leader, and returns when no such webhook remains.
 type webhookCleaner struct {
-	live   client.Reader
-	writer client.Client
-	clock  clock.Clock
-	log    logr.Logger
+	apiReader client.Reader
+	writer    client.Client
+	clock     clock.Clock
+	log       logr.Logger
 }
 
 // Start implements manager.Runnable. It never fails.
@@ -167,7 +167,7 @@ func (w *webhookCleaner) Start(ctx context.Context) error {
 	}
 }
 
-// clean removes webhooks without a Service and returns the number of remaining ones.
+// clean removes webhooks of the CodeFlare operator without a Service and returns the number of those with a Service.
 func (w *webhookCleaner) clean(ctx context.Context) (int, error) {
 	mutating, err := w.cleanConfiguration(ctx, "MutatingWebhookConfiguration", mutatingConfiguration)
 	validating, validatingErr := w.cleanConfiguration(ctx, "ValidatingWebhookConfiguration", validatingConfiguration)
@@ -179,7 +179,7 @@ func (w *webhookCleaner) clean(ctx context.Context) (int, error) {
 func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name string) (remaining int, err error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
-	if err := w.live.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+	if err := w.apiReader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
 	original, webhooks := object.DeepCopy(), nested.List(object.Object, "webhooks")
@@ -190,7 +190,7 @@ func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name stri
 			return false
 		}
 		key := client.ObjectKey{Namespace: nested.String(service, "namespace"), Name: webhookService}
-		existing, err := capability.GetMetadata(ctx, w.live, corev1.SchemeGroupVersion.WithKind("Service"), key)
+		existing, err := capability.GetMetadata(ctx, w.apiReader, corev1.SchemeGroupVersion.WithKind("Service"), key)
 		if existing == nil && err == nil {
 			return true
 		}

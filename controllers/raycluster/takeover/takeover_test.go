@@ -19,18 +19,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator, and adopts desired ones.
+// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator, and keeps desired ones.
 func TestDeleteLegacyObjects(t *testing.T) {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	cluster.SetGroupVersionKind(raycluster.GVK)
 	cluster.SetNamespace("team1")
 	cluster.SetName("demo")
 	cluster.SetUID("cluster")
-	legacy := func(name string) metav1.ObjectMeta {
+	objectMeta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"}, UID: "uid",
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: cluster.GetUID(), Controller: new(true)}}}
 	}
-	foreign := legacy("foreign")
+	foreign := objectMeta("foreign")
 	foreign.OwnerReferences = nil
 	binding := func(name, namespace string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{
@@ -38,8 +38,8 @@ func TestDeleteLegacyObjects(t *testing.T) {
 	}
 	current := raycluster.View(cluster.Object).Names().ClusterRoleBinding
 	c := fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(
-		&corev1.Service{ObjectMeta: legacy("demo-oauth")}, &corev1.Service{ObjectMeta: legacy("demo-oauth-7a6da8e2")},
-		&networkingv1.NetworkPolicy{ObjectMeta: legacy("demo-head")}, &corev1.Secret{ObjectMeta: foreign},
+		&corev1.Service{ObjectMeta: objectMeta("demo-oauth")}, &corev1.Service{ObjectMeta: objectMeta("demo-oauth-7a6da8e2")},
+		&networkingv1.NetworkPolicy{ObjectMeta: objectMeta("demo-head")}, &corev1.Secret{ObjectMeta: foreign},
 		binding("demo-team1-legacy", "team1"), binding(current, "team1"), binding("demo-team2-legacy", "team2"),
 	).Build()
 	kinds := func() []schema.GroupVersionKind {
@@ -48,7 +48,7 @@ func TestDeleteLegacyObjects(t *testing.T) {
 			networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
 		}
 	}
-	cleaner := &objectCleaner{live: c, kinds: kinds, applier: apply.New(apply.Options{Client: c, Live: c, FieldOwner: "raycluster", Component: "raycluster"})}
+	cleaner := &objectCleaner{apiReader: c, kinds: kinds, applier: apply.New(apply.Options{Client: c, Live: c, FieldOwner: "raycluster", Component: "raycluster"})}
 	desired := apply.Desired{{Config: corev1ac.Service("demo-oauth-7a6da8e2", "team1")}}
 	for range 2 { // the second call finds no objects
 		if err := cleaner.delete(t.Context(), cluster, desired); err != nil {

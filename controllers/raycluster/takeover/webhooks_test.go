@@ -57,7 +57,7 @@ var managedWebhooks = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycl
 // Only webhooks of the CodeFlare operator are removed, after its Service is deleted.
 func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configurations()...).Build()
-	cleaner := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	cleaner := &webhookCleaner{apiReader: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if err := cleaner.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 
 func TestWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	cleaner := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	cleaner := &webhookCleaner{apiReader: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if remaining, err := cleaner.clean(t.Context()); remaining != 0 || err != nil {
 		t.Errorf("%d webhooks remain, error %v", remaining, err)
 	}
@@ -79,7 +79,7 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: webhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	cleaner := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
+	cleaner := &webhookCleaner{apiReader: c, writer: c, clock: clk, log: logr.Discard()}
 	done := make(chan error, 1)
 	go func() { done <- cleaner.Start(t.Context()) }()
 	waitForTimer(t, clk)
@@ -109,7 +109,7 @@ func TestWebhookCleanerRetries(t *testing.T) {
 		},
 	}).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	cleaner := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
+	cleaner := &webhookCleaner{apiReader: c, writer: c, clock: clk, log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- cleaner.Start(ctx) }()

@@ -12,8 +12,8 @@ import (
 
 // Check validates the declared pod sets of a component with the given path. It returns the number of pod sets, and whether it is known.
 //
-// Each declared path must be unique and refer to a pod template. For kinds that the CodeFlare operator could infer, the declaration must
-// contain exactly the inferred pod sets with the same replicas. For other kinds any declaration is accepted.
+// Each declared path must be unique and refer to a pod template. For kinds with checksDeclared, the declaration must have the paths and
+// replicas of the inferred pod sets, and may omit optional ones. For other kinds any declaration is accepted.
 func Check(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructured, path *field.Path) (count int, known bool, errs field.ErrorList) {
 	errs = checkDeclared(declared, u, path.Child("podSets"))
 	if r, ok := ruleOf(u); ok && !r.checksDeclared && len(declared) > 0 {
@@ -40,21 +40,21 @@ func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstru
 			errs = append(errs, field.Invalid(setPath.Child("replicas"), *set.Replicas, "replicas must be 0 or more"))
 		}
 		if set.Path == "" {
-			errs = append(errs, field.Required(setPath.Child("path"), "podspec must specify path"))
+			errs = append(errs, field.Required(setPath.Child("path"), "pod set must specify path"))
 			continue
 		}
 		if err := CheckTemplate(u.Object, set.Path); err != nil {
-			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodSpecTemplate: %v: write a path such as template.spec.template", err)))
+			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodTemplateSpec: %v: write a path such as template.spec.template", err)))
 		}
 		if seenPaths[set.Path] {
-			errs = append(errs, field.Invalid(path, len(declared), fmt.Sprintf("multiple DeclaredPodSets with path '%s': remove all but one", set.Path)))
+			errs = append(errs, &field.Error{Type: field.ErrorTypeDuplicate, Field: setPath.Child("path").String(), BadValue: set.Path, Detail: "remove all but one pod set with this path"})
 		}
 		seenPaths[set.Path] = true
 	}
 	return errs
 }
 
-// compareInferred compares declared and inferred pod sets, which must not be empty.
+// compareInferred compares declared and inferred pod sets. Neither may be empty.
 func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSet, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	reject := func(format string, args ...any) {
@@ -75,7 +75,7 @@ func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSe
 		case !ok:
 			reject("PodSet with path '%s' is missing: add it", set.Path)
 		case Replicas(declaredSet) != Replicas(set.AppWrapperPodSet):
-			reject("replica count %d differs from inferred count %d for PodSet at path position '%s': correct replicas", Replicas(declaredSet), Replicas(set.AppWrapperPodSet), set.Path)
+			reject("replica count %d differs from inferred count %d for PodSet with path %q: correct replicas", Replicas(declaredSet), Replicas(set.AppWrapperPodSet), set.Path)
 		}
 	}
 	return errs

@@ -17,7 +17,7 @@ type inferredPodSet struct {
 	awv1beta2.AppWrapperPodSet
 	// optional reports whether a declaration may omit the pod set: the CodeFlare operator did not infer it, and rejected its declaration.
 	optional bool
-	// minReady is the number of pods that make the object ready; below replicas if it may scale down.
+	// minReady is the number of pods that make the object ready; below replicas if the object may scale down or creates the pods later.
 	minReady int32
 }
 
@@ -88,7 +88,7 @@ func infer(u *unstructured.Unstructured) ([]inferredPodSet, error) {
 	}
 	for _, set := range sets {
 		if err := CheckTemplate(u.Object, set.Path); err != nil {
-			return nil, fmt.Errorf("%s does not refer to a v1.PodSpecTemplate: %w", set.Path, err)
+			return nil, fmt.Errorf("%s does not refer to a v1.PodTemplateSpec: %w", set.Path, err)
 		}
 	}
 	return sets, nil
@@ -126,7 +126,7 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 // queued.
 func MinReady(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
 	minReady := map[string]int32{}
-	// The templates were checked when the pod sets were inferred: they are not decoded in every reconcile.
+	// Unlike Infer, the rule alone does not decode the templates in every reconcile.
 	r, _ := ruleOf(u)
 	if inferred, err := r.infer(u); err == nil {
 		for _, set := range inferred {

@@ -13,15 +13,15 @@ import (
 )
 
 // QuotaErrors returns errors for fields with which the pods of an object may exceed or outlive their quota, or are never created. Kueue rejects
-// these fields in kinds that it queues itself, except for suspend, which it controls. path is the path of the object.
+// these fields in kinds that it queues itself, except for suspend, which Kueue controls. path is the path of the object.
 func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	job := map[string]string{"RayJob": "spec", "RayCronJob": "spec.jobTemplate"}[u.GetKind()]
-	cluster := map[string]string{"RayCluster": "spec", "RayService": "spec.rayClusterConfig"}[u.GetKind()]
-	if job != "" {
-		cluster = job + ".rayClusterSpec"
+	jobPath := map[string]string{"RayJob": "spec", "RayCronJob": "spec.jobTemplate"}[u.GetKind()]
+	clusterPath := map[string]string{"RayCluster": "spec", "RayService": "spec.rayClusterConfig"}[u.GetKind()]
+	if jobPath != "" {
+		clusterPath = jobPath + ".rayClusterSpec"
 	}
-	if u.GroupVersionKind().Group != rayv1.GroupVersion.Group || cluster == "" {
+	if u.GroupVersionKind().Group != rayv1.GroupVersion.Group || clusterPath == "" {
 		return nil
 	}
 	reject := func(fieldPath string, value bool, detail string) {
@@ -29,17 +29,17 @@ func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 			errs = append(errs, field.Invalid(path.Child(fieldPath), value, detail))
 		}
 	}
-	if job != "" {
-		reject(job+".shutdownAfterJobFinishes", false,
+	if jobPath != "" {
+		reject(jobPath+".shutdownAfterJobFinishes", false,
 			"must be true in a queue: otherwise the pods of the cluster keep running and keep their quota when the job has ended: set it to true")
-		reject(job+".suspend", true, neverResumed)
+		reject(jobPath+".suspend", true, neverResumed)
 	}
 	if u.GetKind() == "RayCronJob" {
 		reject("spec.suspend", true, neverResumed)
 	}
-	reject(cluster+".enableInTreeAutoscaling", true,
+	reject(clusterPath+".enableInTreeAutoscaling", true,
 		"must not be true in a queue: Ray's autoscaler creates pods for which no quota was requested: remove the field, and set replicas")
-	reject(cluster+".suspend", true, neverResumed)
+	reject(clusterPath+".suspend", true, neverResumed)
 	return errs
 }
 
@@ -49,7 +49,7 @@ const neverResumed = "must not be true: a suspended component is never resumed: 
 // AppWrapper deletes the component itself.
 const minTTLSeconds = 3600
 
-// ttlFields are the fields that limit how long finished objects exist, for kinds that report completion.
+// ttlFields are the fields that limit how long a finished object exists, by kind.
 var ttlFields = map[string][]string{
 	"batch/v1:Job":                    {"spec", "ttlSecondsAfterFinished"},
 	"jobset.x-k8s.io/v1alpha2:JobSet": {"spec", "ttlSecondsAfterFinished"},

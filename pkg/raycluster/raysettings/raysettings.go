@@ -1,4 +1,4 @@
-// Package raysettings merges the settings of component raycluster with the ConfigMap of the CodeFlare operator, and watches it.
+// Package raysettings merges the settings of component raycluster with the ConfigMap of the CodeFlare operator, and watches that ConfigMap.
 package raysettings
 
 import (
@@ -95,7 +95,7 @@ func (s *Source) update(object *unstructured.Unstructured) {
 	}
 }
 
-// apply stores the settings of a ConfigMap, or the defaults for nil.
+// apply stores the settings with those of a ConfigMap, which may be nil, and notifies listeners of a change.
 func (s *Source) apply(stored *corev1.ConfigMap) error {
 	var legacy *config.LegacyConfig
 	if stored != nil {

@@ -68,10 +68,10 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("no container of the head [R5] [raycluster-9] [raycluster-31]",
-			"spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
+			"spec.headGroupSpec.template.spec.containers: Required value: the first container must be the Ray container: add it",
 			setField([]any{}, append(headPodPath, "containers")...)),
 		Entry("no container of workers [R5] [raycluster-31]",
-			"spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
+			"spec.workerGroupSpecs.1.template.spec.containers: Required value: the first container must be the Ray container: add it",
 			changeGroup(1, func(p *corev1.PodSpec) { p.Containers = []corev1.Container{} })),
 		Entry("enableIngress [raycluster-15]",
 			"spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed",

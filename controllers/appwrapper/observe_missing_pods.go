@@ -16,41 +16,41 @@ import (
 )
 
 const (
-	// refusalInterval is how long pods may be missing before Events are read, and the minimum interval of reading them.
-	refusalInterval = 10 * time.Second
+	// eventsInterval is how long pods may be missing before Events are read, and the minimum interval of reading Events.
+	eventsInterval = 10 * time.Second
 	// maxEvents limits the Events that are read per namespace.
 	maxEvents = 500
 )
 
-// diagnoseMissingPods sets the diagnosis of pods that have been missing for refusalInterval, or requests a reconcile for that time.
+// diagnoseMissingPods sets the diagnosis of pods that have been missing for eventsInterval, or requests a reconcile for that time.
 func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) {
 	missingFor := facts.PodsMissingFor()
 	if missingFor == 0 || facts.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {
 		return
 	}
-	facts.RequireRequeue(unwatchedInterval)
-	if missingFor < refusalInterval {
-		facts.RequireRequeue(refusalInterval - missingFor)
+	facts.RequireRequeue(pollInterval)
+	if missingFor < eventsInterval {
+		facts.RequireRequeue(eventsInterval - missingFor)
 		return
 	}
-	facts.Pods.Diagnosis = w.creationRefusal(ctx, aw)
+	facts.Pods.Diagnosis = w.podCreationFailure(ctx, aw)
 }
 
-// creationRefusal returns the reason why controllers could not create pods of an AppWrapper, such as a quota, a LimitRange, Pod Security or
+// podCreationFailure returns the reason why controllers could not create pods of an AppWrapper, such as a quota, a LimitRange, Pod Security or
 // SecurityContextConstraints. It reads Events, because most kinds have no condition for it. No decision depends on the result.
-func (w *workloadReconciler) creationRefusal(ctx context.Context, aw *awv1beta2.AppWrapper) string {
-	var stored creationRefusal
-	w.memory.withState(aw.UID, func(state *workloadState) { stored = state.refusal })
-	if w.settings.Clock.Since(stored.readAt) < refusalInterval {
+func (w *workloadReconciler) podCreationFailure(ctx context.Context, aw *awv1beta2.AppWrapper) string {
+	var stored creationFailure
+	w.memory.withState(aw.UID, func(state *workloadState) { stored = state.creationFailure })
+	if w.settings.Clock.Since(stored.readAt) < eventsInterval {
 		return stored.message
 	}
 	list := &corev1.EventList{}
-	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(maxEvents))
+	err := w.kinds.apiReader.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(maxEvents))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot read the Events that explain why pods are missing", "reason", err.Error())
 	}
 	message := conditions.PodCreationFailure(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
-	w.memory.withState(aw.UID, func(state *workloadState) { state.refusal = creationRefusal{w.settings.Clock.Now(), message} })
+	w.memory.withState(aw.UID, func(state *workloadState) { state.creationFailure = creationFailure{w.settings.Clock.Now(), message} })
 	return message
 }
 
