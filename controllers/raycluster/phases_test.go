@@ -30,7 +30,7 @@ func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	pod := raytest.Pod(name, raycluster.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
 	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
 	if reason != "" {
-		pod.Status.ContainerStatuses = raytest.Waiting(reason)
+		pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, raytest.Waiting(reason)
 	}
 	for _, s := range secrets {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
@@ -48,6 +48,11 @@ func TestPullSecretRepair(t *testing.T) {
 	foreign.OwnerReferences[0].UID = "another"
 	terminating := podWith("terminating", "ErrImagePull")
 	terminating.DeletionTimestamp, terminating.Finalizers = new(metav1.Unix(0, 0)), []string{"a/b"}
+	restarted := podWith("restarted", "ImagePullBackOff")
+	restarted.Status.Phase = corev1.PodRunning
+	pullsInGroup := strings.Replace(plainHead, "spec: {", "spec: {workerGroupSpecs: [{groupName: small, template: {spec: {imagePullSecrets: [{name: mine}]}}}], ", 1)
+	workerOfGroup := worker.DeepCopy()
+	workerOfGroup.Labels[raycluster.LabelGroup] = "small"
 	pulls := strings.Replace(plainHead, "containers:", "imagePullSecrets: [{name: mine}], containers:", 1)
 	for name, tc := range map[string]struct {
 		spec    string
@@ -55,22 +60,25 @@ func TestPullSecretRepair(t *testing.T) {
 		change  func(*testEnv)
 		deleted bool
 	}{
-		"lacks the pull secret":               {plainHead, podWith("head", "ErrImagePull"), nil, true},
-		"lacks the pull secret and backs off": {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
-		"worker":                              {plainHead, worker, nil, true},
-		"running":                             {plainHead, podWith("head", ""), nil, false},
-		"waiting for another reason":          {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
-		"has the pull secret":                 {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
-		"of another owner":                    {plainHead, foreign, nil, false},
-		"terminating":                         {plainHead, terminating, nil, false},
-		"imagePullSecrets are set":            {pulls, podWith("head", "ErrImagePull"), nil, false},
-		"not on OpenShift":                    {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
-		"no sidecar":                          {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
-		"missing ServiceAccount":              {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
-		"suspended":                           {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
+		"lacks the pull secret":                     {plainHead, podWith("head", "ErrImagePull"), nil, true},
+		"lacks the pull secret and backs off":       {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
+		"worker":                                    {plainHead, worker, nil, true},
+		"running":                                   {plainHead, podWith("head", ""), nil, false},
+		"waiting for another reason":                {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
+		"has the pull secret":                       {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
+		"of another owner":                          {plainHead, foreign, nil, false},
+		"terminating":                               {plainHead, terminating, nil, false},
+		"imagePullSecrets are set":                  {pulls, podWith("head", "ErrImagePull"), nil, false},
+		"imagePullSecrets are set in another group": {pullsInGroup, worker, nil, true},
+		"imagePullSecrets are set in its group":     {pullsInGroup, workerOfGroup, nil, false},
+		"running, with a container that cannot pull its image again": {plainHead, restarted, nil, false},
+		"not on OpenShift":       {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
+		"no sidecar":             {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
+		"missing ServiceAccount": {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
+		"suspended":              {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
 		"init container lacks the pull secret": {plainHead, func() *corev1.Pod {
 			p := podWith("head", "")
-			p.Status.InitContainerStatuses = raytest.Waiting("ErrImagePull")
+			p.Status.Phase, p.Status.InitContainerStatuses = corev1.PodPending, raytest.Waiting("ErrImagePull")
 			return p
 		}(), nil, true},
 	} {

@@ -19,16 +19,17 @@ import (
 )
 
 // deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
-// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none of a cluster whose head template sets
-// imagePullSecrets.
+// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none whose template lists imagePullSecrets, because it
+// never gets those of the ServiceAccount.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
-	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.HasPullSecrets() || !in.HasPods(c) {
+	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || !in.HasPods(c) {
 		return nil
 	}
 	state := r.stateOf(cluster)
 	for i := range in.Pods {
 		pod := &in.Pods[i]
-		if pod.DeletionTimestamp != nil || state.deletedPods[pod.UID] || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending || state.deletedPods[pod.UID] ||
+			c.HasPullSecrets(pod.Labels[raycluster.LabelGroup]) || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
 			continue
 		}
 		missing, err := r.missingPullSecret(ctx, pod)

@@ -99,8 +99,16 @@ func (c Cluster) Owner() string {
 // HeadServiceAccount returns the ServiceAccount of the head template; "" for the default one.
 func (c Cluster) HeadServiceAccount() string { return nested.String(c.headPod(), "serviceAccountName") }
 
-// HasPullSecrets reports whether the head template lists imagePullSecrets.
-func (c Cluster) HasPullSecrets() bool { return len(nested.List(c.headPod(), "imagePullSecrets")) > 0 }
+// HasPullSecrets reports whether the template of a group of pods lists imagePullSecrets: that of a worker group, otherwise of the head.
+func (c Cluster) HasPullSecrets(group string) bool {
+	pod := c.headPod()
+	for _, workers := range nested.List(c.object, "spec", "workerGroupSpecs") {
+		if nested.String(workers, "groupName") == group {
+			pod = nested.At(workers, "template", "spec")
+		}
+	}
+	return len(nested.List(pod, "imagePullSecrets")) > 0
+}
 
 // Port returns the number of a port of Ray: that of the head template, or else the default.
 func (c Cluster) Port(name Port) int32 {

@@ -147,6 +147,8 @@ const (
 	LabelNodeType  = "ray.io/node-type"
 	NodeTypeHead   = string(rayv1.HeadNode)
 	NodeTypeWorker = string(rayv1.WorkerNode)
+	// LabelGroup is set by KubeRay on pods: the name of the worker group, or "headgroup".
+	LabelGroup = "ray.io/group"
 
 	// ManagerMultiKueue is the spec.managedBy of clusters that run in another Kubernetes cluster.
 	ManagerMultiKueue = "kueue.x-k8s.io/multikueue"
