@@ -84,8 +84,8 @@ func IsMultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
 // unmatchableLabel is a label that no pod has. Models of an unknown type require it, so that no pod loads them.
 const unmatchableLabel = "_no_runtime"
 
-// TypeConstraints returns the file that maps the label of a model to the labels that a pod must have to load it. Disabled runtimes are ignored,
-// see [IsEnabled].
+// TypeConstraints returns the document that maps the label of a model to the labels that a pod must have to load it. Disabled runtimes
+// are ignored, see [IsEnabled].
 func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) []byte {
 	type constraint struct {
 		Required []string `json:"required"`
@@ -107,7 +107,7 @@ func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy
 	return document
 }
 
-// DataPlaneConfig returns the file that defines the position of the model name in requests. The mesh rejects unknown members.
+// DataPlaneConfig returns the document with the position of the model ID in the requests of each gRPC method. ModelMesh rejects unknown fields.
 func DataPlaneConfig() string {
 	return `{"allowOtherRpcs":true,"rpcConfigs":{` +
 		`"inference.GRPCInferenceService/ModelInfer":{"idExtractionPath":[1],"vModelId":true},` +

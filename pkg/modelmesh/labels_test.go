@@ -89,7 +89,7 @@ func TestIsEnabled(t *testing.T) {
 	}
 }
 
-// [modelmesh-11] The file for the mesh has exactly this content.
+// [modelmesh-11] TypeConstraints returns exactly this document.
 func TestTypeConstraints(t *testing.T) {
 	yes := new(true)
 	spec := &v1alpha1.ServingRuntimeSpec{
@@ -133,13 +133,13 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 		}
 		rest := rapid.Bool().Draw(t, "rest")
 		text := TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{"r": spec}, rest)
-		var known map[string]struct{ Required []string }
-		if err := json.Unmarshal(text, &known); err != nil {
+		var constraints map[string]struct{ Required []string }
+		if err := json.Unmarshal(text, &constraints); err != nil {
 			t.Fatal(err)
 		}
-		delete(known, "_default")
+		delete(constraints, "_default")
 		labels := Labels("r", spec, rest)
-		for model, constraint := range known {
+		for model, constraint := range constraints {
 			if !HasLabels(labels, model) {
 				t.Fatalf("model %s is placed on a runtime with labels %q", model, labels)
 			}
@@ -148,8 +148,8 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 			}
 		}
 		for _, model := range supportedModelLabels(labels) {
-			if _, found := known[model]; !found {
-				t.Fatalf("model %s is supported by labels %q, but has no constraint: %q", model, labels, slices.Sorted(maps.Keys(known)))
+			if _, found := constraints[model]; !found {
+				t.Fatalf("model %s is supported by labels %q, but has no constraint: %q", model, labels, slices.Sorted(maps.Keys(constraints)))
 			}
 		}
 	})
@@ -174,23 +174,23 @@ func supportedModelLabels(labels []string) []string {
 	return all
 }
 
-// The file contains the calls with the position of the model name. The mesh rejects unknown members.
+// The document contains the gRPC methods with the position of the model ID. ModelMesh rejects unknown fields.
 func TestDataPlaneConfig(t *testing.T) {
-	type call struct {
+	type method struct {
 		IDExtractionPath []int `json:"idExtractionPath"`
 		VModelID         bool  `json:"vModelId"`
 	}
-	type file struct {
-		RPCConfigs     map[string]call `json:"rpcConfigs"`
-		AllowOtherRPCs bool            `json:"allowOtherRpcs"`
+	type document struct {
+		RPCConfigs     map[string]method `json:"rpcConfigs"`
+		AllowOtherRPCs bool              `json:"allowOtherRpcs"`
 	}
 	decoder := json.NewDecoder(strings.NewReader(DataPlaneConfig()))
 	decoder.DisallowUnknownFields()
-	var got file
+	var got document
 	if err := decoder.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	want := file{AllowOtherRPCs: true, RPCConfigs: map[string]call{
+	want := document{AllowOtherRPCs: true, RPCConfigs: map[string]method{
 		"inference.GRPCInferenceService/ModelInfer":                         {[]int{1}, true},
 		"inference.GRPCInferenceService/ModelMetadata":                      {[]int{1}, true},
 		"tensorflow.serving.PredictionService/Predict":                      {[]int{1, 1}, true},

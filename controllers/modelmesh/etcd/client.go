@@ -52,7 +52,7 @@ func New(data map[string][]byte) (*Client, error) {
 	config.DialOptions = append(config.DialOptions,
 		// No proxy, as in the pods: the short host name `etcd` is in no NO_PROXY list.
 		grpc.WithNoProxy(),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: delays, MinConnectTimeout: dialTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: delays, MinConnectTimeout: requestTimeout}),
 		grpc.WithChainStreamInterceptor(abortOnDisconnect))
 	return &Client{config: config, rootPrefix: rootPrefix}, nil
 }

@@ -68,10 +68,11 @@ func TestTLSConfigErrors(t *testing.T) {
 		"missing certificate": {
 			Connection{ClientKey: key, ClientCertificateFile: "client.crt"}, nil, "referenced TLS client certificate secret key not found: client.crt"},
 		"key without certificate": {
-			Connection{ClientKey: key}, nil, "need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
+			Connection{ClientKey: key}, nil,
+			"need to set both client_key/client_key_file and client_certificate/client_certificate_file: add client_certificate or client_certificate_file"},
 		"certificate without key": {
 			Connection{ClientCertificateFile: "c"}, map[string]string{"c": cert},
-			"need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
+			"need to set both client_key/client_key_file and client_certificate/client_certificate_file: add client_key or client_key_file"},
 		"key pair that is not PEM": {
 			Connection{ClientKey: "key", ClientCertificate: "certificate"}, nil,
 			"could not load client key pair: tls: failed to find any PEM data in certificate input"},

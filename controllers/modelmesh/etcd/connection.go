@@ -2,6 +2,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -18,7 +19,7 @@ import (
 // ConnectionKey is the key of the Secret that holds the connection as JSON.
 const ConnectionKey = "etcd_connection"
 
-// Connection is the JSON document under ConnectionKey. Copies keep the order of the fields.
+// Connection is the JSON document under ConnectionKey. The copies of the Secret in model namespaces have the fields in this order.
 type Connection struct {
 	// Endpoints are comma-separated URLs. TLS is used for all of them if one has https://.
 	Endpoints string `json:"endpoints"`
@@ -53,12 +54,11 @@ func Parse(data map[string][]byte) (Connection, error) {
 
 // redactValues removes the values that an error of the decoder quotes.
 func redactValues(err error) error {
-	var mistyped *json.UnmarshalTypeError
-	if errors.As(err, &mistyped) {
-		return fmt.Errorf("%s is a %s: correct its type", mistyped.Field, strings.Fields(mistyped.Value + " value")[0])
+	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		jsonType := strings.Fields(mistyped.Value + " value")[0]
+		return fmt.Errorf("%s has type %s: write a JSON object with string values", cmp.Or(mistyped.Field, "the document"), jsonType)
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("invalid JSON at byte %d: correct the syntax", syntax.Offset)
 	}
 	return errors.New("write a JSON object")
@@ -88,7 +88,7 @@ type TLSMaterial struct {
 	CA, Key, Certificate []byte
 }
 
-// Material returns the certificates in the connection and in the keys of the Secret that it refers to.
+// Material returns the CA, the client certificate and the client key, each inline or from the key of the Secret that the connection names.
 func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 	var material TLSMaterial
 	for _, source := range []struct {
@@ -111,13 +111,17 @@ func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 		}
 	}
 	if (material.Key == nil) != (material.Certificate == nil) {
-		return material, errors.New("need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one")
+		missing := "client_key"
+		if material.Certificate == nil {
+			missing = "client_certificate"
+		}
+		return material, fmt.Errorf("need to set both client_key/client_key_file and client_certificate/client_certificate_file: add %[1]s or %[1]s_file", missing)
 	}
 	return material, nil
 }
 
-// dialTimeout limits the time until etcd answers a request or starts a watch.
-const dialTimeout = 10 * time.Second
+// requestTimeout limits the time until etcd answers a request or starts a watch. It is the DialTimeout of the client configuration too.
+const requestTimeout = 10 * time.Second
 
 // ConfigOf returns the client configuration and the key prefix for the data of the Secret.
 func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string, err error) {
@@ -133,7 +137,7 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 		return config, "", err
 	}
 	config = clientv3.Config{
-		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: dialTimeout,
+		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: requestTimeout,
 	}
 	if config.TLS, err = material.tlsConfig(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
 		return config, "", err

@@ -96,9 +96,10 @@ func TestCopyReferencedFiles(t *testing.T) {
 func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"password":"hidden"`:                "invalid JSON at byte",
-		`{"endpoints":{"password":"hidden"}}`: "endpoints is a object",
-		`{"endpoints":4711,"x":"hidden"}`:     "endpoints is a number",
-		`"hidden"`:                            "is a string",
+		`{"endpoints":{"password":"hidden"}}`: ": endpoints has type object: write a JSON object",
+		`{"endpoints":4711,"x":"hidden"}`:     ": endpoints has type number: write a JSON object",
+		`"hidden"`:                            ": the document has type string: write a JSON object",
+		`["hidden"]`:                          ": the document has type array: write a JSON object",
 		`hidden`:                              "invalid JSON at byte",
 		``:                                    "invalid JSON at byte",
 	} {
