@@ -78,7 +78,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	status := &aw.Status.ComponentStatus[index]
 	if id := identify(aw, index); id.prefix != "" {
 		object.SetName(id.name)
-		if status.Name == "" || status.Name == id.name { // the status names no existing object
+		if status.Name == "" || status.Name == id.name { // an object with a name that the API server generated may exist
 			if existing, err := w.findExisting(ctx, aw, index, object, id.prefix); err != nil || existing != "" {
 				status.Name = existing
 				return err
@@ -135,7 +135,7 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 		}
 	}
 	for i := range candidates {
-		if metav1.GetControllerOfNoCopy(&candidates[i]) != nil || !hasGeneratedName(candidates[i].Name, prefix) {
+		if metav1.GetControllerOfNoCopy(&candidates[i]) != nil || !hasGeneratedSuffix(candidates[i].Name, prefix) {
 			continue
 		}
 		restored := object.DeepCopy()
@@ -146,15 +146,15 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 			return restored.GetName(), nil
 		case !errors.Is(adoptErr, errNotAdoptable):
 			return "", adoptErr
-		case !hasSharedPrefix(aw, index): // both objects would run the workload
+		case !hasSharedPrefix(aw, index): // creating another object would run the workload twice
 			return "", terminalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
 		}
 	}
 	return "", err
 }
 
-// hasGeneratedName reports whether a name is the prefix with a suffix of the API server or of this operator.
-func hasGeneratedName(name, prefix string) bool {
+// hasGeneratedSuffix reports whether a name that starts with the prefix, or the truncated prefix, can end with a generated suffix.
+func hasGeneratedSuffix(name, prefix string) bool {
 	truncated := truncatedPrefix(prefix)
 	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, truncated), prefix[len(truncated):]), "-.")
 }
@@ -195,8 +195,8 @@ func (w *workloadReconciler) listLabeled(ctx context.Context, aw *awv1beta2.AppW
 	return list.Items, nil
 }
 
-// adoptExisting handles an object that exists already: it succeeds if this AppWrapper controls or adopts it. It returns a retriable error for
-// an object that is terminating or belongs to a previous AppWrapper of the same name.
+// adoptExisting handles an object that exists already: it succeeds if this AppWrapper controls or adopts it. It returns a retriable error if
+// the object is terminating, cannot be read, was deleted meanwhile, or belongs to a previous AppWrapper of the same name.
 func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
 	status := &aw.Status.ComponentStatus[index]
 	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
@@ -205,10 +205,12 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	switch {
 	case err != nil:
 		return err
+	case observed.unreadable != nil && isUnserved(observed.unreadable):
+		return notCreatedError{fmt.Errorf("%s exists, but cannot be read, since its kind is not served in this version: %w", objectName, observed.unreadable)}
 	case observed.unreadable != nil:
-		return notCreatedError{fmt.Errorf("%s exists and cannot be read: grant the ServiceAccount of the operator the verb get on it", objectName)}
+		return notCreatedError{fmt.Errorf("%s exists, but cannot be read: grant the ServiceAccount of the operator the verb get on it: %w", objectName, observed.unreadable)}
 	case observed.object == nil:
-		return fmt.Errorf("%s was deleted during its creation: waiting for the next attempt", objectName)
+		return fmt.Errorf("%s existed, but was deleted meanwhile: creation is retried", objectName)
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", objectName)}
 	case controls(aw, observed.object):
@@ -247,7 +249,7 @@ func isTerminal(err error) bool {
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err)
 }
 
-// withRequiredPermissions adds the missing permissions to an RBAC error, which differs from quota and policy errors only in its text.
+// withRequiredPermissions adds to an RBAC error which permissions to grant. RBAC errors differ from quota and policy errors only in the text.
 func withRequiredPermissions(err error, kind schema.GroupVersionKind) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot create resource") {

@@ -77,6 +77,31 @@ func TestExistingObjects(t *testing.T) {
 	}
 }
 
+// An existing object that cannot be read delays the creation. The message names the cause.
+func TestExistingObjectCannotBeRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err         error
+		wantMessage string
+	}{
+		"forbidden":  {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no")), "exists, but cannot be read: grant the ServiceAccount of the operator the verb get on it: "},
+		"not served": {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Pod"}, SearchedVersions: []string{"v1"}}, "exists, but cannot be read, since its kind is not served in this version: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newAppWrapper([]string{podJSON("a")}, withAnnotations("deletionOnFailureGracePeriodDuration", "1h")), existingPod())
+			f.beforeRequest = func(request string) error {
+				if request == "get Pod a" {
+					return tc.err
+				}
+				return nil
+			}
+			aw := f.reconcileToPhase(awv1beta2.PhaseResuming)
+			if got := aw.Status.ComponentStatus[0].Conditions[0].Message; !strings.Contains(got, tc.wantMessage) {
+				t.Errorf("got message %q, want it to contain %q", got, tc.wantMessage)
+			}
+		})
+	}
+}
+
 // [D11] An error is ambiguous if the API server may have created the object.
 func TestAmbiguousErrors(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}

@@ -34,8 +34,8 @@ const (
 	readTimeout = 10 * time.Second
 )
 
-// queueKinds are the supported versions of ClusterQueue, the preferred one first.
-var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
+// clusterQueueGVKs are the supported versions of ClusterQueue, the preferred one first.
+var clusterQueueGVKs = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
 
 // setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on ClusterQueues
 // are in config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
@@ -49,7 +49,7 @@ func setupSlackQueue(mgr ctrl.Manager, name string, taints Taints, nodes cache.C
 	controller := reconciler.NewController(mgr, slackQueueController).
 		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), enqueueQueue, healthChanged(queue.taints)))
 	hasName := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == queue.name })
-	for _, kind := range queueKinds {
+	for _, kind := range clusterQueueGVKs {
 		controller.WatchesRawSource(served.Kind(mgr.GetCache(), kind, resources.NewUnstructured(kind), enqueueQueue, hasName))
 	}
 	if err := controller.Complete(reconciler.ClassifyErrors(queue)); err != nil {
@@ -110,7 +110,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 // read returns the queue in the preferred served version, or nil if it does not exist or is terminating.
 func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	servedKinds := s.served()
-	for _, kind := range queueKinds {
+	for _, kind := range clusterQueueGVKs {
 		if !servedKinds.Has(kind) {
 			continue
 		}

@@ -123,7 +123,7 @@ const gpuQuota = `[{name: nvidia.com/gpu, nominalQuota: 6}]`
 
 // [appwrapper-25] The lending limits depend on the health of nodes and the quota, in both versions of ClusterQueue.
 func TestSlackQueueFollowsNodes(t *testing.T) {
-	for _, kind := range queueKinds {
+	for _, kind := range clusterQueueGVKs {
 		t.Run(kind.Version, func(t *testing.T) {
 			f := newSlackFixture(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
 			expect := func(description, want string) {
