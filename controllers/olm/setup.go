@@ -57,7 +57,7 @@ var kinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.Prom
 // Requires returns a kind that every cluster serves, so that the controller starts after the first discovery.
 func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{crdKind} }
 
-// Caches returns the needs of the manager's cache: the metadata of managed objects.
+// Caches returns the kinds in the manager's cache: the metadata of managed objects.
 func Caches() []component.CacheNeed {
 	var needs []component.CacheNeed
 	for _, kind := range kinds {

@@ -428,7 +428,7 @@ func TestHubEvents(t *testing.T) {
 		t.Error("want only AIHubs with the fixed name reconciled")
 	}
 	namespace := namespaceNamed("a")
-	if p := deletePredicate(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
+	if p := onlyDeletes(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
 		!p.Delete(event.DeleteEvent{Object: namespace}) {
 		t.Error("want only the deletion of the namespace to trigger a reconcile")
 	}

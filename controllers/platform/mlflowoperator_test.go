@@ -278,12 +278,15 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 }
 
 // Only the creation and deletion of an MLflow change the number of MLflow objects.
-func TestCreateDeletePredicate(t *testing.T) {
-	p := createDeletePredicate()
+func TestIgnoreUpdates(t *testing.T) {
+	p := ignoreUpdates()
 	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {
 		t.Error("want only creation and deletion to trigger a reconcile")
 	}
+}
+
+func TestToMetaConditions(t *testing.T) {
 	list := toMetaConditions([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: minutesAfterStart(1), Severity: "Info"}})
 	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: minutesAfterStart(1)}}, list); diff != "" {
 		t.Errorf("conditions differ (-want +got):\n%s", diff)

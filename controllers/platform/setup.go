@@ -45,7 +45,8 @@ const (
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=odh-mlflowoperator-config,verbs=list;watch
 
-// The namespaces of an AIHub are known only at runtime, so permissions are cluster-wide and restricted to names.
+// The namespaces of an AIHub are known only at runtime, so permissions are cluster-wide. Those to change or delete objects, and those for
+// ConfigMaps and Deployments, are restricted to names.
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs;aihubs/status,resourceNames=default-aihub,verbs=patch
@@ -80,7 +81,7 @@ type AIHubSettings struct {
 	Namespace string
 	// RegistriesNamespace is the only namespace of registries in the cache, or empty for all.
 	RegistriesNamespace string
-	// Registry and Catalog are the components that replace the legacy Deployments.
+	// Registry and Catalog are the components that replace the Deployments of the legacy operator.
 	Registry, Catalog Program
 	// PlatformType is the product that runs this operator, or empty.
 	PlatformType string
@@ -97,7 +98,7 @@ type Deps struct {
 	Applier *apply.Applier
 }
 
-// Caches returns the needs of the manager's cache.
+// Caches returns the kinds that the manager's cache must contain.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: namespaceKind, IncludeForeign: true}}
 	for _, kind := range []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, aihubKind, catalogKind} {
@@ -122,7 +123,7 @@ func SetupMLflowOperator(mgr ctrl.Manager, settings Settings, d Deps) error {
 		r.versions = versions
 		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
 	}
-	sources = append(sources, d.Served.Kind(mgr.GetCache(), mlflowKind, &mlflowv1.MLflow{}, enqueue(name), createDeletePredicate()))
+	sources = append(sources, d.Served.Kind(mgr.GetCache(), mlflowKind, &mlflowv1.MLflow{}, enqueue(name), ignoreUpdates()))
 	err := newController(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, d.Served, sources).
 		Complete(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
 	if err != nil {
@@ -147,9 +148,9 @@ func SetupAIHub(mgr ctrl.Manager, settings AIHubSettings, d Deps) error {
 		served: d.Served.Current, versions: versions, legacy: legacy, webhookNamespace: func() string { return webhookNamespace(d.Hub, settings) },
 	}
 	sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)),
-		d.Served.Kind(mgr.GetCache(), catalogKind, &aihubv1alpha1.Catalog{}, enqueue(name), createDeletePredicate()))
+		d.Served.Kind(mgr.GetCache(), catalogKind, &aihubv1alpha1.Catalog{}, enqueue(name), ignoreUpdates()))
 	err = newController(mgr, "aihub", name, &platformv1alpha1.AIHub{}, d.Served, sources).
-		WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(deletePredicate())).
+		WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(onlyDeletes())).
 		Complete(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
 	if err != nil {
 		return fmt.Errorf("building the controller of AIHub: %w", err)
@@ -187,14 +188,12 @@ func hasName(name string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == name })
 }
 
-// createDeletePredicate accepts events that create or delete objects.
-func createDeletePredicate() predicate.Funcs {
+// ignoreUpdates accepts all events except updates.
+func ignoreUpdates() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// deletePredicate accepts events that delete objects.
-func deletePredicate() predicate.Funcs {
-	p := createDeletePredicate()
-	p.CreateFunc = func(event.CreateEvent) bool { return false }
-	return p
+// onlyDeletes ignores creations and updates.
+func onlyDeletes() predicate.Funcs {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
