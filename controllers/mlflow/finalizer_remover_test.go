@@ -43,7 +43,7 @@ func TestFinalizerRemover(t *testing.T) {
 				objects = append(objects, c.operator)
 			}
 			writes := 0
-			inner := newGate(t, operatorServed, objects...).cached.(client.WithWatch)
+			inner := newGate(t, servedCapabilities, objects...).cached.(client.WithWatch)
 			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 					writes++
@@ -74,7 +74,7 @@ func TestFinalizerRemoverErrors(t *testing.T) {
 		"other error": {errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := newGate(t, operatorServed, operatorWith(terminatingOperator)).cached.(client.WithWatch)
+			inner := newGate(t, servedCapabilities, operatorWith(terminatingOperator)).cached.(client.WithWatch)
 			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 					return c.err

@@ -79,7 +79,7 @@ func gateStateOf(operator *platformv1alpha1.MLflowOperator) gateState {
 	case terminating && isReady: // the status does not report the deletion yet
 		return gateState{open: true}
 	case observed > 0 && observed < operator.Generation:
-		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status describes generation %d, and the MLflowOperator has generation %d: check the log of the manager", observed, operator.Generation))
+		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status.observedGeneration is %d, but its generation is %d: check the log of the manager", observed, operator.Generation))
 	case isReady:
 		return gateState{open: true, ready: metav1.ConditionTrue, reason: ReasonMLflowOperatorReady, message: messageMLflowOperatorReady}
 	}

@@ -66,8 +66,8 @@ func TestGateStateOf(t *testing.T) {
 		"missing": {nil, closed("MLflowOperatorMissing", waiting+": MLflowOperator default-mlflowoperator does not exist; create it")},
 		"ready": {operatorWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
 			message: "MLflowOperator is ready to manage MLflow custom resources"}},
-		"stale":                   {operatorWith(withObservedGeneration(2)), closed("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
-		"stale and not ready":     {operatorWith(withObservedGeneration(2), withReady("False", "ConfigPending", "x")), closed("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
+		"stale":                   {operatorWith(withObservedGeneration(2)), closed("MLflowOperatorStatusStale", waiting+": its status.observedGeneration is 2, but its generation is 3: check the log of the manager")},
+		"stale and not ready":     {operatorWith(withObservedGeneration(2), withReady("False", "ConfigPending", "x")), closed("MLflowOperatorStatusStale", waiting+": its status.observedGeneration is 2, but its generation is 3: check the log of the manager")},
 		"generation not reported": {operatorWith(withObservedGeneration(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"no condition": {operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
 			closed("MLflowOperatorNotReady", waiting)},
@@ -101,7 +101,7 @@ func newGate(t *testing.T, served capability.Set, objects ...client.Object) *pla
 	return &platformGate{settings: Settings{Inputs: gateSettings, Platform: true}, cached: cached, served: func() capability.Set { return served }}
 }
 
-var operatorServed = capability.NewSet(mlflowOperatorKind)
+var servedCapabilities = capability.NewSet(mlflowOperatorKind)
 
 // [mlflow-65] A closed gate sets three conditions and returns a Wait; an open one sets one condition. While the deletion of the
 // MLflowOperator is blocked, Available is not changed [D32].
@@ -112,12 +112,12 @@ func TestPlatformGateWait(t *testing.T) {
 		want []string
 		open bool
 	}{
-		"ready": {newGate(t, operatorServed, operatorWith()),
+		"ready": {newGate(t, servedCapabilities, operatorWith()),
 			[]string{before, "MLflowOperatorReady=True Ready: MLflowOperator is ready to manage MLflow custom resources"}, true},
-		"pending": {newGate(t, operatorServed, operatorWith(withReady("False", "ConfigPending", "m"))), []string{
+		"pending": {newGate(t, servedCapabilities, operatorWith(withReady("False", "ConfigPending", "m"))), []string{
 			"Available=False ConfigPending: " + waiting + ": m", "MLflowOperatorReady=False ConfigPending: " + waiting + ": m",
 			"Progressing=True ConfigPending: " + waiting + ": m"}, false},
-		"missing": {newGate(t, operatorServed), []string{
+		"missing": {newGate(t, servedCapabilities), []string{
 			"Available=False MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it",
 			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it",
 			"Progressing=True MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it"}, false},
@@ -125,9 +125,9 @@ func TestPlatformGateWait(t *testing.T) {
 			"Available=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition",
 			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition",
 			"Progressing=True MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition"}, false},
-		"deletion is blocked": {newGate(t, operatorServed, operatorWith(terminatingOperator, withReady("False", "MLflowInstancesPresent", "m"))),
+		"deletion is blocked": {newGate(t, servedCapabilities, operatorWith(terminatingOperator, withReady("False", "MLflowInstancesPresent", "m"))),
 			[]string{before, "MLflowOperatorReady=False MLflowInstancesPresent: m"}, true},
-		"being deleted": {newGate(t, operatorServed, operatorWith(terminatingOperator)), []string{before}, true},
+		"being deleted": {newGate(t, servedCapabilities, operatorWith(terminatingOperator)), []string{before}, true},
 		"disabled":      {&platformGate{}, []string{before}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestPlatformGateWait(t *testing.T) {
 }
 
 func TestGateReturnsReadError(t *testing.T) {
-	gate := newGate(t, operatorServed)
+	gate := newGate(t, servedCapabilities)
 	gate.cached = interceptor.NewClient(gate.cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("connection refused")
@@ -175,14 +175,14 @@ func TestGateInputs(t *testing.T) {
 		gate                *platformGate
 		gateway, title, url string
 	}{
-		"enabled":       {newGate(t, operatorServed, operatorWith(domain("apps.example.com"))), "platform-gateway", "Platform", "https://apps.example.com"},
-		"no domain":     {newGate(t, operatorServed, operatorWith()), "platform-gateway", "Platform", "https://env.example.com"},
-		"blank gateway": {newGate(t, operatorServed, operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = " " })), "env-gateway", "Platform", "https://env.example.com"},
-		"empty spec":    {newGate(t, operatorServed, operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
-		"missing":       {newGate(t, operatorServed), "env-gateway", "Env", "https://env.example.com"},
+		"enabled":       {newGate(t, servedCapabilities, operatorWith(domain("apps.example.com"))), "platform-gateway", "Platform", "https://apps.example.com"},
+		"no domain":     {newGate(t, servedCapabilities, operatorWith()), "platform-gateway", "Platform", "https://env.example.com"},
+		"blank gateway": {newGate(t, servedCapabilities, operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = " " })), "env-gateway", "Platform", "https://env.example.com"},
+		"empty spec":    {newGate(t, servedCapabilities, operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
+		"missing":       {newGate(t, servedCapabilities), "env-gateway", "Env", "https://env.example.com"},
 		"not served":    {newGate(t, capability.NewSet(), operatorWith(domain("apps.example.com"))), "env-gateway", "Env", "https://env.example.com"},
-		"disabled": {&platformGate{settings: Settings{Inputs: gateSettings}, cached: newGate(t, operatorServed, operatorWith(domain("apps.example.com"))).cached,
-			served: func() capability.Set { return operatorServed }}, "env-gateway", "Env", "https://env.example.com"},
+		"disabled": {&platformGate{settings: Settings{Inputs: gateSettings}, cached: newGate(t, servedCapabilities, operatorWith(domain("apps.example.com"))).cached,
+			served: func() capability.Set { return servedCapabilities }}, "env-gateway", "Env", "https://env.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // the result does not matter here

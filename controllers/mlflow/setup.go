@@ -130,7 +130,7 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 // optionalChildKinds lists the kinds of children whose APIs can be installed or removed at runtime.
 var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
-// Caches returns the needs of the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
+// Caches returns the kinds in the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
 // of the operand namespace, because pods consume Secrets and ConfigMaps of users.
 func Caches(namespace string) []component.CacheNeed {
 	return slices.Concat(

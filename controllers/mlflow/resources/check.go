@@ -84,7 +84,7 @@ func checkTolerations(tolerations []corev1.Toleration, invalid func(string, any,
 		case !slices.Contains(operators, t.Operator):
 			invalid(field+"operator", t.Operator, "is unknown: use Exists or Equal")
 		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
-			invalid(field+"operator", t.Operator, "needs a key: set key, or use Exists")
+			invalid(field+"key", t.Key, "is valid only with operator Exists, and the default is Equal: set key, or use operator Exists")
 		case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
 			invalid(field+"key", t.Key, "cannot be the key of a taint: use letters, digits, -, _ and ., optionally after a domain and /")
 		case t.Operator == corev1.TolerationOpExists && t.Value != "":

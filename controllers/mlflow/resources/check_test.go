@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 			`spec.nodeSelector: "disk type=fast" cannot be a label of a node: name part must consist of alphanumeric characters, '-', '_' or '.', ` +
 				`and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`},
 		"toleration operator":    {withToleration(corev1.Toleration{Key: "gpu", Operator: "Maybe"}), `spec.tolerations[0].operator: "Maybe" is unknown: use Exists or Equal`},
-		"toleration without key": {withToleration(corev1.Toleration{Value: "gpu"}), `spec.tolerations[0].operator: "" needs a key: set key, or use Exists`},
+		"toleration without key": {withToleration(corev1.Toleration{Value: "gpu"}), `spec.tolerations[0].key: "" is valid only with operator Exists, and the default is Equal: set key, or use operator Exists`},
 		"value with Exists":      {withToleration(corev1.Toleration{Key: "gpu", Operator: "Exists", Value: "a"}), `spec.tolerations[0].value: "a" has no meaning with Exists: remove it`},
 		"toleration effect":      {withToleration(corev1.Toleration{Key: "gpu", Effect: "Stop"}), `spec.tolerations[0].effect: "Stop" is unknown: use NoSchedule, PreferNoSchedule or NoExecute`},
 		"toleration seconds":     {withToleration(corev1.Toleration{Key: "gpu", TolerationSeconds: new(int64(5))}), `spec.tolerations[0].tolerationSeconds: "5" needs the effect NoExecute: set effect, or remove tolerationSeconds`},

@@ -77,8 +77,8 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 	return pod
 }
 
-// serveProgram starts the server once it holds the lock on the volume, and stops it gracefully. Without the lock two servers could write
-// to one SQLite file, because a Deployment replaces a terminating pod while its server still runs. Without SQLite it has no effect.
+// serveProgram locks the volume, starts the server, and stops it gracefully: a Deployment replaces a terminating pod while its server still
+// runs, and both servers could write to one SQLite file. Without SQLite, or if the volume cannot be locked, the server starts at once.
 //
 //go:embed serve.py
 var serveProgram string
@@ -97,7 +97,7 @@ func needsSQLiteLock(m *mlflowv1.MLflow) bool {
 const startupFailureThreshold = 60
 
 // serverContainer returns the container of a server, which serves TLS on one port.
-func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) *corev1ac.ContainerApplyConfiguration {
+func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, caEnv []envVar) *corev1ac.ContainerApplyConfiguration {
 	container := imageContainer(m, in, s.container).
 		WithCommand("mlflow").
 		WithArgs(serverArgs(m, in, s)...).
@@ -106,7 +106,7 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []env
 		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupFailureThreshold)).
 		WithLivenessProbe(probe(m, in, s, "/health", 30, 10)).
 		WithReadinessProbe(probe(m, in, s, "/api/3.0/mlflow/server-info", 5, 5))
-	container.Env = serverEnv(m, in, s, certificates)
+	container.Env = serverEnv(m, in, s, caEnv)
 	return container
 }
 
@@ -124,7 +124,7 @@ func serverArgs(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 		"--static-prefix="+s.prefix)
 }
 
-// host returns the listen address. With one worker uvicorn listens on one address family only.
+// host returns the listen address of the address family that the cluster prefers: with one worker uvicorn cannot listen on both.
 func (in Inputs) host() string {
 	if in.IPv6 {
 		return "::"
@@ -135,8 +135,8 @@ func (in Inputs) host() string {
 // anyHost allows every Host header.
 const anyHost = "*"
 
-// allowedHosts returns the allowed values of the Host header. MLflow compares the whole header, so each name is listed with and without the
-// port. Without spec.allowedHosts every value is allowed.
+// allowedHosts returns the allowed values of the Host header. MLflow compares the whole header, so the Service names are listed with and
+// without the port. ExternalURL and spec.allowedHosts are used unchanged. Without spec.allowedHosts every value is allowed.
 func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	if len(m.Spec.AllowedHosts) == 0 || slices.Contains(m.Spec.AllowedHosts, anyHost) {
 		return []string{anyHost}
@@ -224,7 +224,7 @@ func withTLS(in Inputs, s Server) part {
 	return withMount(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), resources.ReadOnlyMount(s.Secret, tlsPath))
 }
 
-// withMetrics enables the metrics of the server, even without ServiceMonitors: otherwise installing that API would restart the server.
+// withMetrics always enables the metrics of the server: otherwise installing the ServiceMonitor CRD would change the pod template.
 func withMetrics() part {
 	p := withMount(emptyDir("metrics", resource.MustParse("100Mi")), resources.Mount("metrics", metricsPath))
 	p.args = []string{"--expose-prometheus=" + metricsPath}

@@ -41,7 +41,7 @@ var protectedEnv = map[string]bool{
 
 // serverEnv returns the environment of a server in this order: the variables of the operator, of spec.env, of the platform and of the CA
 // bundle.
-func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) []envVar {
+func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, caEnv []envVar) []envVar {
 	before := []envVar{value(envDisableTelemetry, "true"), value(envJobExecution, "false")}
 	if s.tracking {
 		before = append(before, archivalEnv(m)...)
@@ -50,7 +50,7 @@ func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) [
 		value(envAuthorization, "self_subject_access_review"),
 		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in, s), ",")),
 	}, selectorEnv(m))
-	return mergeEnv(before, userEnv(m), slices.Concat(platformEnv(in), []envVar{value(envDisableMiddleware, "false")}, certificates))
+	return mergeEnv(before, userEnv(m), slices.Concat(platformEnv(in), []envVar{value(envDisableMiddleware, "false")}, caEnv))
 }
 
 // userEnv returns spec.env with the default apiVersion of field references: fieldRef is an atomic field, which would otherwise differ from

@@ -148,8 +148,8 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *core
 }
 
 // migrationEnv returns the environment of the tracking server with the program and the version, and with an empty read replica.
-func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
-	env := serverEnv(m, in, Tracking(m), certificates)
+func migrationEnv(m *mlflowv1.MLflow, in Inputs, caEnv []envVar) []envVar {
+	env := serverEnv(m, in, Tracking(m), caEnv)
 	replaced := []string{envReadReplica, envMigrationProgram, envSupportedVersion}
 	env = slices.DeleteFunc(env, func(v envVar) bool { return slices.Contains(replaced, *v.Name) })
 	return append(env,
