@@ -24,7 +24,7 @@ import (
 const annotationIssued = "cert-manager.io/certificate-name"
 
 // reconcileCertManager applies Certificates. The Secrets of cert-manager have the same keys as those of the operator, so pods do not differ.
-// The CA Secret gets the issued ca.crt but no ca.key, because cert-manager's CA does not belong to the cluster.
+// The CA Secret gets the issued ca.crt but no ca.key, because the CA of cert-manager is not a CA of the RayCluster.
 func (r *reconciliation) reconcileCertManager(ctx context.Context) error {
 	if err := r.Applier.Apply(ctx, r.cluster, r.plan.certificates()); err != nil {
 		return err
@@ -37,14 +37,14 @@ func (r *reconciliation) reconcileCertManager(ctx context.Context) error {
 	return nil
 }
 
-// recordIssued reads an issued certificate, unless it is unchanged and complete, and makes the cluster the owner of its Secret.
+// recordIssued reads an issued certificate, unless it is unchanged and complete, and makes the RayCluster the owner of an unowned Secret.
 func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error {
 	state, upToDate, err := r.isUpToDate(ctx, leaf)
 	if err != nil || upToDate && state.covers(leaf.options) {
 		return err
 	}
 	live, err := r.getSecret(ctx, leaf.secret)
-	if err != nil || live == nil || live.Annotations[annotationIssued] != leaf.secret { // the event of the issued Secret requeues the cluster
+	if err != nil || live == nil || live.Annotations[annotationIssued] != leaf.secret { // the event of the issued Secret requeues the RayCluster
 		return err
 	}
 	issued := certs.FirstCertificate(live.Data[corev1.TLSCertKey])
@@ -54,7 +54,7 @@ func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error 
 	state = stateOfIssued(leaf, issued)
 	if r.isManaged(live) {
 		err = r.applySecret(ctx, leaf.secret, "", nil, state)
-	} else { // cert-manager owns the Secret
+	} else { // for example, cert-manager sets owner references
 		state.uid, state.version = live.UID, live.ResourceVersion
 		r.memory.store(leaf.secret, state)
 	}
@@ -82,13 +82,13 @@ func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
 }
 
 // publishBundle writes the CA of the head's certificate into the Secret that pods and clients read.
-func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf secretState) error {
+func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, head secretState) error {
 	live, err := r.getSecret(ctx, r.plan.authority)
 	if err != nil || !r.isManaged(live) {
 		return err
 	}
 	return r.applySecret(ctx, r.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
-		secretState{role: roleAuthority, checkAt: leaf.checkAt, expiresAt: leaf.expiresAt})
+		secretState{role: roleAuthority, checkAt: head.checkAt, expiresAt: head.expiresAt})
 }
 
 // buildCertificate returns the Certificate of a role. Names and addresses are sorted for a stable order.

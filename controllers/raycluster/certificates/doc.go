@@ -3,7 +3,7 @@
 //
 // A reconcile of the certificates:
 //
-//  1. Reconciler.Reconcile (reconciler.go) is called with the cluster and its mode; planCertificates (plan.go) returns the Secrets of the
+//  1. Reconciler.Reconcile (reconciler.go) is called with the RayCluster and its mode; planCertificates (plan.go) returns the Secrets of the
 //     cluster with their names and addresses.
 //  2. isUpToDate (reconciler.go) compares each Secret with the memory: an unchanged Secret that is not due needs no request.
 //  3. issue.go issues or renews due certificates with pkg/certs, or certmanager.go creates Certificates. applySecret (reconciler.go)

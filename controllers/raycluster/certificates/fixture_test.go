@@ -96,7 +96,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 				return c.List(ctx, list, opts...)
 			}
 			metadata.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "u"}}}
-			return nil // the fake API server does not store the cluster
+			return nil // the fake API server does not store the RayCluster
 		},
 	})
 	f.Reconciler = &Reconciler{
@@ -108,7 +108,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 	return f
 }
 
-// demo returns a cluster with one worker group and hashed names.
+// demo returns a RayCluster with one worker group and hashed names.
 func demo(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -127,7 +127,7 @@ func (f *fixture) inputs(mode raycluster.Mode) Inputs {
 	return Inputs{RayCluster: f.settings, Mode: mode, Domain: f.domain, CertManager: f.served.Has(capability.Certificate), PublishesAuthority: f.publishes}
 }
 
-// reconcile reconciles the certificates of a cluster with its pods.
+// reconcile reconciles the certificates of a RayCluster with its pods.
 func (f *fixture) reconcile(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
 	in := f.inputs(mode)
 	var err error

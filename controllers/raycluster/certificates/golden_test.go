@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// The golden file contains the Secrets of a cluster with keys, types, labels and owners, but without random values.
+// The golden file contains the Secrets of a RayCluster with keys, types, labels and owners, but without random values.
 func TestSecretsGolden(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	mode := byOperator

@@ -94,7 +94,7 @@ func (r *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
 		return nil, err
 	}
 	if live != nil && live.DeletionTimestamp != nil {
-		return nil, nil // the event of its deletion requeues the cluster
+		return nil, nil // the event of its deletion requeues the RayCluster
 	}
 	if !r.isManaged(live) {
 		return r.loadForeignCA(live), nil

@@ -46,7 +46,7 @@ type trustPair struct {
 	leaf  *x509.Certificate
 }
 
-// simulation simulates a cluster over years. The operator reconciles at the requested times, and when a pod is created or deleted.
+// simulation simulates a RayCluster over years. The operator reconciles at the requested times, and when a pod is created or deleted.
 type simulation struct {
 	*fixture
 	random      *rand.Rand

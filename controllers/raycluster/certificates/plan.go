@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// authorityName is the common name of the CA of a cluster. Clients issue certificates with this issuer.
+	// authorityName is the common name of the CA of a RayCluster. Clients issue certificates with this issuer.
 	authorityName = "root-ca"
 	// leafLifetime is the lifetime of a certificate. It limits how long a Ray process can run, because Ray reads certificates only at start: a
 	// pod that starts shortly before a renewal can run for two thirds of this time.
@@ -46,7 +46,7 @@ type leafPlan struct {
 	excludedAddresses int
 }
 
-// certificatePlan holds the desired certificates of a cluster.
+// certificatePlan holds the desired certificates of a RayCluster.
 type certificatePlan struct {
 	cluster raycluster.Cluster
 	issuer  raycluster.Issuer
@@ -146,7 +146,7 @@ func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// Desired returns the objects that belong to the certificates of a cluster. They must not be pruned.
+// Desired returns the objects that belong to the certificates of a RayCluster. They must not be pruned.
 func Desired(c raycluster.Cluster, in Inputs) apply.Desired {
 	p := planCertificates(c, in)
 	out := p.certificates()

@@ -39,7 +39,7 @@ func (r *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) err
 }
 
 // isCached reports whether the cache contains the last applied version of the Secret. Kubelets then probably have that version too: a kubelet
-// that is notified earlier reads the previous one. The pending event of the Secret requeues the cluster.
+// that is notified earlier reads the previous one. The pending event of the Secret requeues the RayCluster.
 func (r *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
 	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(secret))
 	return metadata != nil && metadata.UID == s.uid && (metadata.ResourceVersion == s.version || isNewer(metadata, s.version)), err

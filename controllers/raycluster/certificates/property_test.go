@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// scenario is a cluster with random events.
+// scenario is a RayCluster with random events.
 type scenario struct {
 	*fixture
 	cluster *unstructured.Unstructured

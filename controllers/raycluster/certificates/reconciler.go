@@ -51,11 +51,11 @@ type Reconciler struct {
 	Writer  client.Writer
 	Applier *apply.Applier
 	Clock   clock.PassiveClock
-	// Recorder records Events about the cluster.
+	// Recorder records Events about the RayCluster.
 	Recorder events.EventRecorder
 }
 
-// Inputs are the inputs of the certificates in addition to the cluster.
+// Inputs are the inputs of the certificates in addition to the RayCluster.
 type Inputs struct {
 	config.RayCluster
 	Mode raycluster.Mode
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstru
 	return max(current.requeueTime.Sub(current.now), time.Second/10), nil
 }
 
-// reconciliation is one reconcile of the certificates of a cluster.
+// reconciliation is one reconcile of the certificates of a RayCluster.
 type reconciliation struct {
 	*Reconciler
 	cluster     *unstructured.Unstructured
@@ -159,7 +159,7 @@ func isNewer(object metav1.Object, version string) bool {
 	return err != nil || order > 0
 }
 
-// requeueAt requeues the cluster at the given time, unless an earlier one is set.
+// requeueAt requeues the RayCluster at the given time, unless an earlier one is set.
 func (r *reconciliation) requeueAt(at time.Time) {
 	if r.requeueTime.IsZero() || at.Before(r.requeueTime) {
 		r.requeueTime = at
@@ -192,8 +192,8 @@ func (r *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Se
 	return secret, nil
 }
 
-// isManaged reports whether a Secret may be written: it does not exist, or it belongs to this cluster, even if the CodeFlare operator
-// created the Secret or the cluster was restored from a backup.
+// isManaged reports whether a Secret may be written: it does not exist, or it belongs to this RayCluster, even if the CodeFlare operator
+// created the Secret or the RayCluster was restored from a backup.
 func (r *reconciliation) isManaged(secret *corev1.Secret) bool {
 	if secret == nil {
 		return true
@@ -223,7 +223,7 @@ func (r *reconciliation) applySecret(ctx context.Context, name string, secretTyp
 	return nil
 }
 
-// recordEvent records an Event about the cluster.
+// recordEvent records an Event about the RayCluster.
 func (r *reconciliation) recordEvent(eventType, reason, format string, args ...any) {
 	if r.Recorder != nil {
 		r.Recorder.Eventf(r.cluster, nil, eventType, reason, "KeepCertificates", format, args...)

@@ -294,7 +294,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	}
 }
 
-// The CA of the CodeFlare operator is adopted unchanged: RSA, without labels of this operator, controlled by the cluster.
+// The CA of the CodeFlare operator is adopted unchanged: RSA, without labels of this operator, controlled by the RayCluster.
 func TestLegacyCAIsAdopted(t *testing.T) {
 	ca, _, _ := demoSecrets(t)
 	now := time.Date(2025, 12, 1, 0, 0, 0, 0, time.UTC)

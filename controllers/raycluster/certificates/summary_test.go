@@ -21,7 +21,7 @@ import (
 // withProxy is byOperator with the certificate of the proxy.
 var withProxy = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}
 
-// restart clears the state, as a new process does, and sets a creation time of the cluster before the start of the process.
+// restart clears the state, as a new process does, and sets a creation time of the RayCluster before the start of the process.
 func (f *fixture) restart(cluster *unstructured.Unstructured) {
 	cluster.SetCreationTimestamp(metav1.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	f.memory.Forget()
@@ -45,7 +45,7 @@ func (f *fixture) contents() map[string]string {
 	return out
 }
 
-// After a restart the Secrets of a cluster are neither read nor written, and certificates are renewed when they are due.
+// After a restart the Secrets of a RayCluster are neither read nor written, and certificates are renewed when they are due.
 func TestRestartReadsNoSecrets(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	f.mustReconcile(cluster, withProxy)

@@ -19,7 +19,7 @@ import (
 
 type change func(*unstructured.Unstructured)
 
-// newRayCluster returns a RayCluster like those of the SDK.
+// newRayCluster returns a RayCluster like those of the CodeFlare SDK.
 func newRayCluster(namespace, name string, changes ...change) *unstructured.Unstructured {
 	container := func(name string) []any {
 		return []any{map[string]any{"name": name, "image": "registry.example.com/ray:2.47.1"}}
