@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// minBackoff and maxBackoff limit the exponential back-off after an error. maxBackoff is how long a user waits after fixing the cause.
+	// minBackoff and maxBackoff limit the exponential back-off after an error. A fix of the cause takes effect after maxBackoff at the latest.
 	minBackoff = 5 * time.Millisecond
 	maxBackoff = time.Minute
 	// defaultWorkers is the number of concurrent reconciles of a controller.
@@ -43,8 +43,8 @@ func NewController(mgr ctrl.Manager, name string, sources ...source.Source) *bui
 	return b
 }
 
-// fairQueue is a work queue of client-go that serves namespaces round-robin, those with the fewest active reconciles first. One
-// namespace cannot occupy all workers, because its reconciles may wait for a server of the tenant.
+// fairQueue is a work queue of client-go that serves namespaces round-robin, those with the fewest active reconciles first. A
+// namespace is limited to perNamespaceLimit workers: its reconciles may block on a server of the tenant, and must not delay other namespaces.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	namespaces *namespaceQueues
@@ -155,8 +155,8 @@ func (q *namespaceQueues) Pop() reconcile.Request {
 	return request
 }
 
-// start reports whether a popped request may be reconciled now. While its namespace is at the limit, it blocks, and returns false if a
-// request of a namespace below its limit is queued.
+// start blocks while the namespace of a popped request is at its limit, then counts the request as processing and returns true. It returns
+// false instead if a request of a namespace below the limit is queued.
 func (q *namespaceQueues) start(r reconcile.Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

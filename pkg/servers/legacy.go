@@ -25,7 +25,7 @@ import (
 // needs an earlier release first.
 
 const (
-	// LegacyManager is the field manager of the legacy operator, the name of its program.
+	// LegacyManager is the field manager of the legacy operator: the default, which is the name of the binary.
 	LegacyManager = "manager"
 	// LegacyCopyAnnotation is the annotation in which the legacy operator stored a copy of each object, including passwords.
 	LegacyCopyAnnotation = "banzaicloud.com/last-applied"
@@ -55,7 +55,7 @@ func DeleteSharedGrant(ctx context.Context, apiReader client.Reader, applier *ap
 	return done && err == nil, err
 }
 
-// backendReference is a reference from a namespace of HTTPRoutes to a Service, or to all Services if empty.
+// backendReference is a reference from a namespace of HTTPRoutes to a Service. An empty service means all Services.
 type backendReference struct{ from, service string }
 
 // needsSharedGrant reports whether an HTTPRoute of any namespace refers to a Service that no other grant allows.
@@ -99,8 +99,8 @@ func addGrantedReferences(granted sets.Set[backendReference], grant *gatewayv1be
 	}
 }
 
-// forEach calls read for each object of a kind in a namespace, "" for all. An API that is not served has no objects.
-func forEach[T any](ctx context.Context, apiReader client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
+// forEach calls fn for each object of a kind in a namespace. An empty namespace means all namespaces. An API that is not served has no objects.
+func forEach[T any](ctx context.Context, apiReader client.Reader, kind schema.GroupVersionKind, namespace string, fn func(*T)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := apiReader.List(ctx, list, client.InNamespace(namespace))
@@ -115,7 +115,7 @@ func forEach[T any](ctx context.Context, apiReader client.Reader, kind schema.Gr
 		if err != nil {
 			return err
 		}
-		read(typed)
+		fn(typed)
 	}
 	return nil
 }

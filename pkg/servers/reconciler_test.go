@@ -108,11 +108,11 @@ func (e *notebookFixture) must(err error) {
 }
 
 // condition returns status and reason of a condition of the Notebook, "" without it.
-func (e *notebookFixture) condition(kind string) string {
+func (e *notebookFixture) condition(conditionType string) string {
 	e.Helper()
 	n := &Notebook{}
 	e.get(n, "lab")
-	if c := meta.FindStatusCondition(n.Status.Conditions, kind); c != nil {
+	if c := meta.FindStatusCondition(n.Status.Conditions, conditionType); c != nil {
 		return fmt.Sprintf("%s %s", c.Status, c.Reason)
 	}
 	return ""
@@ -154,14 +154,14 @@ func TestNewServerCreatesAllObjects(t *testing.T) {
 		t.Errorf("want guards, workloads and exposure in this order, got %v", writes)
 	}
 	if got := e.condition("Available"); got != "False DeploymentStarting" {
-		t.Errorf("Available = %q while the server starts", got)
+		t.Errorf("got Available %q while the server starts, want False DeploymentStarting", got)
 	}
 	if got := e.condition(reference.Condition); got != "False "+reference.ReasonMissing {
-		t.Errorf("%s %q without the Secret of the user", reference.Condition, got)
+		t.Errorf("got %s %q without the Secret of the user, want False %s", reference.Condition, got, reference.ReasonMissing)
 	}
 	ingress := &networkingv1.Ingress{}
 	if e.get(ingress, "lab-https"); ingress.Spec.Rules[0].Host != "lab.apps.example.com" || ingress.Annotations["nginx.ingress.kubernetes.io/backend-protocol"] != "HTTPS" {
-		t.Errorf("got ingress %+v", ingress)
+		t.Errorf("got Ingress %+v, want host lab.apps.example.com and backend protocol HTTPS", ingress)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestNewServerFollowsChanges(t *testing.T) {
 	e.reconcile()
 	e.rollOut()
 	if e.reconcile(); e.condition("Available") != "True DeploymentAvailable" || e.condition("Ready") != "True DeploymentAvailable" || e.condition(reference.Condition) != "" {
-		t.Fatalf("Available %q, Ready %q, references %q", e.condition("Available"), e.condition("Ready"), e.condition(reference.Condition))
+		t.Fatalf("got Available %q, Ready %q and references %q, want True DeploymentAvailable twice and no references", e.condition("Available"), e.condition("Ready"), e.condition(reference.Condition))
 	}
 	rollout := func() string {
 		d := &appsv1.Deployment{}
@@ -187,7 +187,7 @@ func TestNewServerFollowsChanges(t *testing.T) {
 	token.Data["other"] = []byte("b")
 	e.must(e.server.Update(t.Context(), token))
 	if writes := e.reconcile(); len(writes) != 0 || rollout() != "" {
-		t.Errorf("unexpected writes after a change of an unused key: %v", writes)
+		t.Errorf("got writes %v and rollout %q after a change of an unused key, want none", writes, rollout())
 	}
 	token.Data["token"] = []byte("b")
 	e.must(e.server.Update(t.Context(), token))
@@ -205,7 +205,7 @@ func TestNewServerFollowsChanges(t *testing.T) {
 	n.Spec.Replicas = nil
 	e.must(e.server.Update(t.Context(), n))
 	if writes := e.reconcile(); e.get(&policyv1.PodDisruptionBudget{}, "lab") {
-		t.Errorf("one replica has a disruption budget: %v", writes)
+		t.Errorf("got a PodDisruptionBudget with one replica, want none; writes: %v", writes)
 	}
 }
 
