@@ -18,14 +18,14 @@ import (
 
 const sharedHost = "a-b-c.apps.example.org"
 
-// publication returns the desired Ingress of the owner of a testApplier.
-func publication() Object {
+// desiredIngress returns the desired Ingress of the owner of a testApplier.
+func desiredIngress() Object {
 	return Object{Config: networkingv1ac.Ingress("own", "ns").WithLabels(map[string]string{names.HostLabel: sharedHost}).
 		WithSpec(networkingv1ac.IngressSpec().WithRules(networkingv1ac.IngressRule().WithHost(sharedHost)))}
 }
 
-// existing returns an Ingress of this operator, created some seconds after the start of 2026.
-func existing(namespace, name, host string, second int, owners ...metav1.OwnerReference) *networkingv1.Ingress {
+// existingIngress returns an Ingress of this operator, created some seconds after the start of 2026.
+func existingIngress(namespace, name, host string, second int, owners ...metav1.OwnerReference) *networkingv1.Ingress {
 	labels := names.Labels("test")
 	labels[names.HostLabel] = host
 	return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
@@ -41,33 +41,33 @@ func TestOneIngressForAHost(t *testing.T) {
 		present []client.Object
 		// holder is the name of the Ingress that FindHost finds.
 		holder string
-		// exists reports whether the own Ingress exists afterwards.
+		// exists reports whether the Ingress of the owner exists afterwards.
 		exists bool
 	}{
-		"no other Ingress":                 {nil, "", true},
-		"another Ingress has the host":     {[]client.Object{existing("other", "a", sharedHost, 1)}, "a", false},
-		"another Ingress has another host": {[]client.Object{existing("other", "a", "x.apps.example.org", 1)}, "", true},
-		"own Ingress is older":             {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
-		"own Ingress is younger":           {[]client.Object{existing("ns", "own", sharedHost, 2, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
-		"both have the same age":           {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
-		"own Ingress had another host":     {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "a", false},
-		"foreign Ingress of the same name": {[]client.Object{existing("ns", "own", "x.apps.example.org", 1), existing("other", "a", sharedHost, 2)}, "a", true},
-		"the oldest of three":              {[]client.Object{existing("other", "b", sharedHost, 3), existing("third", "a", sharedHost, 2)}, "a", false},
+		"no other Ingress":                      {nil, "", true},
+		"another Ingress has the host":          {[]client.Object{existingIngress("other", "a", sharedHost, 1)}, "a", false},
+		"another Ingress has another host":      {[]client.Object{existingIngress("other", "a", "x.apps.example.org", 1)}, "", true},
+		"Ingress of the owner is older":         {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 2)}, "", true},
+		"Ingress of the owner is younger":       {[]client.Object{existingIngress("ns", "own", sharedHost, 2, ownerRef), existingIngress("other", "a", sharedHost, 1)}, "a", false},
+		"both have the same age":                {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 1)}, "a", false},
+		"Ingress of the owner had another host": {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1, ownerRef), existingIngress("other", "a", sharedHost, 2)}, "a", false},
+		"foreign Ingress of the same name":      {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1), existingIngress("other", "a", sharedHost, 2)}, "a", true},
+		"the oldest of three":                   {[]client.Object{existingIngress("other", "b", sharedHost, 3), existingIngress("third", "a", sharedHost, 2)}, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t, c.present...)
-			host, first, err := FindHost(t.Context(), b.server, publication())
+			host, first, err := FindHost(t.Context(), b.server, desiredIngress())
 			b.must(err)
 			if (first == nil) != (c.holder == "") || first != nil && (first.Name != c.holder || host != sharedHost) {
 				t.Errorf("got host %q and holder %v, want %q", host, first, c.holder)
 			}
 			for range 2 {
-				b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
+				b.must(b.Apply(t.Context(), b.owner, Desired{desiredIngress()}))
 			}
 			err = b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &networkingv1.Ingress{})
 			b.must(client.IgnoreNotFound(err))
 			if (err == nil) != c.exists {
-				t.Errorf("the own Ingress exists: %t, want %t", err == nil, c.exists)
+				t.Errorf("the Ingress of the owner exists: %t, want %t", err == nil, c.exists)
 			}
 			if writes := b.seen["apply"] + b.seen["delete"]; writes > 1 {
 				t.Errorf("got %d writes, want at most 1", writes)
@@ -78,27 +78,27 @@ func TestOneIngressForAHost(t *testing.T) {
 
 // A later Ingress is written once the earlier one is deleted.
 func TestHostBecomesFree(t *testing.T) {
-	other := existing("other", "a", sharedHost, 1)
+	other := existingIngress("other", "a", sharedHost, 1)
 	b := newTestApplier(t, other)
-	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
+	b.must(b.Apply(t.Context(), b.owner, Desired{desiredIngress()}))
 	if b.seen["apply"] != 0 {
 		t.Error("the Ingress was written while another Ingress has its host")
 	}
 	b.must(b.server.Delete(t.Context(), other))
-	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
+	b.must(b.Apply(t.Context(), b.owner, Desired{desiredIngress()}))
 	if b.seen["apply"] != 1 {
 		t.Error("the Ingress was not written")
 	}
 }
 
 // An Ingress is not deleted while the other Ingresses with its host are unknown.
-func TestUnreadableHostsKeepIngress(t *testing.T) {
-	b := newTestApplier(t, existing("ns", "own", sharedHost, 1, ownerReference("owner", "owner-uid", true)))
+func TestListErrorKeepsIngress(t *testing.T) {
+	b := newTestApplier(t, existingIngress("ns", "own", sharedHost, 1, ownerReference("owner", "owner-uid", true)))
 	inner, _ := b.Client.(client.WithWatch)
 	b.Client = interceptor.NewClient(inner, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no")
 	}})
-	if err := b.Apply(t.Context(), b.owner, Desired{publication()}); err == nil || b.seen["delete"]+b.seen["apply"] > 0 {
+	if err := b.Apply(t.Context(), b.owner, Desired{desiredIngress()}); err == nil || b.seen["delete"]+b.seen["apply"] > 0 {
 		t.Errorf("got requests %v and error %v, want an error and no write", b.seen, err)
 	}
 }

@@ -41,6 +41,10 @@ func TestPatchExistingReportsConflict(t *testing.T) {
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "a" || !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want a conflict that names the object", err)
 	}
+}
+
+func TestPatchExistingRejectsUnknownKind(t *testing.T) {
+	b := newTestApplier(t)
 	if err := b.PatchExisting(t.Context(), &unknown{}, func() {}); err == nil {
 		t.Error("want an error for an object of an unknown kind")
 	}

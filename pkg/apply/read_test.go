@@ -51,7 +51,7 @@ func TestApplyListsManyObjectsAfterRestart(t *testing.T) {
 	}
 	b.expectApply(noRequests, all...)
 	if b.seen["list"] != 0 {
-		t.Errorf("objects with records were listed: %v", b.seen)
+		t.Errorf("got requests %v, want no list: the Applier has records of all objects", b.seen)
 	}
 }
 
@@ -69,9 +69,9 @@ func TestApplyReadsObjectChangedAfterList(t *testing.T) {
 	if got := b.get("a3").Data["key"]; got != "1" {
 		t.Errorf("got value %s, want 1", got)
 	}
-	b.snapshots.Range(func(where, s any) bool {
-		s.(func() *sync.Map)().Range(func(name, _ any) bool {
-			t.Errorf("the snapshot of %v in %v was not released", name, where)
+	b.snapshots.Range(func(key, snapshot any) bool {
+		snapshot.(func() *sync.Map)().Range(func(name, _ any) bool {
+			t.Errorf("the snapshot of %v in %v was not released", name, key)
 			return true
 		})
 		return true
@@ -87,8 +87,10 @@ func TestApplyReadsFewObjectsWithoutList(t *testing.T) {
 	if b.seen["list"] != 0 {
 		t.Errorf("unexpected requests: %v", b.seen)
 	}
+}
 
-	b = newTestApplier(t)
+func TestApplyReadsObjectsIfListFails(t *testing.T) {
+	b := newTestApplier(t)
 	all := manyConfigMaps(listThreshold)
 	b.must(b.Apply(t.Context(), b.owner, all))
 	b.restartWithOldOwner()
@@ -100,7 +102,7 @@ func password(name string) Object {
 	return Object{Config: corev1ac.Secret(name, "ns").WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"password": []byte("x")})}
 }
 
-// The values of Secrets are not stored, so they are not listed. Existing objects are not read again.
+// The values of Secrets are not stored, so Secrets are not listed. A Secret in Object.Existing is read again only if it is stale.
 func TestApplyDoesNotListSecrets(t *testing.T) {
 	var all []Object
 	for i := range listThreshold {
@@ -139,7 +141,7 @@ func TestOwnerIndex(t *testing.T) {
 	}
 }
 
-func TestTransformInternsStrings(t *testing.T) {
+func TestTransformKeepsMetadata(t *testing.T) {
 	object := existingConfigMap(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") })
 	object.OwnerReferences = append(object.OwnerReferences, ownerReference("owner", "uid", true))
 	before := object.DeepCopy()
