@@ -77,8 +77,8 @@ func renderChart(t *testing.T, namespace string, values map[string]any) objects 
 	return normalize(t, list)
 }
 
-// normalize prepares objects of chart and overlay for comparison. It drops the Namespace, the ConfigMap of parameters and empty variables,
-// and sorts the other variables.
+// normalize prepares objects of chart and overlay for comparison. It drops the Namespace, the params ConfigMap, the keep
+// annotation, and environment variables that are empty or a placeholder. The other variables are keyed by name.
 func normalize(t *testing.T, list []*unstructured.Unstructured) objects {
 	t.Helper()
 	out := objects{}
@@ -150,12 +150,12 @@ func compare(t *testing.T, want, got objects) {
 	t.Helper()
 	for key := range got {
 		if want[key] == nil {
-			t.Errorf("the chart has the unexpected object %s", key)
+			t.Errorf("unexpected object %s", key)
 		}
 	}
 	for key, object := range want {
 		if diff := cmp.Diff(object, got[key]); diff != "" {
-			t.Errorf("%s (-overlay +chart):\n%s", key, diff)
+			t.Errorf("%s (-want +got):\n%s", key, diff)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestChartEqualsOverlay(t *testing.T) {
 }
 
 // The chart with a disabled component equals the overlay without it. With monitoring enabled, it equals the overlay with monitoring.
-func TestComponentsCanBeDisabled(t *testing.T) {
+func TestComponentValues(t *testing.T) {
 	defaults := chart(t).Values["components"].(map[string]any)
 	if len(defaults) < 9 {
 		t.Fatalf("got components %v, want at least 9", defaults)
@@ -187,7 +187,7 @@ func TestComponentsCanBeDisabled(t *testing.T) {
 			got := renderChart(t, "opendatahub", map[string]any{"components": map[string]any{component: enabled == false}})
 			compare(t, want, got)
 			if len(want) == len(renderChart(t, "opendatahub", nil)) {
-				t.Error("disabling components removed no object")
+				t.Errorf("changing components.%s changed no object", component)
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func TestNamespaceOfTheRelease(t *testing.T) {
 	}
 }
 
-// Each value changes the expected fields of the Deployment and no others.
+// Each value sets its field of the Deployment. No other object changes.
 func TestValues(t *testing.T) {
 	var values map[string]any
 	err := yaml.Unmarshal([]byte(`
@@ -235,28 +235,28 @@ priorityClassName: system-cluster-critical
 	o := unstructured.Unstructured{Object: after[key]}
 	container, spec := podOf(&o)
 	env := container["env"].(map[string]any)
-	set := func(name string) any {
+	valueOf := func(name string) any {
 		v, _ := env[name].(map[string]any)
 		return v["value"]
 	}
 	args := container["args"].([]any)
 	for description, pair := range map[string][2]any{
-		"image":                         {container["image"], "example.org/manager:2"},
-		"replicas":                      {after[key]["spec"].(map[string]any)["replicas"], 3.0},
-		"pull":                          {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
-		"mlflow":                        {set("MLFLOW_IMAGE"), "example.org/mlflow:1"},
-		"postgres":                      {set("POSTGRES_IMAGE"), nil},
-		"value with special characters": {set("MLFLOW_URL"), `https://{{ mlflow }}.example.org/"x"`},
-		"routes":                        {set("HTTPROUTE_NAMESPACE"), "routes"},
-		"no title":                      {set("SECTION_TITLE"), nil},
-		"flag":                          {args[len(args)-1], "--v=2"},
-		"flags":                         {len(args), 4},
-		"limits":                        {container["resources"].(map[string]any)["limits"].(map[string]any)["memory"], "1Gi"},
-		"selector":                      {spec["nodeSelector"], map[string]any{"disk": "fast"}},
-		"tolerations":                   {spec["tolerations"], []any{map[string]any{"operator": "Exists"}}},
-		"affinity":                      {spec["affinity"], map[string]any{"nodeAffinity": map[string]any{}}},
-		"spread":                        {spec["topologySpreadConstraints"], nil},
-		"priority":                      {spec["priorityClassName"], "system-cluster-critical"},
+		"image":                     {container["image"], "example.org/manager:2"},
+		"replicas":                  {after[key]["spec"].(map[string]any)["replicas"], 3.0},
+		"imagePullSecrets":          {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
+		"images.mlflow":             {valueOf("MLFLOW_IMAGE"), "example.org/mlflow:1"},
+		"images.postgres":           {valueOf("POSTGRES_IMAGE"), nil},
+		"env.MLFLOW_URL":            {valueOf("MLFLOW_URL"), `https://{{ mlflow }}.example.org/"x"`},
+		"env.HTTPROUTE_NAMESPACE":   {valueOf("HTTPROUTE_NAMESPACE"), "routes"},
+		"env.SECTION_TITLE":         {valueOf("SECTION_TITLE"), nil},
+		"last of extraArgs":         {args[len(args)-1], "--v=2"},
+		"number of args":            {len(args), 4},
+		"resources.limits.memory":   {container["resources"].(map[string]any)["limits"].(map[string]any)["memory"], "1Gi"},
+		"nodeSelector":              {spec["nodeSelector"], map[string]any{"disk": "fast"}},
+		"tolerations":               {spec["tolerations"], []any{map[string]any{"operator": "Exists"}}},
+		"affinity":                  {spec["affinity"], map[string]any{"nodeAffinity": map[string]any{}}},
+		"topologySpreadConstraints": {spec["topologySpreadConstraints"], nil},
+		"priorityClassName":         {spec["priorityClassName"], "system-cluster-critical"},
 	} {
 		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", description, diff)
@@ -290,8 +290,8 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// An unknown value is rejected by name.
-func TestSchemaRejectsUnknownValues(t *testing.T) {
+// The error names the invalid value.
+func TestSchemaRejectsInvalidValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"imagez: a":                    "imagez",
 		"image: \"\"":                  "image",
@@ -389,7 +389,7 @@ func TestRunRejectsInvalidInput(t *testing.T) {
 		"version with v": {"v1.2.3", "a:1", "it must be a semantic version such as 1.2.3"},
 		"no image":       {"1.2.3", "", "set both"},
 		"no checkout":    {"1.2.3", "a:1", "copying the manifests"},
-		"no image line":  {"1.2.3", "a:1", "nothing would name the image"},
+		"no image line":  {"1.2.3", "a:1", "the image cannot be set"},
 	} {
 		root := t.TempDir()
 		if name == "no image line" {

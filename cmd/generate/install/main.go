@@ -92,7 +92,7 @@ func setImage(path, image string) error {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
 	if !imageLine.Match(content) {
-		return fmt.Errorf("%s has no line that matches %s: nothing would name the image", path, imageLine)
+		return fmt.Errorf("no line of %s matches %s, so the image cannot be set", path, imageLine)
 	}
 	return os.WriteFile(path, imageLine.ReplaceAll(content, []byte("${1}"+image)), 0o600)
 }
