@@ -35,18 +35,18 @@ func TestExplainAddsAdviceToCommonErrors(t *testing.T) {
 	}
 }
 
-// Without any kubeconfig the error names the expected paths.
+// Without a kubeconfig, the error suggests KUBECONFIG and --kubeconfig.
 func TestConnectWithoutKubeconfig(t *testing.T) {
-	home, named := t.TempDir(), filepath.Join(t.TempDir(), "gone")
+	home, missingPath := t.TempDir(), filepath.Join(t.TempDir(), "missing")
 	t.Setenv("HOME", home)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // otherwise client-go uses the configuration of the pod
-	t.Setenv("KUBECONFIG", named)
+	t.Setenv("KUBECONFIG", missingPath)
 	if got := connect(t); got.code != ExitFailed || !strings.Contains(got.stderr, "finding the cluster: ") || !strings.Contains(got.stderr, "; set KUBECONFIG, or use --kubeconfig") {
 		t.Errorf("got %+v, want an error that names KUBECONFIG and --kubeconfig", got)
 	}
 }
 
-// Messages are printed below their row, wrapped and without control characters.
+// Messages of rows that are not healthy are printed below the row, wrapped and without control characters.
 func TestTable(t *testing.T) {
 	table := Table{Columns: []string{"Name", "State"}}
 	long := strings.Repeat("word ", 30)
