@@ -21,7 +21,7 @@ func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []str
 	return images
 }
 
-// A digest or tag is added to the repository of the default image, regardless of its name. [modelregistry-121]
+// The version replaces tag and digest of the default image. [modelregistry-121]
 func TestDataImages(t *testing.T) {
 	for _, test := range []struct{ image, version, want string }{
 		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},
@@ -70,14 +70,14 @@ func TestInvalidImageVersions(t *testing.T) {
 	env.reconcileUntilStable()
 	got, _ := conditions.Get(mustGet(env, c).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonConfiguration || !strings.Contains(got.Message, `spec.catalogDataImage is "quay.io/other/data:v1"`) {
-		t.Errorf("condition %+v", got)
+		t.Errorf("got condition %+v, want reason %s and the field with its value", got, ReasonConfiguration)
 	}
 	if image := mustGet(env, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v2" || server.Generation != generation {
-		t.Errorf("got image %s and generation %d of the server, want generation %d", image, server.Generation, generation)
+		t.Errorf("got image %s and generation %d of the server, want quay.io/example/catalog-data:v2 and generation %d", image, server.Generation, generation)
 	}
 	env.update(c, func() { c.Spec.CatalogDataImage = "v3" })
 	env.reconcileUntilStable()
 	if image := mustGet(env, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v3" {
-		t.Errorf("image %s after the correction", image)
+		t.Errorf("got image %s after the correction, want quay.io/example/catalog-data:v3", image)
 	}
 }

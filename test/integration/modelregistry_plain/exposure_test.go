@@ -14,11 +14,11 @@ var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 		options := managerOptions()
 		options.Name, options.Env = "ingress", append(options.Env, "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org")
 		ingressManager := env.StartManager(ctx, options)
-		unproxied, proxied := newRegistry("open"), newRegistry("closed", withProxy)
+		unproxied, proxied := newRegistry("without-proxy"), newRegistry("with-proxy", withProxy)
 		env.Create(ctx, unproxied, proxied)
-		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "closed-https"}}
+		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "with-proxy-https"}}
 		env.WaitExists(ctx, ingress)
-		Expect(ingress.Spec.Rules[0].Host).To(Equal("closed-rest.apps.example.org"))
+		Expect(ingress.Spec.Rules[0].Host).To(Equal("with-proxy-rest.apps.example.org"))
 		Expect(ingress.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
 		waitAvailable(ctx, unproxied)
 		waitAvailable(ctx, proxied)
