@@ -100,7 +100,7 @@ func TestFakeConformsToRecordings(t *testing.T) {
 
 // replay executes the steps of a recording at their times. The layer may react later than in the recording.
 func replay(t *testing.T, r recording) {
-	p := newReplayed(t, r)
+	p := newReplayer(t, r)
 	defer p.close()
 	p.createState()
 	p.started = time.Now()
@@ -142,7 +142,7 @@ func timeline(steps []step) []step {
 }
 
 // retry calls try until it succeeds, and returns its last error if the layer does not react in time.
-func (p *replayed) retry(try func() error) error {
+func (p *replayer) retry(try func() error) error {
 	const interval = 20 * time.Millisecond
 	timeout := 5 * time.Second
 	if strings.Contains(p.recording.Settings, "expiry") {
@@ -159,7 +159,7 @@ func (p *replayed) retry(try func() error) error {
 }
 
 // step executes a step of the recording, or checks that the layer has executed it.
-func (p *replayed) step(s step) error {
+func (p *replayer) step(s step) error {
 	switch {
 	case s.Call == "GetVModelStatus" && s.Error.Code == "Unknown":
 		return nil // recorded once, when a failure could not be written
@@ -168,7 +168,7 @@ func (p *replayed) step(s step) error {
 	case s.Happens != "":
 		return p.runAction(s.Happens)
 	case s.Etcd != "":
-		return p.compareWrite(s)
+		return p.handleWrite(s)
 	case s.Runtime == "load-start":
 		return p.removeEntry(&p.starts, s.Model+" on "+s.On)
 	case s.Runtime == "load-cancelled":
@@ -192,7 +192,7 @@ func codeOf(name string) codes.Code {
 }
 
 // removeEntry removes an entry from a list.
-func (p *replayed) removeEntry(list *[]string, entry string) error {
+func (p *replayer) removeEntry(list *[]string, entry string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	index := slices.Index(*list, entry)
@@ -204,7 +204,7 @@ func (p *replayed) removeEntry(list *[]string, entry string) error {
 }
 
 // release ends a load with its recorded result.
-func (p *replayed) release(s step, err error) error {
+func (p *replayer) release(s step, err error) error {
 	p.mu.Lock()
 	gate := p.gates[s.Model+" on "+s.On]
 	delete(p.gates, s.Model+" on "+s.On)
@@ -218,7 +218,7 @@ func (p *replayed) release(s step, err error) error {
 }
 
 // load implements Loader: it returns when the recording ends the load.
-func (p *replayed) load(ctx context.Context, l Load) error {
+func (p *replayer) load(ctx context.Context, l Load) error {
 	entry := l.ID + " on " + l.Instance
 	gate := make(chan error, 1)
 	p.mu.Lock()
@@ -242,7 +242,7 @@ func (p *replayed) load(ctx context.Context, l Load) error {
 }
 
 // runAction executes an action of the recording.
-func (p *replayed) runAction(entry string) error {
+func (p *replayer) runAction(entry string) error {
 	words := strings.Fields(entry)
 	switch {
 	case entry == "etcd stops":

@@ -23,22 +23,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// replayed is a layer that replays a recording.
-type replayed struct {
+// replayer replays a recording against a fake routing layer.
+type replayer struct {
 	t         *testing.T
 	recording recording
 	layer     *Layer
 	store     *Memory
 	started   time.Time
-	delay     time.Duration
-	newest    string // the instance that was added last
-	waiting   sync.WaitGroup
+	delay     time.Duration  // time by which the layer is later than the recording
+	newest    string         // the instance that was added last
+	waiting   sync.WaitGroup // requests that wait for a load
 
-	mu                sync.Mutex
-	initializing      bool
-	writes            map[string][]string
+	mu           sync.Mutex
+	initializing bool
+	writes       map[string][]string // writes to each key of etcd that were not compared yet
+	// starts and cancelled are the loads that were started or cancelled, and not compared yet. An entry is "model on instance".
 	starts, cancelled []string
-	gates             map[string]chan error
+	gates             map[string]chan error // sending to the gate of an entry ends its load
 }
 
 // never is longer than any recording.
@@ -54,8 +55,8 @@ func recordedInstance(name string) Instance {
 	return Instance{ID: id, Labels: labels}
 }
 
-func newReplayed(t *testing.T, r recording) *replayed {
-	p := &replayed{t: t, recording: r, initializing: true, writes: map[string][]string{}, gates: map[string]chan error{}}
+func newReplayer(t *testing.T, r recording) *replayer {
+	p := &replayer{t: t, recording: r, initializing: true, writes: map[string][]string{}, gates: map[string]chan error{}}
 	p.store = &Memory{OnCommit: p.recordWrites}
 	options := LayerOptions{Store: p.store, Loader: p.load, Log: logr.Discard(), StartDelay: never, FirstRound: never}
 	if strings.Contains(r.Settings, "failure expiry") {
@@ -85,7 +86,7 @@ func newReplayed(t *testing.T, r recording) *replayed {
 	return p
 }
 
-func (p *replayed) close() {
+func (p *replayer) close() {
 	if err := p.layer.Close(); err != nil {
 		p.t.Error(err)
 	}
@@ -93,7 +94,7 @@ func (p *replayed) close() {
 }
 
 // join adds an instance.
-func (p *replayed) join(name string, reachable bool) {
+func (p *replayer) join(name string, reachable bool) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
 	i := recordedInstance(name)
@@ -107,7 +108,7 @@ func (p *replayed) join(name string, reachable bool) {
 }
 
 // createState creates the state at the start of the recording.
-func (p *replayed) createState() {
+func (p *replayer) createState() {
 	names, found := initialInstances[p.recording.Name]
 	if !found {
 		names = []string{"i1"}
@@ -117,10 +118,10 @@ func (p *replayed) createState() {
 	}
 	switch p.recording.Name {
 	case "instance-dies":
-		p.addLoadedModel("earlier-digits", "mt:sklearn", "i1", "i2")
+		p.addModel("earlier-digits", "mt:sklearn", "i1", "i2")
 	case "instance-died-long-ago":
-		p.addLoadedModel("earlier-digits", "mt:sklearn", "i1", "i2")
-		p.addLoadedModel("onlythere", "mt:onnx", "i2")
+		p.addModel("earlier-digits", "mt:sklearn", "i1", "i2")
+		p.addModel("onlythere", "mt:onnx", "i2")
 		p.layer.Kill("i2")
 		time.Sleep(time.Minute)
 	case "failure-expires":
@@ -133,17 +134,17 @@ func (p *replayed) createState() {
 	clear(p.writes)
 }
 
-// addLoadedModel registers a model and loads it on the instances.
-func (p *replayed) addLoadedModel(name, kind string, instances ...string) {
+// addModel registers a model and loads it on the instances.
+func (p *replayer) addModel(name, modelType string, loadedOn ...string) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
 	id := name + "__ksp-1"
-	m := &model{Type: kind, Path: "1s/m", Key: `{"storage_key":"k"}`, Refs: 1, AutoDel: true, LastUsed: time.Now().Add(-ageIfLoadedNow).UnixMilli()}
+	m := &model{Type: modelType, Path: "1s/m", Key: `{"storage_key":"k"}`, Refs: 1, AutoDel: true, LastUsed: time.Now().Add(-ageIfLoadedNow).UnixMilli()}
 	v := &vmodel{Owner: "ksp", Active: id, Target: id}
 	if err := p.layer.commit(change{vmodels: map[string]*vmodel{name: v}, models: map[string]*model{id: m}}); err != nil {
 		p.t.Fatal(err)
 	}
-	for _, instance := range instances {
+	for _, instance := range loadedOn {
 		if err := p.layer.start(id, instance, 0); err != nil {
 			p.t.Fatal(err)
 		}
@@ -151,8 +152,8 @@ func (p *replayed) addLoadedModel(name, kind string, instances ...string) {
 }
 
 // addFailedModel registers a model with a failure on i1 that expires.
-func (p *replayed) addFailedModel(id string, expiry time.Duration) {
-	p.addLoadedModel(strings.TrimSuffix(id, "__ksp-1"), "mt:sklearn")
+func (p *replayer) addFailedModel(id string, expiry time.Duration) {
+	p.addModel(strings.TrimSuffix(id, "__ksp-1"), "mt:sklearn")
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
 	now, m := time.Now(), p.layer.models[id]
@@ -163,7 +164,7 @@ func (p *replayed) addFailedModel(id string, expiry time.Duration) {
 }
 
 // recordWrites stores the writes to vmodels and models.
-func (p *replayed) recordWrites(values map[string][]byte) {
+func (p *replayer) recordWrites(values map[string][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, value := range values {
@@ -176,14 +177,14 @@ func (p *replayed) recordWrites(values map[string][]byte) {
 			if err := json.Unmarshal(value, &document); err != nil {
 				p.t.Error(err)
 			}
-			text = withoutTimes(document)
+			text = normalizeRecord(document)
 		}
 		p.writes[key] = append(p.writes[key], text)
 	}
 }
 
-// withoutTimes returns a record as JSON: the last use as an age in hours, without the other times.
-func withoutTimes(document map[string]any) string {
+// normalizeRecord returns an etcd record as JSON: the last use as an age in hours, without the other times.
+func normalizeRecord(document map[string]any) string {
 	out := maps.Clone(document)
 	for _, name := range []string{"instanceIds", "failedIn"} {
 		if times, ok := out[name].(map[string]any); ok {
@@ -209,8 +210,8 @@ func withoutTimes(document map[string]any) string {
 	return string(text)
 }
 
-// compareWrite compares the next write to a key with the recorded one.
-func (p *replayed) compareWrite(s step) error {
+// handleWrite processes a recorded write to etcd: it adds instances, and compares writes to vmodels and models.
+func (p *replayer) handleWrite(s step) error {
 	if id, ok := strings.CutPrefix(s.Key, keyInstances); ok {
 		p.layer.mu.Lock()
 		known := p.layer.instances[id] != nil
@@ -230,11 +231,11 @@ func (p *replayed) compareWrite(s step) error {
 		return nil // the record of the leader election
 	}
 	if p.recording.Name == "memory-short" && s.At > 17.6 {
-		return nil // the routing layer evicts a model seconds later although it fits
+		return nil // in the recording, ModelMesh evicts a model that still fits into memory; the fake does not
 	}
 	want := "deleted"
 	if document, ok := s.Value.(map[string]any); ok && s.Etcd == "put" {
-		want = withoutTimes(document)
+		want = normalizeRecord(document)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +251,7 @@ func (p *replayed) compareWrite(s step) error {
 }
 
 // checkUnexpected reports writes and loads that the recording does not contain.
-func (p *replayed) checkUnexpected() {
+func (p *replayer) checkUnexpected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, texts := range p.writes {
@@ -264,7 +265,7 @@ func (p *replayed) checkUnexpected() {
 }
 
 // call sends a request and compares the response, in the background if the request waits for a load.
-func (p *replayed) call(s step) error {
+func (p *replayer) call(s step) error {
 	if s.Class != "waits-for-load" {
 		return compareResult(s, p.send(s))
 	}
@@ -282,7 +283,7 @@ type callResult struct {
 	err      error
 }
 
-func (p *replayed) send(s step) callResult {
+func (p *replayer) send(s step) callResult {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
 	view := p.layer.At(s.On)
@@ -342,16 +343,16 @@ func compareResult(s step, result callResult) error {
 	if err := json.Unmarshal(text, &got); err != nil {
 		return err
 	}
-	allowDifferences(s.Answer, got)
-	if difference := cmp.Diff(withoutTimestamps(s.Answer), withoutTimestamps(got)); difference != "" {
+	ignoreLoadingCopy(s.Answer, got)
+	if difference := cmp.Diff(normalizeResponse(s.Answer), normalizeResponse(got)); difference != "" {
 		return fmt.Errorf("the response to %s on %s %v differs (-want +got):\n%s", s.Call, s.On, s.Request, difference)
 	}
 	return nil
 }
 
-// allowDifferences removes the copy that loads the target of a transition from a response if it is not in the recording: the load
-// starts only after the first response, and was late on the machine of the recording.
-func allowDifferences(want, got any) {
+// ignoreLoadingCopy clears targetModelStatus.modelCopyInfos of got if want has none while the target is loading: the load starts only
+// after the first response, and was late on the machine of the recording.
+func ignoreLoadingCopy(want, got any) {
 	target := func(response any) map[string]any {
 		fields, _ := response.(map[string]any)
 		targetStatus, _ := fields["targetModelStatus"].(map[string]any)
@@ -363,21 +364,21 @@ func allowDifferences(want, got any) {
 	}
 }
 
-// withoutTimestamps returns a response without times and without the temporary prefix of failures.
-func withoutTimestamps(value any) any {
+// normalizeResponse returns a response without times and exceptionPrefix.
+func normalizeResponse(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for name, part := range v {
 			if name != "time" {
-				out[name] = withoutTimestamps(part)
+				out[name] = normalizeResponse(part)
 			}
 		}
 		return out
 	case []any:
 		out := []any{}
 		for _, part := range v {
-			out = append(out, withoutTimestamps(part))
+			out = append(out, normalizeResponse(part))
 		}
 		return out
 	case string:
