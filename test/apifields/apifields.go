@@ -13,7 +13,7 @@ type Field struct{ Name, Comment string }
 
 var commented = regexp.MustCompile(`((?:\t//[^\n]*\n)+)[^\n]*json:"(\w+),`)
 
-// Read returns the fields with comments in a Go file, or only those of one type in it.
+// Read returns the optional fields with comments in a Go file, or only those of one type in it.
 func Read(t *testing.T, path, typeName string) (fields []Field) {
 	t.Helper()
 	content, err := os.ReadFile(path)

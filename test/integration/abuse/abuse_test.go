@@ -188,7 +188,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("can create a registry, and cannot reference a Secret in an update or in version v1alpha1", func(ctx SpecContext) {
-		m := object(team, registry("honest", "{}"))
+		m := object(team, registry("valid", "{}"))
 		Expect(as(registryEditor).Create(ctx, m)).To(Succeed())
 		patch := merge(`{"spec":{"postgres":{"passwordSecret":{"name":"other-credentials","key":"k"}}}}`)
 		Expect(as(registryEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("get secrets other-credentials")))

@@ -67,7 +67,7 @@ var _ = Describe("Objects of two tenants with the same host", Serial, func() {
 		create(ctx, "x-rest", rayCluster("c", "{}"))
 		create(ctx, team, catalog("catalog", "{}"))
 		for namespace, name := range map[string]string{"b-c": "a", "catalog": "registry", "a-rest": "data", "c-x-rest": "not-ray-dashboard"} {
-			create(ctx, namespace, service(name, predictorSpec))
+			create(ctx, namespace, inferenceService(name, predictorSpec))
 		}
 		for published, host := range earlierHosts {
 			env.WaitExists(ctx, published)
@@ -76,10 +76,10 @@ var _ = Describe("Objects of two tenants with the same host", Serial, func() {
 
 		By("creating models and a Ray cluster of other tenants")
 		for _, later := range []struct{ namespace, text, ingress, reason, message string }{
-			{"a-rest", service("team", predictorSpec), "team", noRoute, "the older Ingress " + team + "/team-a-https of ModelRegistry team-a has the host team-a-rest." + hostDomain},
-			{"c-x-rest", service("ray-dashboard", predictorSpec), "ray-dashboard", noRoute, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
-			{"catalog", service("model", predictorSpec), "model", noRoute, "the older Ingress " + team + "/model-catalog-https of Catalog catalog has the host model-catalog." + hostDomain},
-			{"c", service("a-b", predictorSpec), "a-b", noRoute, "the older Ingress b-c/a of InferenceService a has the host a-b-c." + hostDomain},
+			{"a-rest", inferenceService("team", predictorSpec), "team", noRoute, "the older Ingress " + team + "/team-a-https of ModelRegistry team-a has the host team-a-rest." + hostDomain},
+			{"c-x-rest", inferenceService("ray-dashboard", predictorSpec), "ray-dashboard", noRoute, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
+			{"catalog", inferenceService("model", predictorSpec), "model", noRoute, "the older Ingress " + team + "/model-catalog-https of Catalog catalog has the host model-catalog." + hostDomain},
+			{"c", inferenceService("a-b", predictorSpec), "a-b", noRoute, "the older Ingress b-c/a of InferenceService a has the host a-b-c." + hostDomain},
 			{"rest", rayCluster("c-x", "{}"), "ray-dashboard-c-x", notPublished, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
 		} {
 			o := create(ctx, later.namespace, later.text)

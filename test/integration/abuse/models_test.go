@@ -25,8 +25,8 @@ func predictor(name, spec string) string {
 	return "apiVersion: serving.kserve.io/v1alpha1\nkind: Predictor\nmetadata: {name: " + name + "}\nspec:\n" + mergeSpec("{modelType: {name: sklearn}}", spec)
 }
 
-// service returns an InferenceService in ModelMesh mode.
-func service(name, predictor string) string {
+// inferenceService returns an InferenceService in ModelMesh mode.
+func inferenceService(name, predictor string) string {
 	return "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: " + name +
 		", annotations: {serving.kserve.io/deploymentMode: ModelMesh}}\nspec:\n" + mergeSpec("{}", "{predictor: "+predictor+"}")
 }
@@ -83,7 +83,7 @@ var _ = Describe("An editor of Predictors without other permissions", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("cannot set the status of a Predictor when creating or updating it", func(ctx SpecContext) {
-		p := object(team, predictor("liar", "{storage: {path: ..}}"))
+		p := object(team, predictor("forged-status", "{storage: {path: ..}}"))
 		Expect(unstructured.SetNestedMap(p.Object, map[string]any{
 			"available": true, "activeModelState": "Loaded", "transitionStatus": "UpToDate", "grpcEndpoint": "grpc://evil.example.com:1",
 		}, "status")).To(Succeed())
@@ -99,7 +99,7 @@ var _ = Describe("An editor of Predictors without other permissions", func() {
 })
 
 var _ = Describe("An editor of InferenceServices without other permissions", func() {
-	It("cannot read outside the storage, nor load from forbidden addresses", func(ctx SpecContext) {
+	It("cannot read outside the storage, nor use an unsupported storageUri scheme", func(ctx SpecContext) {
 		in := func(storage string) string { return "{model: {modelFormat: {name: sklearn}, " + storage + "}}" }
 		expectFailures(ctx, serviceEditor, map[string]string{
 			in("storageUri: 's3://bucket/../../other'"):                                                          outsideStorage,
@@ -117,7 +117,7 @@ var _ = Describe("An editor of InferenceServices without other permissions", fun
 			in("storageUri: 's3://a/b', storage: {path: c}"):                                                     "has both storageUri",
 			"{sklearn: {storageUri: 'pvc://../m'}}":                                                              "spec.storage.parameters[name]",
 			"{model: {modelFormat: {name: sklearn}, storageUri: 's3://a/b'}, sklearn: {storageUri: 's3://a/b'}}": "cannot have both the model spec and a framework",
-		}, service)
+		}, inferenceService)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -125,8 +125,8 @@ var _ = Describe("An editor of MLflow", func() {
 	for title, attempt := range map[string]struct{ name, spec, message string }{
 		"the Secret of another user":       {"mlflow", "{artifactRootSecret: other-credentials}", "artifactRootSecret must be 'mlflow-artifact-connection'"},
 		"a path outside the artifact root": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
-		"the root of the bucket":           {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
-		"a second configuration":           {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
+		"an absolute path":                 {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
+		"a name other than mlflow":         {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
 		"a path of 513 characters":         {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + longName(513) + "}", "Too long"},
 	} {
 		It("is denied "+title+" in an MLflowConfig", expectRejected(mlflowEditor, metav1.NamespaceDefault,
@@ -135,7 +135,7 @@ var _ = Describe("An editor of MLflow", func() {
 	}
 })
 
-var _ = Describe("A user who creates thousands of invalid objects", func() {
+var _ = Describe("An object with thousands of invalid references", func() {
 	It("causes only a few requests of the manager", func(ctx SpecContext) {
 		var unknown, references []string
 		for i := range 2000 {
@@ -166,7 +166,7 @@ var _ = Describe("Editors of models", func() {
 		bind(ctx, namespace, serviceEditor, "modelmesh-inferenceservice-editor-role")
 		Expect(env.Admin.Create(ctx, object(namespace, claim("others")))).To(Succeed())
 		Expect(env.Admin.Create(ctx, object(namespace, runtime("shared", "{replicas: 1, supportedModelFormats: [{name: sklearn, autoSelect: true}]}")))).To(Succeed())
-		Expect(as(predictorEditor).Create(ctx, object(namespace, predictor("honest", "{storage: {key: s3, path: m}}")))).To(Succeed())
+		Expect(as(predictorEditor).Create(ctx, object(namespace, predictor("valid", "{storage: {key: s3, path: m}}")))).To(Succeed())
 		server := client.ObjectKey{Namespace: namespace, Name: "modelmesh-serving-shared"}
 		Eventually(func(g Gomega) {
 			d := &appsv1.Deployment{}
@@ -207,7 +207,7 @@ var _ = Describe("Editors of models", func() {
 			"{imagePullSecrets: [{name: other-credentials}], model: {modelFormat: {name: sklearn}, runtime: shared, storageUri: 's3://a/b'}}",
 			"{volumes: [{name: v, secret: {secretName: model-serving-etcd}}], minReplicas: 100, model: {modelFormat: {name: sklearn}, storageUri: 's3://a/b'}}",
 		} {
-			Expect(as(serviceEditor).Create(ctx, object(namespace, service(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
+			Expect(as(serviceEditor).Create(ctx, object(namespace, inferenceService(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 		writes := env.Since(start).ChildWrites(manager.User)
@@ -218,7 +218,7 @@ var _ = Describe("Editors of models", func() {
 
 	It("cannot write the status, nor store objects that are too large", func(ctx SpecContext) {
 		for user, o := range map[string]*unstructured.Unstructured{
-			predictorEditor: object(team, predictor("small", "{}")), serviceEditor: object(team, service("small", "{sklearn: {storageUri: 's3://a/b'}}")),
+			predictorEditor: object(team, predictor("small", "{}")), serviceEditor: object(team, inferenceService("small", "{sklearn: {storageUri: 's3://a/b'}}")),
 		} {
 			Expect(as(user).Create(ctx, o)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(as(user).Delete(ctx, o)).To(Succeed()) }, NodeTimeout(specTimeout))

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Images of ModelMesh in the settings of the operator, its runtimes and its quickstart.
+// Images in the settings of the operator, and in the runtimes and the quickstart of ModelMesh.
 const (
 	ModelMeshImage      = "docker.io/kserve/modelmesh:v0.12.0"
 	RuntimeAdapterImage = "docker.io/kserve/modelmesh-runtime-adapter:v0.12.0"
@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	// mlserverRequirements has MLServer with all dependencies.
+	// mlserverRequirements is the requirements file of MLServer with all dependencies.
 	//
 	//go:embed python/mlserver.txt
 	mlserverRequirements string
@@ -56,8 +56,8 @@ func RuntimeAdapter(s Store, programs map[string]string) error {
 	return s.Pack(image, RuntimeAdapterImage)
 }
 
-// MLServer builds the images of MLServer and of the REST proxy. MLServer is a later release than in the runtime, because Debian no
-// longer has the Python of that release. The REST proxy is a fake, because the module of kserve/rest-proxy is not published.
+// MLServer builds the images of MLServer and of the REST proxy. MLServer is a later release than the tag that the
+// ServingRuntime names, because Debian no longer has the Python of that release. The REST proxy is a fake, because the module of kserve/rest-proxy is not published.
 func MLServer(ctx context.Context, s Store) error {
 	layers, err := s.mlserver(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s Store) mlserver(ctx context.Context) ([]Digest, error) {
 }
 
 // ExampleModels builds the image of the object store versitygw with an example model for MLServer in its bucket.
-func ExampleModels(ctx context.Context, s Store, gateway string) error {
+func ExampleModels(ctx context.Context, s Store, versitygw string) error {
 	models, err := s.exampleModels(ctx)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func ExampleModels(ctx context.Context, s Store, gateway string) error {
 	return s.Pack(Image{
 		Layers: []Digest{base, models},
 		Files: []File{
-			{Target: "/usr/bin/versitygw", Source: gateway, Mode: 0o755}, {Target: "/usr/bin/serve-models", Content: serveModels, Mode: 0o755},
+			{Target: "/usr/bin/versitygw", Source: versitygw, Mode: 0o755}, {Target: "/usr/bin/serve-models", Content: serveModels, Mode: 0o755},
 		},
 		Process: Process{User: "1001:0", Entrypoint: []string{"serve-models"}},
 	}, ExampleModelsImage)
