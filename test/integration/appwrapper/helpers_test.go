@@ -258,5 +258,5 @@ func createJobsAsController(ctx context.Context, namespace, name string) {
 // still be terminating in other namespaces.
 func expectNoRequestsIn(namespace string) {
 	GinkgoHelper()
-	env.ExpectNoRequests(env.RequestsIn(manager.User, namespace), quiet)
+	env.ExpectNoRequests(env.RequestsIn(manager.User, namespace), idlePeriod)
 }

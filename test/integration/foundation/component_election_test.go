@@ -61,7 +61,7 @@ func deleteChild(ctx context.Context, user string) framework.Entries {
 	start := env.AuditPosition()
 	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 	env.WaitFor(ctx, policy(), nil)
-	env.WaitIdle(user, quiet/2, specTimeout)
+	env.WaitIdle(user, idlePeriod/2, specTimeout)
 	return env.Since(start).ByUser(user).WithoutLeases().WithoutEvents().Writes()
 }
 

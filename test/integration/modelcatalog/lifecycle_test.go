@@ -175,7 +175,7 @@ var _ = Describe("The catalog of the legacy operator", func() {
 		}
 		slices.Sort(names)
 		Expect(names).To(Equal([]string{"model-catalog", "model-catalog-postgres"}))
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 
 		By("deleting the Catalog, which is not recreated before the next start")
 		env.deleteAndWait(ctx, c)

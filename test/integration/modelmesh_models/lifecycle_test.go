@@ -120,7 +120,7 @@ var _ = Describe("A Predictor", func() {
 		Consistently(func(g Gomega) {
 			failed := slices.DeleteFunc(statusWrites(start, predictor), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
 			g.Expect(failed).To(HaveLen(1), "the failure must be written once")
-		}).WithTimeout(quiet).WithPolling(quiet / 4).Should(Succeed())
+		}).WithTimeout(idlePeriod).WithPolling(idlePeriod / 4).Should(Succeed())
 	},
 		Entry("no storage", "no-storage", ``, "Predictor Storage field missing", SpecTimeout(specTimeout)),
 		Entry("a path that does not exist", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),

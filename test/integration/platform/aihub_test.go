@@ -47,7 +47,7 @@ var _ = Describe("An AIHub", func() {
 		start = expectWrites(start, 5)
 		env.SetLabel(ctx, hub, "example.com/touched", "yes")
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		expectWrites(start, 0)
 		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))

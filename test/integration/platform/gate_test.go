@@ -41,7 +41,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		Expect(gate.Message).To(HavePrefix(waitingMessage))
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deploymentOf()), deploymentOf())).NotTo(Succeed())
 
 		// After the spec, the MLflow is deleted first, because it blocks the deletion of the MLflowOperator.
@@ -55,7 +55,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"sectionTitle": "Now"}})
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("is published with the Gateway and domain of the MLflowOperator, and again when they change [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
@@ -95,7 +95,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the MLflow is not being deleted")
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		// Child objects that are deleted or changed while the deletion is blocked are restored.
 		Expect(env.Admin.Delete(ctx, networkPolicy())).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 			g.Expect(gate.Message).To(ContainSubstring("does not serve MLflowOperator"))
 		}).WithContext(ctx).Should(Succeed())
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		start := env.AuditPosition()
 		restore(ctx)
@@ -139,7 +139,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		deleteAndWait(ctx, module)
 		deleteCRD(ctx, mlflowOperatorCRD)
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(2*specTimeout))
 })
 
@@ -166,15 +166,15 @@ var _ = Describe("The component platform", func() {
 			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		env.WaitIdle(withoutPlatform.User, quiet, specTimeout)
+		env.WaitIdle(withoutPlatform.User, idlePeriod, specTimeout)
 		env.Get(ctx, module)
 		Expect(module.Finalizers).To(ContainElement(finalizer), "the finalizer is removed only when the object is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		env.WaitDeleted(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
-		env.WaitIdle(withoutPlatform.User, quiet, specTimeout)
-		env.ExpectIdle(withoutPlatform.User, quiet)
+		env.WaitIdle(withoutPlatform.User, idlePeriod, specTimeout)
+		env.ExpectIdle(withoutPlatform.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("is disabled by default, and enabled by a flag, the list of components or a variable [mlflow-66]", func(ctx SpecContext) {
@@ -196,8 +196,8 @@ var _ = Describe("The component platform", func() {
 			if test.enabled {
 				waitReady(ctx, operator, metav1.ConditionTrue, "Ready")
 			} else {
-				env.WaitIdle(testedManager.User, quiet, specTimeout)
-				env.ExpectIdle(testedManager.User, quiet)
+				env.WaitIdle(testedManager.User, idlePeriod, specTimeout)
+				env.ExpectIdle(testedManager.User, idlePeriod)
 				Expect(env.Since(start).ByUser(testedManager.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, operator)
 				Expect(operator.Status.Conditions).To(BeEmpty())

@@ -120,7 +120,7 @@ func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) {
 // waitIdle waits until the manager is idle, including its Events.
 func waitIdle() {
 	GinkgoHelper()
-	env.WaitIdle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 }
 
 // startAnotherManager starts a manager with other options.

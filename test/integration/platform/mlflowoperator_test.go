@@ -36,7 +36,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(start).ChildWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
@@ -87,7 +87,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(invalid.Message).To(And(HavePrefix("invalid platform version in opendatahub/odh-mlflowoperator-config: "),
 			ContainSubstring(`platformVersion "tomorrow"`), ContainSubstring("write a semantic version")))
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
 		env.WaitFor(ctx, m, func(g Gomega) {
@@ -105,7 +105,7 @@ var _ = Describe("An MLflowOperator", func() {
 		otherNamespaceConfig.Namespace = env.Namespace(ctx, "other")
 		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Since(start).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
@@ -127,7 +127,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		// Concurrent writes may cause conflicts, which are not reported.
 		for round := range 20 {
@@ -147,7 +147,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 		before := *findCondition(m, "Ready")
 		env.SetLabel(ctx, m, "example.com/touched", "yes")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Get(ctx, m)
 		Expect(*findCondition(m, "Ready")).To(Equal(before))
 	}, NodeTimeout(specTimeout))
@@ -169,7 +169,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

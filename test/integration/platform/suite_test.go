@@ -19,8 +19,8 @@ const (
 	namespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 4 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 4 * time.Second
 )
 
 // All specs share one control plane with every optional API, and one manager with the shipped permissions, which the variable of the

@@ -49,7 +49,7 @@ var _ = Describe("Many RayClusters", func() {
 			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
 		}
 		waitAllReady(ctx, namespace, clusterCount)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		writes, reads := len(requests.WithoutEvents().Writes()), len(requests.Reads())
@@ -74,7 +74,7 @@ var _ = Describe("Many RayClusters", func() {
 			statuses := env.Since(start).Where(func(e entry) bool { return e.Resource == "rayclusters" && e.Subresource == "status" })
 			g.Expect(len(statuses)).To(BeNumerically(">=", clusterCount))
 		})
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(framework.UnexpectedWhenIdle(env.Since(start), manager.User)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

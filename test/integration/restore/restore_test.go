@@ -131,13 +131,13 @@ var _ = Describe("A restore of all objects", func() {
 		sortChildrenFirst(backup)
 		restored := restore(ctx, backup)
 		env.WaitReady(ctx, resources)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 
 		after, restoredMLflow := append(listObjects(ctx, everykind.UserNamespace), filterMLflowObjects(listObjects(ctx, everykind.OperatorNamespace))...), mlflow.DeepCopy()
 		Expect(listNames(after)).To(Equal(listNames(slices.Concat(before, mlflowObjects))), "no child object is duplicated")
 		env.Get(ctx, restoredMLflow)
 		expectAdopted(append(slices.Concat(before, mlflowObjects), mlflow), append(after, restoredMLflow), restored)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 

@@ -87,8 +87,8 @@ var _ = Describe("CRDs of an earlier release", func() {
 					"the status of resourceVersion %s, which loses a field, was not sent again", version)
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("restoring the CRDs of this release")
 		for _, object := range ownResources {
@@ -99,8 +99,8 @@ var _ = Describe("CRDs of an earlier release", func() {
 			waitForField(object, true)
 		}
 		env.Unstored.To = time.Now()
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.WaitReady(ctx, resources)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
