@@ -210,7 +210,7 @@ var _ = Describe("Editors of models", func() {
 			Expect(as(serviceEditor).Create(ctx, object(namespace, service(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
-		writes := env.Since(start).ChildWrites(manager.User)
+		writes := env.Since(start).ObjectWrites(manager.User)
 		Expect(writes.Where(func(e framework.Entry) bool {
 			return e.Namespace == namespace && (e.Subresource != "status" || e.Resource != "predictors" && e.Resource != "inferenceservices")
 		})).To(BeEmpty(), "a model must change nothing but its status")

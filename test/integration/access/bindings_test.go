@@ -33,7 +33,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		}
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 		waitIdle()
-		Expect(env.Since(start).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
+		Expect(env.Since(start).ObjectWrites(manager.User).ForResource("rolebindings")).To(HaveLen(2))
 		env.ExpectIdle(manager.User, idlePeriod)
 
 		Expect(env.Admin.Delete(ctx, a)).To(Succeed())

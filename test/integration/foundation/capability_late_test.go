@@ -26,7 +26,7 @@ var _ = Describe("A component whose API is missing", func() {
 			begin = env.AuditPosition()
 			restore(ctx)
 			Eventually(func() framework.Entries {
-				return env.Since(begin).ByUser(manager.User).Of("mlflows").Watches()
+				return env.Since(begin).ByUser(manager.User).ForResource("mlflows").Watches()
 			}).WithContext(ctx).WithTimeout(watchStartTimeout).ShouldNot(BeEmpty())
 			m := createMLflow(ctx)
 			waitAvailable(ctx, manager, m)

@@ -107,7 +107,7 @@ var _ = Describe("Two replicas", func() {
 
 		begin := env.AuditPosition()
 		second := startPod(ctx, "manager-1")
-		Eventually(func() framework.Entries { return env.Since(begin).ByUser(second.User).Of("leases").Reads() }).ShouldNot(BeEmpty())
+		Eventually(func() framework.Entries { return env.Since(begin).ByUser(second.User).ForResource("leases").Reads() }).ShouldNot(BeEmpty())
 		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 		Expect(getLease(ctx).ResourceVersion).To(Equal(lease.ResourceVersion), "another pod must wait")
 

@@ -99,7 +99,7 @@ var _ = Describe("The configuration", func() {
 			begin := env.AuditPosition()
 			m := startManager(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
 			if c.runs {
-				Eventually(func() framework.Entries { return otherRequests(begin, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
+				Eventually(func() framework.Entries { return otherRequests(begin, m.User).ForResource("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
 				env.WaitIdle(m.User, idlePeriod/2, specTimeout)
 				Expect(otherRequests(begin, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)

@@ -52,7 +52,7 @@ var _ = Describe("A new Catalog", func() {
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
 		requests := env.Since(start).ByUser(env.manager.User)
-		Expect(requests.Refused()).To(BeEmpty())
+		Expect(requests.Forbidden()).To(BeEmpty())
 		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 

@@ -188,7 +188,7 @@ var _ = Describe("A modified child object", func() {
 		start := env.AuditPosition()
 		env.manager.Restart(ctx)
 		env.waitIdle()
-		writes := env.Since(start).ChildWrites(env.manager.User)
+		writes := env.Since(start).ObjectWrites(env.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 })

@@ -40,7 +40,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.ExpectAbsent(ctx, deploymentOf(ns, "single"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 
 		By("changing the Deployment of a ClusterServingRuntime [M19]")
 		sharedDeployment := deploymentOf(ns, shared.Name)

@@ -93,7 +93,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		legacyService := serviceOf(ns)
 		env.Get(ctx, legacyService)
 		Expect(legacyService.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
 		By("restarting the manager")

@@ -18,7 +18,7 @@ import (
 func statusWrites(start framework.AuditPosition, predictor *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
 	GinkgoHelper()
 	var out []v1alpha1.PredictorStatus
-	for _, e := range env.Since(start).ByUser(manager.User).Writes().Of("predictors") {
+	for _, e := range env.Since(start).ByUser(manager.User).Writes().ForResource("predictors") {
 		if e.Namespace != predictor.Namespace || e.Name != predictor.Name || e.Code != http.StatusOK {
 			continue
 		}

@@ -176,7 +176,7 @@ func expectNoRequestsFor(namespace string) {
 // expectNotForbidden checks that no request of the manager in a namespace was forbidden since a position in the audit log.
 func expectNotForbidden(start framework.AuditPosition, namespace string) {
 	GinkgoHelper()
-	Expect(env.Since(start).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
+	Expect(env.Since(start).ByUser(manager.User).Forbidden().Where(func(e framework.Entry) bool {
 		return e.Code == 401 || e.Namespace == "" || e.Namespace == namespace
 	})).To(BeEmpty())
 }

@@ -88,7 +88,7 @@ var _ = Describe("The namespace of the manager", func() {
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

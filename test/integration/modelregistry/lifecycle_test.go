@@ -42,7 +42,7 @@ var _ = Describe("A registry", func() {
 		for _, c := range registry.Status.Conditions {
 			Expect(c.ObservedGeneration).To(Equal(registry.Generation), "[D19] condition %s", c.Type)
 		}
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("sends no request in the steady state, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
@@ -55,7 +55,7 @@ var _ = Describe("A registry", func() {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
-		writes := env.Since(start).ChildWrites(manager.User)
+		writes := env.Since(start).ObjectWrites(manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 

@@ -91,7 +91,7 @@ func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entr
 		}
 	}
 	Expect(requests.Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
-	Expect(requests.Of("deployments").Writes()).NotTo(BeEmpty())
+	Expect(requests.ForResource("deployments").Writes()).NotTo(BeEmpty())
 	Expect(framework.FindCondition(s.registry.Status.Conditions, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19] the condition IstioAvailable of the legacy operator was not removed")
 }
 

@@ -43,7 +43,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Get(ctx, child(registry, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.ExpectIdle(manager.User, idlePeriod)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
 	It("loses all objects of its proxy when the spec removes it", func(ctx SpecContext) {
@@ -84,7 +84,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			env.WaitFor(ctx, object, func(g Gomega) { g.Expect(metav1.IsControlledBy(object, registry)).To(BeTrue(), "%T", object) })
 			Expect(object.GetUID()).To(Equal(uids[object]), "%T", object)
 		}
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("runs on MySQL, and can be deleted on a cluster without the Gateway API [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {

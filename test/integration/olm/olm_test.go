@@ -72,9 +72,9 @@ var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 func expectNoObjects(context.Context) {
 	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 	requests := env.Since(0).ByUser(manager.User)
-	Expect(requests.Refused()).To(BeEmpty())
+	Expect(requests.Forbidden()).To(BeEmpty())
 	for _, resource := range []string{"consoleyamlsamples", "servicemonitors", "prometheusrules"} {
-		Expect(requests.Of(resource)).To(BeEmpty())
+		Expect(requests.ForResource(resource)).To(BeEmpty())
 	}
 }
 
@@ -134,8 +134,8 @@ func expectMonitors(ctx SpecContext) {
 	}).WithContext(ctx).Should(Succeed())
 	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 	writes := env.Since(start).ByUser(manager.User).Writes()
-	Expect(writes.Of("prometheusrules")).To(BeEmpty())
-	Expect(writes.Of("consoleyamlsamples")).To(BeEmpty(), "a restart causes no write")
+	Expect(writes.ForResource("prometheusrules")).To(BeEmpty())
+	Expect(writes.ForResource("consoleyamlsamples")).To(BeEmpty(), "a restart causes no write")
 
 	Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 	manager.Restart(ctx)

@@ -49,7 +49,7 @@ var _ = Describe("An AIHub", func() {
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		expectWrites(start, 0)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with another name, without namespaces, or with an invalid domain [modelregistry-103]", func(ctx SpecContext) {

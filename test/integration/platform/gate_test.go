@@ -129,7 +129,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, m); deleteAndWait(ctx, module) }, NodeTimeout(specTimeout))
 		Eventually(func() framework.Entries {
-			return env.Since(start).ByUser(manager.User).Of("mlflowoperators").Watches()
+			return env.Since(start).ByUser(manager.User).ForResource("mlflowoperators").Watches()
 		}).WithContext(ctx).WithTimeout(componentStartTimeout).ShouldNot(BeEmpty())
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
@@ -153,7 +153,7 @@ var _ = Describe("The component platform", func() {
 		waitAvailable(ctx, m)
 		deleteAndWait(ctx, m)
 		deleteAndWait(ctx, module)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("removes its finalizer when it is disabled, so that the deletion of the MLflowOperator finishes [D32]", func(ctx SpecContext) {
@@ -198,7 +198,7 @@ var _ = Describe("The component platform", func() {
 			} else {
 				env.WaitIdle(testedManager.User, idlePeriod, specTimeout)
 				env.ExpectIdle(testedManager.User, idlePeriod)
-				Expect(env.Since(start).ByUser(testedManager.User).Of("mlflowoperators").Writes()).To(BeEmpty())
+				Expect(env.Since(start).ByUser(testedManager.User).ForResource("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, operator)
 				Expect(operator.Status.Conditions).To(BeEmpty())
 			}

@@ -37,7 +37,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
 		waitIdle()
 		env.ExpectIdle(manager.User, idlePeriod)
-		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(start).ChildWrites(manager.User))
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(start).ObjectWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
 	It("waits for the fields that the platform must set, and names them [mlflow-58]", func(ctx SpecContext) {
@@ -106,7 +106,7 @@ var _ = Describe("An MLflowOperator", func() {
 		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
 		env.ExpectIdle(manager.User, idlePeriod)
-		Expect(env.Since(start).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).ForResource("configmaps").Reads()).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
 	}, NodeTimeout(specTimeout))
@@ -170,6 +170,6 @@ var _ = Describe("An MLflowOperator", func() {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
-		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

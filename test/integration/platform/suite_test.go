@@ -34,7 +34,7 @@ func TestPlatform(t *testing.T) { framework.Run(t, "Platform") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme), framework.WithOperator("config/default"))
-	env.EmptyNamespaces = true
+	env.ClearNamespaces = true
 	env.DisableMLflowWebhook(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-secure=false"},

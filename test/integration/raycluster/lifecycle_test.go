@@ -35,7 +35,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		}
 		env.WaitFor(ctx, rayCluster, func(g Gomega) { g.Expect(rayCluster.GetFinalizers()).To(ContainElement(raycluster.Finalizer)) })
 		waitSecured(ctx, rayCluster)
-		forbidden := env.Since(start).ByUser(manager.User).Refused()
+		forbidden := env.Since(start).ByUser(manager.User).Forbidden()
 		Expect(forbidden).To(BeEmpty(), "[R36] the shipped permissions suffice")
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
@@ -102,7 +102,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(env.Admin.Delete(ctx, routeOf(rayCluster, namesOf(rayCluster).Dashboard))).To(Succeed())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 		env.ExpectAbsent(ctx, binding, routeOf(rayCluster, namesOf(rayCluster).Dashboard))
-		Expect(env.Since(start).ByUser(manager.User).Of("clusterrolebindings").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).ForResource("clusterrolebindings").Writes()).To(BeEmpty())
 		env.Patch(ctx, rayCluster, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 

@@ -69,7 +69,7 @@ var _ = Describe("A Ray pod that was created before its ServiceAccount had pull 
 		addPullSecret(ctx, running)
 		addPullSecret(ctx, listed)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
-		Expect(env.Since(start).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).ForResource("pods").Writes()).To(BeEmpty())
 		for _, p := range []*corev1.Pod{runningPod, waitingPod} {
 			env.Get(ctx, p)
 			Expect(p.DeletionTimestamp).To(BeNil())

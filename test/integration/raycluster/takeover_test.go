@@ -124,7 +124,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			bindingOf(suspended), routeOf(suspended, namesOf(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
 		By("restarting the manager")

@@ -56,10 +56,10 @@ var _ = Describe("Many RayClusters", func() {
 		AddReportEntry("requests", fmt.Sprintf("%d clusters: %d writes, %d reads", clusterCount, writes, reads))
 		Expect(writes).To(BeNumerically("<=", clusterCount*8), "child objects, the certificate with the address of the head, and a patch of its pod")
 		Expect(requests.WithoutEvents().Unchanged()).To(BeEmpty())
-		for _, e := range requests.Of("pods") {
+		for _, e := range requests.ForResource("pods") {
 			Expect(e.Verb).To(Equal("patch"), "%s", e)
 		}
-		for _, e := range env.Since(0).ByUser(manager.User).Of("pods") {
+		for _, e := range env.Since(0).ByUser(manager.User).ForResource("pods") {
 			isListing := e.Verb == "list" || e.Verb == "watch"
 			Expect(isListing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "all pods are listed: %s", e.URI)
 		}

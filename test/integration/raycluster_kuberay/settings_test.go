@@ -96,7 +96,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
-		writes := env.Since(start).ChildWrites(manager.User)
+		writes := env.Since(start).ObjectWrites(manager.User)
 		Expect(writes.Where(func(e entry) bool { return e.Namespace == live.GetNamespace() })).To(BeEmpty(), "%s", writes)
 		before := ca.ResourceVersion
 		env.Get(ctx, ca)

@@ -86,7 +86,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(raycluster.View(rayCluster.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
 		Eventually(eventReasons).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 
 		By("setting a domain")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")

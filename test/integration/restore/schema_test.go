@@ -46,7 +46,7 @@ func changeCRD(ctx context.Context, object *unstructured.Unstructured, change fu
 var _ = Describe("CRDs of an earlier release", func() {
 	It("allow the steady state, and the fields that they drop are set again with the CRDs of this release", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
-		env.Unstored.From = time.Now()
+		env.PrunedPeriod.From = time.Now()
 		ownResources := filterOwnKinds(resources)
 		waitForField := func(object *unstructured.Unstructured, want bool) {
 			GinkgoHelper()
@@ -98,7 +98,7 @@ var _ = Describe("CRDs of an earlier release", func() {
 		for _, object := range ownResources {
 			waitForField(object, true)
 		}
-		env.Unstored.To = time.Now()
+		env.PrunedPeriod.To = time.Now()
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.WaitReady(ctx, resources)
 		env.ExpectIdle(manager.User, idlePeriod)

@@ -35,7 +35,7 @@ type child struct {
 func listChildren(ctx context.Context) map[string]child {
 	GinkgoHelper()
 	all := map[string]child{}
-	for _, e := range env.Since(0).ChildWrites(manager.User) {
+	for _, e := range env.Since(0).ObjectWrites(manager.User) {
 		if e.Verb == "create" && e.Code != 201 || e.Subresource != "" || e.DryRun || e.Verb == "delete" {
 			continue
 		}
@@ -136,7 +136,7 @@ func expectKept(before, after map[string]child) {
 func repeatedWrites(start framework.AuditPosition) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
-	for _, e := range env.Since(start).ChildWrites(manager.User) {
+	for _, e := range env.Since(start).ObjectWrites(manager.User) {
 		if e.Subresource != "status" {
 			key := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
 			all[key] = append(all[key], e)
