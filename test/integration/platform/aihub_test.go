@@ -102,7 +102,7 @@ var _ = Describe("An AIHub", func() {
 		waitForHubCondition(ctx, hub, "Degraded", metav1.ConditionFalse, "NoDegradation")
 	}, NodeTimeout(specTimeout))
 
-	It("reports the version of the platform from its own namespace only [modelregistry-111]", func(ctx SpecContext) {
+	It("reports the platform version only from the ConfigMap of the applications namespace [modelregistry-111]", func(ctx SpecContext) {
 		otherNamespace := env.Namespace(ctx, "other")
 		create(ctx, hubVersionConfigMap(otherNamespace, "9.9.9"))
 		hub := createHub(ctx, newHub(absentNamespace()))
@@ -197,7 +197,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(findHubCondition(hub, "Degraded").Reason).NotTo(Equal("EarlierOperatorRuns"))
 	}, NodeTimeout(specTimeout))
 
-	It("is reconciled as in the sample [D27]", func(ctx SpecContext) {
+	It("becomes ready with the spec of the sample [D27]", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_aihub.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))

@@ -147,7 +147,7 @@ var _ = Describe("The component platform", func() {
 	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		create(ctx, mlflowVersionConfigMap("2.30.0"))
+		create(ctx, platformVersionConfigMap("2.30.0"))
 		module := create(ctx, mlflowOperator(withDomain))
 		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)

@@ -79,8 +79,8 @@ func httpRoute() *unstructured.Unstructured {
 	return framework.Unstructured(capability.HTTPRoute, namespace, "mlflow")
 }
 
-// mlflowVersionConfigMap returns the ConfigMap in which the platform publishes its version to the MLflowOperator.
-func mlflowVersionConfigMap(version string) *corev1.ConfigMap {
+// platformVersionConfigMap returns the ConfigMap in which the platform publishes its version to the MLflowOperator.
+func platformVersionConfigMap(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-mlflowoperator-config"},
 		Data:       map[string]string{"platformVersion": version},
