@@ -165,16 +165,16 @@ func waitWithinQuota(ctx context.Context, namespace, cpus string, predicate func
 	GinkgoHelper()
 	quota := resource.MustParse(cpus)
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
-		live, used := listLivePods(ctx, namespace), resource.Quantity{}
+		live, requested := listLivePods(ctx, namespace), resource.Quantity{}
 		var names []string
 		for i := range live {
 			names = append(names, live[i].Name)
 			for _, container := range live[i].Spec.Containers {
-				used.Add(*container.Resources.Requests.Cpu())
+				requested.Add(*container.Resources.Requests.Cpu())
 			}
 		}
-		if used.Cmp(quota) > 0 {
-			return false, StopTrying(fmt.Sprintf("pods %s use %s CPUs of %s", names, used.String(), cpus))
+		if requested.Cmp(quota) > 0 {
+			return false, StopTrying(fmt.Sprintf("pods %s request %s CPUs, want at most %s", names, requested.String(), cpus))
 		}
 		return predicate(ctx, live), nil
 	}, podTimeout).Should(BeTrue())
