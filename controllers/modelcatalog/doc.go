@@ -7,9 +7,9 @@
 //   - setup.go: RBAC, watches and the mapping of events to requests; caches of Secrets by name and of labelled ConfigMaps, watchers of the admin
 //     groups and the cluster proxy; package huggingface watches the API keys for Hugging Face
 //
-// The phases of a reconcile, in their order, and their files:
+// The phases of a reconcile and their files, in order:
 //
-//   - pkg/reconciler: reads the object, adds the finalizer and runs the phases of reconcile.go in order; only one Catalog of the cluster is active
+//   - pkg/reconciler: reads the object, adds the finalizer and runs the phases of reconcile.go; only one Catalog of the cluster is active
 //   - userdata.go: creates the user-editable ConfigMaps and the Secret of the database, and adds missing keys
 //   - reconcile.go: issues the certificates
 //   - sources.go: selects the labelled ConfigMaps to mount and limits how often new ones replace the pod
