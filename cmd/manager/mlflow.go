@@ -43,7 +43,7 @@ func (e *Env) mlflowControllers(ctx context.Context, mgr ctrl.Manager) error {
 	options := apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName}
 	deps := mlflow.Deps{Settings: mlflowSettings(e.Config), Served: e.Capabilities, Applier: e.Applier(mgr, options), Clock: e.Clock}
 	if e.Config.MLflow.NamespaceRBAC {
-		report, err := access.Setup(ctx, mgr, access.Deps{
+		namespaceRBAC, err := access.Setup(ctx, mgr, access.Deps{
 			Prefix: e.Config.MLflow.ResourceNamePrefix, Served: e.Capabilities, Dynamic: e.Dynamic, Clock: e.Clock,
 			Applier: func(reader client.Client) *apply.Applier {
 				options.Client, options.Live, options.FullObjectKinds = reader, mgr.GetAPIReader(), []schema.GroupVersionKind{access.RoleBindingKind}
@@ -53,7 +53,7 @@ func (e *Env) mlflowControllers(ctx context.Context, mgr ctrl.Manager) error {
 		if err != nil {
 			return err
 		}
-		deps.Feedback = report
+		deps.Feedback = namespaceRBAC
 	}
 	return mlflow.Setup(mgr, deps)
 }

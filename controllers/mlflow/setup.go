@@ -149,7 +149,7 @@ type Deps struct {
 	// Applier writes as FieldOwner.
 	Applier *apply.Applier
 	Clock   clock.Clock
-	// Feedback may be nil.
+	// Feedback provides the condition of namespace RBAC; nil if that is disabled.
 	Feedback Feedback
 }
 

@@ -183,7 +183,7 @@ func reportCredentials(m *mlflowv1.MLflow) {
 // RBAC is enabled.
 const ConditionNamespaceRBAC = "NamespaceRBACReady"
 
-// Feedback provides the condition of another controller. The MLflow controller sets it, because a status has one writer.
+// Feedback provides the condition of the controller of namespace RBAC. The MLflow controller sets it, because a status has one writer.
 type Feedback interface {
 	// State returns status, reason and message of the condition, or an empty status before the first result.
 	State() (status metav1.ConditionStatus, reason, message string)

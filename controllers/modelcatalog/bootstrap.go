@@ -40,8 +40,8 @@ const (
 	maxBootstrapBackoff = 30 * time.Second
 )
 
-// bootstrap creates or deletes the Catalog as the settings require, once per start of the leader, like the legacy operator. A Catalog that is
-// deleted later is not created again until the next start.
+// bootstrap creates or deletes the Catalog as the settings require, each time this manager becomes the leader, like the legacy operator. A
+// Catalog that is deleted later is not created again before a manager becomes the leader again.
 type bootstrap struct {
 	settings  Settings
 	client    client.Client

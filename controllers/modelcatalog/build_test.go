@@ -49,7 +49,7 @@ func TestGolden(t *testing.T) {
 		"plain":     {newCatalog(), kubernetesInputs()},
 		"openshift": {newCatalog(), openShiftInputs()},
 		"gateway":   {newCatalog(), openShiftInputs(behindGateway, admins)},
-		"custom": {newCatalog(withoutProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
+		"custom": {newCatalog(withoutAuthProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}),
 			func(s *aihubv1alpha1.CatalogSpec) {
 				s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 				s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1"
 			}), openShiftInputs(admins)},
 		"placed": {newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }), kubernetesInputs()},
-		"external": {newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{
+		"external": {newCatalog(withExternalDatabase(aihubv1alpha1.ExternalDatabase{
 			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetesInputs()},
 		"connection": {newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{
 			SecretName: "catalog-app", SSLMode: "verify-full", CASecretName: "catalog-ca"}})), kubernetesInputs()},
@@ -229,7 +229,7 @@ func TestExternalDatabase(t *testing.T) {
 		env     string
 	}{
 		"skipped":  {newCatalog(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
-		"external": {newCatalog(withExternal(e)), kubernetesInputs(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
+		"external": {newCatalog(withExternalDatabase(e)), kubernetesInputs(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
 	} {
 		for _, o := range buildObjects(t, test.catalog, test.in) {
 			if o.GetName() == resources.DatabaseName {
@@ -249,7 +249,7 @@ func TestExternalDatabase(t *testing.T) {
 		}
 	}
 	retained := withRetained(newCatalog(), in, nil)
-	if len(retained) != 4 || len(withRetained(newCatalog(), kubernetesInputs(), nil)) != 0 || len(withRetained(newCatalog(withExternal(e)), in, nil)) != 0 {
+	if len(retained) != 4 || len(withRetained(newCatalog(), kubernetesInputs(), nil)) != 0 || len(withRetained(newCatalog(withExternalDatabase(e)), in, nil)) != 0 {
 		t.Error("want a database retained with SkipDatabase, and deleted once the spec names an external one")
 	}
 }
@@ -321,12 +321,12 @@ func TestEgressPolicies(t *testing.T) {
 			"policyTypes": []any{"Egress"}, "egress": rules,
 		}
 		for _, in := range []resources.Inputs{kubernetesInputs(), openShiftInputs(behindGateway)} {
-			if diff := cmp.Diff(want, findObject(buildObjects(t, newCatalog(withoutProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
+			if diff := cmp.Diff(want, findObject(buildObjects(t, newCatalog(withoutAuthProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
 	}
-	if findObject(buildObjects(t, newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetesInputs()), "NetworkPolicy", resources.DatabaseEgress) != nil {
+	if findObject(buildObjects(t, newCatalog(withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetesInputs()), "NetworkPolicy", resources.DatabaseEgress) != nil {
 		t.Error("the policy of the database exists without a database")
 	}
 }
@@ -341,8 +341,8 @@ func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 	}{
 		"plain":                     {newCatalog(), kubernetesInputs(), resources.IngressPolicy, 8443},
 		"OpenShift":                 {newCatalog(), openShiftInputs(), resources.RoutePolicy, 8443},
-		"without a proxy":           {newCatalog(withoutProxy), kubernetesInputs(), resources.IngressPolicy, 8080},
-		"OpenShift without a proxy": {newCatalog(withoutProxy), openShiftInputs(), resources.RoutePolicy, 8080},
+		"without a proxy":           {newCatalog(withoutAuthProxy), kubernetesInputs(), resources.IngressPolicy, 8080},
+		"OpenShift without a proxy": {newCatalog(withoutAuthProxy), openShiftInputs(), resources.RoutePolicy, 8080},
 	} {
 		p := decodeObject[networkingv1.NetworkPolicy](t, test.catalog, test.in, "NetworkPolicy", test.policy)
 		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != test.port {
@@ -353,11 +353,11 @@ func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 
 // The proxy can be disabled, and the user can provide its certificate.
 func TestProxy(t *testing.T) {
-	pod := serverOf(t, newCatalog(withoutProxy), kubernetesInputs()).Spec.Template.Spec
+	pod := serverOf(t, newCatalog(withoutAuthProxy), kubernetesInputs()).Spec.Template.Spec
 	if len(pod.Containers) != 1 || *pod.AutomountServiceAccountToken {
 		t.Errorf("got %d containers and token %v without a proxy, want one container without a token", len(pod.Containers), *pod.AutomountServiceAccountToken)
 	}
-	s := decodeObject[corev1.Service](t, newCatalog(withoutProxy), kubernetesInputs(), "Service", resources.Name)
+	s := decodeObject[corev1.Service](t, newCatalog(withoutAuthProxy), kubernetesInputs(), "Service", resources.Name)
 	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != resources.PortName || len(s.Annotations) > 0 {
 		t.Errorf("service %+v %v", s.Spec.Ports, s.Annotations)
 	}
@@ -372,7 +372,7 @@ func TestProxy(t *testing.T) {
 	for _, v := range serverOf(t, userProvided, openShiftInputs()).Spec.Template.Spec.Volumes {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
-	if !found || issuesCertificate(userProvided, kubernetesInputs()) || !issuesCertificate(newCatalog(), kubernetesInputs()) || issuesCertificate(newCatalog(), openShiftInputs()) || issuesCertificate(newCatalog(withoutProxy), kubernetesInputs()) {
+	if !found || issuesCertificate(userProvided, kubernetesInputs()) || !issuesCertificate(newCatalog(), kubernetesInputs()) || issuesCertificate(newCatalog(), openShiftInputs()) || issuesCertificate(newCatalog(withoutAuthProxy), kubernetesInputs()) {
 		t.Error("want a certificate issued only if neither the user nor OpenShift provides it")
 	}
 }

@@ -1,16 +1,21 @@
 // Package modelcatalog reconciles the Catalog: the server behind its proxy, a database that the server fills when it starts, the ConfigMaps
 // with its sources, and the RBAC of its users.
 //
-// The steps of a reconcile and their files:
+// The start-up and its files:
 //
-//   - bootstrap.go: at the start of the leader, creates the Catalog that the settings request
+//   - bootstrap.go: creates the Catalog that the settings request, when this manager becomes the leader
 //   - setup.go: RBAC, watches and the mapping of events to requests; caches of Secrets by name and of labelled ConfigMaps, watchers of the admin
 //     groups and the cluster proxy; package huggingface watches the API keys for Hugging Face
-//   - pkg/reconciler: reads the object, adds the finalizer and runs the phases of reconcile.go in order; only one Catalog of the cluster is active
-//   - userdata.go: creates the user-editable ConfigMaps and the Secret of the database, and adds missing keys; rolls the pods when a password or the
-//     pod of the database changes, and reports missing objects
+//
+// The phases of a reconcile and their files, in order:
+//
+//   - pkg/reconciler: reads the object, adds the finalizer and runs the phases of reconcile.go; only one Catalog of the cluster is active
+//   - userdata.go: creates the user-editable ConfigMaps and the Secret of the database, and adds missing keys
+//   - reconcile.go: issues the certificates
 //   - sources.go: selects the labelled ConfigMaps to mount and limits how often new ones replace the pod
 //   - package resources: builds the objects, which build.go lists; pkg/servers builds those shared with registries
+//   - userdata.go: restarts the pods when a Secret of the database changes, and the server when the database pod is replaced; reports missing
+//     objects
 //   - pkg/apply: applies NetworkPolicies and RBAC, then Deployments, then the exposure; remove.go deletes objects that are no longer desired
 //   - pkg/servers evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
 //

@@ -28,7 +28,7 @@ func deploymentOwner(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: uid}
 }
 
-// legacyDeployment returns a Deployment of the legacy operator with its selector.
+// legacyDeployment returns a Deployment as the legacy operator wrote it, with labels as selector.
 func legacyDeployment(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
@@ -44,14 +44,14 @@ func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
 	account.OwnerReferences = []metav1.OwnerReference{platformOwner()}
 	account.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "y"}
-	controlled := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
-	controlled.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.DatabaseName, "d")}
-	controlled.OwnerReferences[0].Controller = new(true)
+	databaseService := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
+	databaseService.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.DatabaseName, "d")}
+	databaseService.OwnerReferences[0].Controller = new(true)
 	role := &rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}
 	role.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "d")}
-	env := newTestEnv(t, newCatalog(), account, controlled, role, legacyDeployment(resources.Name, resources.Selector(resources.Name), platformOwner()))
+	env := newTestEnv(t, newCatalog(), account, databaseService, role, legacyDeployment(resources.Name, resources.Selector(resources.Name), platformOwner()))
 	env.reconcileUntilStable()
-	for _, o := range []client.Object{account, controlled, role, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
+	for _, o := range []client.Object{account, databaseService, role, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
 		mustGet(env, o)
 		refs := o.GetOwnerReferences()
 		if len(refs) != 1 || !metav1.IsControlledBy(o, newCatalog()) {
@@ -82,17 +82,17 @@ func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	if _, err := env.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	orphaned, deleted := -1, -1
+	orphanWrite, deleteWrite := -1, -1
 	for i, w := range env.writes {
-		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && orphaned < 0 {
-			orphaned = i
+		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && orphanWrite < 0 {
+			orphanWrite = i
 		}
 		if w == "delete Deployment/"+resources.Name {
-			deleted = i
+			deleteWrite = i
 		}
 	}
-	if orphaned < 0 || deleted < orphaned || len(mustGet(env, service).OwnerReferences) != 1 {
-		t.Errorf("the Service lost its owner reference at write %d, the Deployment was deleted at write %d; want this order: %v", orphaned, deleted, env.writes)
+	if orphanWrite < 0 || deleteWrite < orphanWrite || len(mustGet(env, service).OwnerReferences) != 1 {
+		t.Errorf("the Service lost its owner reference at write %d, the Deployment was deleted at write %d; want this order: %v", orphanWrite, deleteWrite, env.writes)
 	}
 	env.reconcileUntilStable()
 	for _, name := range []string{resources.Name, resources.DatabaseName} {
@@ -149,7 +149,7 @@ func TestForeignServiceIsReportedAndKept(t *testing.T) {
 	}
 }
 
-// [D25] HTTPRoutes are deleted when gateway mode is disabled or their namespace changes. Foreign HTTPRoutes are kept.
+// [D25] The Catalog's HTTPRoutes outside of the configured namespace are deleted. Those of another Catalog are kept.
 func TestManagedHTTPRoutesInOtherNamespacesAreDeleted(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.served = capability.NewSet(capability.HTTPRoute)
@@ -165,7 +165,7 @@ func TestManagedHTTPRoutesInOtherNamespacesAreDeleted(t *testing.T) {
 	env.create(route("others", "another"))
 	env.reconcileUntilStable()
 	if env.get(route("old-routes", "")) || !env.get(route("others", "")) {
-		t.Errorf("managed HTTPRoute exists: %v, want false; foreign HTTPRoute exists: %v, want true", env.get(route("old-routes", "")), env.get(route("others", "")))
+		t.Errorf("HTTPRoute of the Catalog exists: %v, want false; HTTPRoute of another Catalog exists: %v, want true", env.get(route("old-routes", "")), env.get(route("others", "")))
 	}
 }
 

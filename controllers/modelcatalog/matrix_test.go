@@ -206,7 +206,7 @@ func TestUserSourcesAreKept(t *testing.T) {
 		func(s *aihubv1alpha1.CatalogSpec) {
 			s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 		},
-		withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"}),
+		withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: "db"}),
 		func(s *aihubv1alpha1.CatalogSpec) { *s = aihubv1alpha1.CatalogSpec{} },
 		withResources(&corev1.ResourceRequirements{}, nil),
 	} {

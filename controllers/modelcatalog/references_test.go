@@ -24,7 +24,7 @@ import (
 // The references contain all variables from Secrets, except those of an external database, whose Secret RBAC does not allow to read.
 func TestSecretVariablesAreReferenced(t *testing.T) {
 	for _, c := range []*aihubv1alpha1.Catalog{
-		newCatalog(), newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"})),
+		newCatalog(), newCatalog(withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"})),
 		newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "db"}})),
 	} {
 		env := newTestEnv(t, c)
@@ -89,7 +89,7 @@ func TestPodsRollWhenReferencesChange(t *testing.T) {
 		}, nil},
 		{"changed password after that", func() { env.update(managed, func() { managed.Data[resources.KeyPassword] = []byte("again") }) }, []string{resources.Name, resources.DatabaseName}},
 		{"external database", func() {
-			env.update(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"})(&c.Spec) })
+			env.update(c, func() { withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"})(&c.Spec) })
 		}, nil},
 		{"password of the external database", func() { env.update(external, func() { external.Data[resources.KeyPassword] = []byte("c") }) }, nil},
 		{"managed database again", func() { env.update(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} }) }, nil},
@@ -144,7 +144,7 @@ func TestMissingReferences(t *testing.T) {
 			"In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it"},
 		{"external database, Secret deleted", func() {
 			env.update(c, func() {
-				withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: resources.DatabaseName})(&c.Spec)
+				withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: resources.DatabaseName})(&c.Spec)
 			})
 			env.remove(secret.DeepCopy())
 		}, "In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it"},

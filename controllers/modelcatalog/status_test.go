@@ -270,8 +270,8 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	f.Add("db.example.com", "secret", "apps.example.com")
 	f.Add("a\": {}\n- b: c", "{{.}}", "$(X)")
 	f.Fuzz(func(t *testing.T, host, secret, domain string) {
-		c := newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{Host: host, SecretName: secret}))
-		plain := newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "s"}))
+		c := newCatalog(withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: host, SecretName: secret}))
+		plain := newCatalog(withExternalDatabase(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "s"}))
 		if !strings.Contains(domain, "\x00") {
 			in := openShiftInputs(func(in *resources.Inputs) { in.Domain = domain })
 			if got, want := len(buildObjects(t, c, in)), len(buildObjects(t, plain, openShiftInputs())); got != want {

@@ -80,7 +80,7 @@ func decodeObject[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.In
 	return into
 }
 
-func withoutProxy(s *aihubv1alpha1.CatalogSpec) {
+func withoutAuthProxy(s *aihubv1alpha1.CatalogSpec) {
 	s.AuthProxy = &aihubv1alpha1.CatalogAuthProxy{Mode: server.Disabled}
 }
 
@@ -90,7 +90,7 @@ func withResources(catalog, postgres *corev1.ResourceRequirements) func(*aihubv1
 	}
 }
 
-func withExternal(e aihubv1alpha1.ExternalDatabase) func(*aihubv1alpha1.CatalogSpec) {
+func withExternalDatabase(e aihubv1alpha1.ExternalDatabase) func(*aihubv1alpha1.CatalogSpec) {
 	return func(s *aihubv1alpha1.CatalogSpec) { s.Database = &aihubv1alpha1.CatalogDatabase{External: &e} }
 }
 

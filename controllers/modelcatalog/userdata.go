@@ -120,7 +120,7 @@ func databaseSecret(c *aihubv1alpha1.Catalog, secretType corev1.SecretType, data
 	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(secretType).WithData(data)
 }
 
-// deploymentReferences returns the objects that the pods of a Deployment read only when they start. A change of one must roll the pods. Sources
+// deploymentReferences returns the objects that the pods of a Deployment read only when they start. A change of one must restart the pods. Sources
 // and the serving certificate are reloaded, and the ConfigMap of the proxy is constant. The Secret of an external database is included only
 // under the name of the managed one, because RBAC allows no other Secrets.
 func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
@@ -134,7 +134,7 @@ func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []referen
 	return refs
 }
 
-// userSourceReferences returns the user-editable ConfigMaps, whose key the server needs to start. Changes do not roll the pods, because the
+// userSourceReferences returns the user-editable ConfigMaps, whose key the server needs to start. Changes do not restart the pods, because the
 // server reloads the ConfigMaps.
 func userSourceReferences() []reference.Reference {
 	refs := make([]reference.Reference, 0, len(resources.UserSources))
@@ -163,7 +163,7 @@ func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog
 	return false, err
 }
 
-// applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes roll their pods, and reports missing objects.
+// applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes restart their pods, and reports missing objects.
 func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	rollouts := map[string][]reference.Reference{}
 	for _, d := range desired.Deployments() {

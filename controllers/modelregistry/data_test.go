@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +29,8 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 	return m
 }
 
-// Data has an owner reference only if it is deleted with its registry, and never one to an earlier registry of the same name.
+// Data has an owner reference to its registry only if it is deleted with the registry and has no other owner. References to other objects are
+// kept; those to an earlier registry of the name are removed.
 func TestDataOwnerReferences(t *testing.T) {
 	current, previous, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
@@ -36,15 +38,15 @@ func TestDataOwnerReferences(t *testing.T) {
 		owners []metav1.OwnerReference
 		want   []types.UID
 	}{
-		"new":                         {"", nil, nil},
-		"of the legacy operator":      {"", []metav1.OwnerReference{current}, nil},
-		"of an earlier registry":      {v1beta1.RetainData, []metav1.OwnerReference{previous}, nil},
-		"of another client":           {v1beta1.RetainData, []metav1.OwnerReference{current, other}, []types.UID{"x"}},
-		"deleted with the registry":   {v1beta1.DeleteData, nil, []types.UID{"now"}},
-		"already owned":               {v1beta1.DeleteData, []metav1.OwnerReference{current}, []types.UID{"now"}},
-		"owned by a deleted registry": {v1beta1.DeleteData, []metav1.OwnerReference{previous}, []types.UID{"now"}},
-		"foreign owner is kept":       {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
-		"retained":                    {v1beta1.RetainData, nil, nil},
+		"no policy, no owner":                                   {"", nil, nil},
+		"no policy, registry is owner":                          {"", []metav1.OwnerReference{current}, nil},
+		"retained, no owner":                                    {v1beta1.RetainData, nil, nil},
+		"retained, previous registry is owner":                  {v1beta1.RetainData, []metav1.OwnerReference{previous}, nil},
+		"retained, registry and another object are owners":      {v1beta1.RetainData, []metav1.OwnerReference{current, other}, []types.UID{"x"}},
+		"deleted with the registry, no owner":                   {v1beta1.DeleteData, nil, []types.UID{"now"}},
+		"deleted with the registry, registry is owner":          {v1beta1.DeleteData, []metav1.OwnerReference{current}, []types.UID{"now"}},
+		"deleted with the registry, previous registry is owner": {v1beta1.DeleteData, []metav1.OwnerReference{previous}, []types.UID{"now"}},
+		"deleted with the registry, another object is owner":    {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
@@ -59,7 +61,7 @@ func TestDataOwnerReferences(t *testing.T) {
 	}
 }
 
-// [D7] [S2] Only metadata changes, and the legacy annotation with the content is removed.
+// [D7] [S2] Only metadata changes, and the legacy annotation with a copy of the Secret is removed.
 func TestUpdateDataMetadata(t *testing.T) {
 	m := withData("")
 	secret := &corev1.Secret{
@@ -73,11 +75,8 @@ func TestUpdateDataMetadata(t *testing.T) {
 	updateDataMetadata(secret, m)
 	want.Labels[names.OperatorLabel], want.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
 	want.Annotations, want.OwnerReferences = map[string]string{"theirs": "1"}, nil
-	if diff := cmp.Diff(want, secret); diff != "" && len(secret.OwnerReferences) == 0 {
-		want.OwnerReferences = []metav1.OwnerReference{}
-		if diff := cmp.Diff(want, secret); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+	if diff := cmp.Diff(want, secret, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -102,7 +101,7 @@ func TestIsManaged(t *testing.T) {
 	}
 }
 
-// [D12] The connection to a generated database consists of its credentials and the fields of the spec for generated databases.
+// [D12] setConnection sets the connection from the credentials and keeps only the fields of spec.postgres for generated databases.
 func TestSetConnection(t *testing.T) {
 	m := withData(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"

@@ -14,7 +14,7 @@ const (
 // MemoryOf returns the maximum memory in bytes for decoding and evaluating a body, without the body itself. The body need not be valid JSON.
 func MemoryOf(body []byte) int64 { return MemoryOfItems(body, 0) }
 
-// MemoryOfItems is [MemoryOf] for a handler that decodes one value at the given depth at a time: it returns the maximum of the values.
+// MemoryOfItems is like [MemoryOf] for a handler that decodes the items at the given depth one by one: it returns the memory of the largest item.
 func MemoryOfItems(body []byte, depth int) int64 {
 	var s estimator
 	for i := 0; i < len(body); i++ {
@@ -22,11 +22,11 @@ func MemoryOfItems(body []byte, depth int) int64 {
 		case '"':
 			begin := i
 			i = stringEnd(body, i)
-			s.lastString = int64(i - begin)
-			s.maxWeight = max(s.maxWeight, bytesPerByte*s.lastString)
+			s.lastStringLength = int64(i - begin)
+			s.maxWeight = max(s.maxWeight, bytesPerByte*s.lastStringLength)
 		case '{', '[':
 			if s.depth == depth {
-				s.start, s.weight, s.pathLengths, s.maxPaths = i, 0, [maxDepth]int64{}, 0
+				s.start, s.weight, s.pathLengths, s.maxPathBytes = i, 0, [maxDepth]int64{}, 0
 			}
 			if !s.open(body[i] == '{' && i+1 < len(body) && body[i+1] != '}') {
 				return math.MaxInt64
@@ -48,14 +48,15 @@ func MemoryOfItems(body []byte, depth int) int64 {
 // estimator is the state of MemoryOfItems at one byte of the body.
 type estimator struct {
 	maxWeight        int64
-	weight, maxPaths int64 // of the current value, and the longest sum of paths to its fields
-	start            int   // offset of the current value
+	weight           int64 // of the current item
+	maxPathBytes     int64 // the maximum total length of the paths of its open objects and lists
+	start            int   // offset of the current item
 	depth            int
-	lastString       int64           // length
+	lastStringLength int64
 	pathLengths      [maxDepth]int64 // of the open objects and lists
 }
 
-// open enters an object or a list, and returns false if maxDepth is exceeded.
+// open enters an object or a list, and returns false if maxDepth is exceeded or brackets are unbalanced.
 func (s *estimator) open(hasFields bool) bool {
 	if s.depth < 0 || s.depth == maxDepth {
 		return false
@@ -64,22 +65,22 @@ func (s *estimator) open(hasFields bool) bool {
 	if hasFields {
 		s.weight += bytesPerObject
 	}
-	var parentLength, allPaths int64
+	var parentLength, pathBytes int64
 	if s.depth > 0 {
 		parentLength = s.pathLengths[s.depth-1]
 	}
-	s.pathLengths[s.depth] = parentLength + s.lastString
+	s.pathLengths[s.depth] = parentLength + s.lastStringLength
 	s.depth++
 	for _, length := range s.pathLengths[:s.depth] {
-		allPaths += length
+		pathBytes += length
 	}
-	s.maxPaths = max(s.maxPaths, allPaths)
+	s.maxPathBytes = max(s.maxPathBytes, pathBytes)
 	return true
 }
 
-// end completes the estimate of a value.
+// end completes the estimate of an item.
 func (s *estimator) end(at int) {
-	s.maxWeight = max(s.maxWeight, s.weight+s.maxPaths+bytesPerByte*int64(at-s.start))
+	s.maxWeight = max(s.maxWeight, s.weight+s.maxPathBytes+bytesPerByte*int64(at-s.start))
 }
 
 // stringEnd returns the offset of the closing quote of a string.

@@ -77,27 +77,27 @@ func TestCheckForeign(t *testing.T) {
 		}, want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			b.must(b.server.Create(t.Context(), existingConfigMap(test.change), client.FieldOwner(cmp.Or(test.manager, "them"))))
+			a := newTestApplier(t)
+			a.must(a.server.Create(t.Context(), existingConfigMap(test.change), client.FieldOwner(cmp.Or(test.manager, "them"))))
 			object := newConfigMap("a", "1")
 			object.Ownership = test.ownership
 			if test.adoptable {
 				object.AdoptIf = func(live *unstructured.Unstructured) bool { return live.GetName() == "a" }
 			}
-			clear(b.seen)
-			err := b.Apply(t.Context(), b.owner, Desired{object})
+			clear(a.seen)
+			err := a.Apply(t.Context(), a.owner, Desired{object})
 			if test.want == "" {
-				if err != nil || b.get("a").Data["key"] != "1" {
+				if err != nil || a.get("a").Data["key"] != "1" {
 					t.Fatalf("the object was not adopted: %v", err)
 				}
-				b.expectApply(noRequests, object)
+				a.expectApply(noRequests, object)
 				return
 			}
 			foreign, ok := errors.AsType[*ForeignError](err)
 			if !ok || foreign.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
-			if b.seen["apply"]+b.seen["patch"] > 0 || b.get("a").Data["key"] != "old" {
+			if a.seen["apply"]+a.seen["patch"] > 0 || a.get("a").Data["key"] != "old" {
 				t.Error("a foreign object was written")
 			}
 		})
@@ -105,20 +105,20 @@ func TestCheckForeign(t *testing.T) {
 }
 
 func TestApplyIgnoresForeignObjectWithIgnoreIfForeign(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	optional := newConfigMap("a", "1")
 	optional.IgnoreIfForeign = true
-	b.must(b.server.Create(t.Context(), existingConfigMap(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
+	a.must(a.server.Create(t.Context(), existingConfigMap(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
 	for range 2 {
-		b.expectApply(oneRead, optional)
+		a.expectApply(oneRead, optional)
 	}
-	if live := b.get("a"); live.Data["key"] != "old" || len(live.Labels)+len(live.OwnerReferences) > 0 {
+	if live := a.get("a"); live.Data["key"] != "old" || len(live.Labels)+len(live.OwnerReferences) > 0 {
 		t.Errorf("a foreign object was written: %+v", live)
 	}
-	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.expectApply(readAndApply, optional)
-	b.expectApply(noRequests, optional)
-	if b.get("a").Data["key"] != "1" {
+	a.must(a.server.Delete(t.Context(), a.get("a")))
+	a.expectApply(readAndApply, optional)
+	a.expectApply(noRequests, optional)
+	if a.get("a").Data["key"] != "1" {
 		t.Error("the object was not created after its name became free")
 	}
 }
@@ -136,37 +136,37 @@ func TestAdoptionRemovesFieldsOfLegacyManagers(t *testing.T) {
 		"foreign manager": {"them", readAndApply, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			b.must(b.server.Create(t.Context(), existingConfigMap(owned), client.FieldOwner(test.manager)))
-			b.expectApply(test.requests, newConfigMap("a", "1"))
-			if _, found := b.get("a").Data["old"]; found == test.pruned {
-				t.Errorf("unexpected data: %v", b.get("a").Data)
+			a := newTestApplier(t)
+			a.must(a.server.Create(t.Context(), existingConfigMap(owned), client.FieldOwner(test.manager)))
+			a.expectApply(test.requests, newConfigMap("a", "1"))
+			if _, found := a.get("a").Data["old"]; found == test.pruned {
+				t.Errorf("unexpected data: %v", a.get("a").Data)
 			}
-			b.restart()
-			b.expectApply(oneRead, newConfigMap("a", "1"))
+			a.restart()
+			a.expectApply(oneRead, newConfigMap("a", "1"))
 		})
 	}
 }
 
 func TestAdoptionHappensOnce(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	object := b.get("a")
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	object := a.get("a")
 	object.Data["theirs"] = "1"
-	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // for example, a user with kubectl
-	b.restart()
-	b.expectApply(oneRead, newConfigMap("a", "1"))
-	if b.get("a").Data["theirs"] != "1" {
+	a.must(a.server.Update(t.Context(), object, client.FieldOwner("old"))) // for example, a user with kubectl
+	a.restart()
+	a.expectApply(oneRead, newConfigMap("a", "1"))
+	if a.get("a").Data["theirs"] != "1" {
 		t.Error("a later addition of a legacy manager was removed")
 	}
 }
 
 func TestAdoptionOfOwnFieldsNeedsOneWrite(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	older := corev1ac.ConfigMap("a", "ns").WithData(map[string]string{"key": "1", "old": "1"})
-	b.must(b.server.Apply(t.Context(), older, client.FieldOwner(us)))
-	b.expectApply(readAndApply, newConfigMap("a", "1"))
-	if data := b.get("a").Data; len(data) != 1 {
+	a.must(a.server.Apply(t.Context(), older, client.FieldOwner(us)))
+	a.expectApply(readAndApply, newConfigMap("a", "1"))
+	if data := a.get("a").Data; len(data) != 1 {
 		t.Errorf("unexpected data: %v", data)
 	}
 }
@@ -183,19 +183,19 @@ func TestAdoptionDropsStaleOwnerReferences(t *testing.T) {
 			Owned, []types.UID{"other-uid", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("velero")))
+			a := newTestApplier(t)
+			a.must(a.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("velero")))
 			object := newConfigMap("a", "1")
 			object.Ownership = test.ownership
-			b.expectApply(readPatchAndApply, object)
+			a.expectApply(readPatchAndApply, object)
 			var got []types.UID
-			for _, ref := range b.get("a").OwnerReferences {
+			for _, ref := range a.get("a").OwnerReferences {
 				got = append(got, ref.UID)
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got owners %v, want %v", got, test.want)
 			}
-			b.expectApply(noRequests, object)
+			a.expectApply(noRequests, object)
 		})
 	}
 }
@@ -213,48 +213,48 @@ func TestAdoptionDropsOwnerReferences(t *testing.T) {
 		"foreign owner":              {[]metav1.OwnerReference{ownerReference("legacy", "f", false), ownerReference("other", "o", false)}, Owned, []types.UID{"o", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
+			a := newTestApplier(t)
+			a.must(a.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
 			object := newConfigMap("a", "1")
 			object.Ownership = test.ownership
 			object.AdoptIf = func(*unstructured.Unstructured) bool { return true }
 			object.DropOwnerReferences = func(ref metav1.OwnerReference) bool { return ref.Name == "legacy" }
-			b.expectApply(readPatchAndApply, object)
+			a.expectApply(readPatchAndApply, object)
 			var got []types.UID
-			for _, ref := range b.get("a").OwnerReferences {
+			for _, ref := range a.get("a").OwnerReferences {
 				got = append(got, ref.UID)
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got owners %v, want %v", got, test.want)
 			}
-			b.expectApply(noRequests, object)
+			a.expectApply(noRequests, object)
 		})
 	}
 }
 
 func TestAdoptionStripsLegacyAnnotations(t *testing.T) {
-	b := newTestApplier(t)
-	b.StripAnnotations = []string{"example.com/last~applied", "example.com/absent"}
-	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
+	a := newTestApplier(t)
+	a.StripAnnotations = []string{"example.com/last~applied", "example.com/absent"}
+	a.must(a.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
 		c.Labels = names.Labels("test")
 		c.Annotations = map[string]string{"example.com/last~applied": "x", "theirs": "1"}
 	}), client.FieldOwner("them")))
-	b.expectApply(readPatchAndApply, newConfigMap("a", "1"))
-	if got := b.get("a").Annotations; len(got) != 1 || got["theirs"] != "1" {
+	a.expectApply(readPatchAndApply, newConfigMap("a", "1"))
+	if got := a.get("a").Annotations; len(got) != 1 || got["theirs"] != "1" {
 		t.Errorf("unexpected annotations: %v", got)
 	}
-	b.restart()
-	b.StripAnnotations = []string{"example.com/last~applied"}
-	b.expectApply(oneRead, newConfigMap("a", "1"))
+	a.restart()
+	a.StripAnnotations = []string{"example.com/last~applied"}
+	a.expectApply(oneRead, newConfigMap("a", "1"))
 }
 
 func TestAdoptionReportsErrors(t *testing.T) {
-	b := newTestApplier(t)
-	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
+	a := newTestApplier(t)
+	a.must(a.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
 		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}), client.FieldOwner("old")))
-	b.failing["patch"] = errors.New("no")
-	err := b.tryApply("live=1 apply=0 patch=1", newConfigMap("a", "1"))
+	a.failing["patch"] = errors.New("no")
+	err := a.tryApply("live=1 apply=0 patch=1", newConfigMap("a", "1"))
 	if want := "applying ConfigMap ns/a: adopting it: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

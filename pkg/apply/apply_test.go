@@ -56,14 +56,14 @@ type testApplier struct {
 }
 
 func newTestApplier(t *testing.T, objects ...client.Object) *testApplier {
-	b := &testApplier{T: t, failing: map[string]error{}, seen: map[string]int{},
+	a := &testApplier{T: t, failing: map[string]error{}, seen: map[string]int{},
 		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	b.owner = newOwnerObject("owner", "owner-uid")
-	b.server = fake.NewClientBuilder().WithTypeConverters(schemas{applyconfigurations.NewTypeConverter(scheme.Scheme)}, managedfields.NewDeducedTypeConverter()).
-		WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(b.owner.DeepCopy()).
+	a.owner = newOwnerObject("owner", "owner-uid")
+	a.server = fake.NewClientBuilder().WithTypeConverters(schemas{applyconfigurations.NewTypeConverter(scheme.Scheme)}, managedfields.NewDeducedTypeConverter()).
+		WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(a.owner.DeepCopy()).
 		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	b.restart()
-	return b
+	a.restart()
+	return a
 }
 
 func newOwnerObject(name, uid string) *corev1.ConfigMap {
@@ -71,27 +71,27 @@ func newOwnerObject(name, uid string) *corev1.ConfigMap {
 }
 
 // createOwner creates another owner on the server.
-func (b *testApplier) createOwner(name, uid string) *corev1.ConfigMap {
-	b.Helper()
-	b.must(b.server.Create(b.Context(), newOwnerObject(name, uid)))
+func (a *testApplier) createOwner(name, uid string) *corev1.ConfigMap {
+	a.Helper()
+	a.must(a.server.Create(a.Context(), newOwnerObject(name, uid)))
 	return newOwnerObject(name, uid)
 }
 
-func (b *testApplier) restart() {
-	server, ok := b.server.(client.WithWatch)
+func (a *testApplier) restart() {
+	server, ok := a.server.(client.WithWatch)
 	if !ok {
-		b.Fatal("the fake client cannot watch")
+		a.Fatal("the fake client cannot watch")
 	}
 	count := func(verb string) error {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.seen[verb]++
-		return b.failing[verb]
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.seen[verb]++
+		return a.failing[verb]
 	}
 	clientFuncs := interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-			if b.cached != nil {
-				return b.cached(key.Name, into)
+			if a.cached != nil {
+				return a.cached(key.Name, into)
 			}
 			return c.Get(ctx, key, into)
 		},
@@ -114,7 +114,13 @@ func (b *testApplier) restart() {
 			var options client.DeleteOptions
 			options.ApplyOptions(opts)
 			if options.PropagationPolicy != nil {
-				b.policies = append(b.policies, *options.PropagationPolicy)
+				a.policies = append(a.policies, *options.PropagationPolicy)
+			}
+			if preconditions := options.Preconditions; preconditions != nil && preconditions.UID != nil { // the fake client ignores the UID
+				live := o.DeepCopyObject().(client.Object)
+				if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err == nil && live.GetUID() != *preconditions.UID {
+					return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("the object has another UID"))
+				}
 			}
 			return c.Delete(ctx, o, opts...)
 		},
@@ -133,30 +139,30 @@ func (b *testApplier) restart() {
 			return c.List(ctx, list, opts...)
 		},
 	}
-	b.Applier = New(Options{
+	a.Applier = New(Options{
 		Client: interceptor.NewClient(server, clientFuncs), Live: interceptor.NewClient(server, liveFuncs),
 		FieldOwner: us, Component: "test", LegacyManagers: []string{"old"}, FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
-		Clock: b.clock,
+		Clock: a.clock,
 	})
 }
 
 // tryApply applies, checks the number of requests, such as "live=1 apply=1", and returns the error.
-func (b *testApplier) tryApply(requests string, desired ...Object) error {
-	b.Helper()
-	clear(b.seen)
-	err := b.Apply(b.Context(), b.owner, desired)
-	got := fmt.Sprintf("live=%d apply=%d patch=%d", b.seen["live"], b.seen["apply"], b.seen["patch"])
+func (a *testApplier) tryApply(requests string, desired ...Object) error {
+	a.Helper()
+	clear(a.seen)
+	err := a.Apply(a.Context(), a.owner, desired)
+	got := fmt.Sprintf("live=%d apply=%d patch=%d", a.seen["live"], a.seen["apply"], a.seen["patch"])
 	if got != requests {
-		b.Errorf("requests: %s, want %s (error: %v)", got, requests, err)
+		a.Errorf("requests: %s, want %s (error: %v)", got, requests, err)
 	}
 	return err
 }
 
 // expectApply applies without an error, and checks the number of requests.
-func (b *testApplier) expectApply(requests string, desired ...Object) {
-	b.Helper()
-	if err := b.tryApply(requests, desired...); err != nil {
-		b.Fatal(err)
+func (a *testApplier) expectApply(requests string, desired ...Object) {
+	a.Helper()
+	if err := a.tryApply(requests, desired...); err != nil {
+		a.Fatal(err)
 	}
 }
 
@@ -168,19 +174,19 @@ const (
 	readPatchAndApply = "live=1 apply=1 patch=1"
 )
 
-func (b *testApplier) get(name string) *corev1.ConfigMap {
-	b.Helper()
+func (a *testApplier) get(name string) *corev1.ConfigMap {
+	a.Helper()
 	object := &corev1.ConfigMap{}
-	if err := b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: name}, object); err != nil {
-		b.Fatal(err)
+	if err := a.server.Get(a.Context(), types.NamespacedName{Namespace: "ns", Name: name}, object); err != nil {
+		a.Fatal(err)
 	}
 	return object
 }
 
-func (b *testApplier) must(err error) {
-	b.Helper()
+func (a *testApplier) must(err error) {
+	a.Helper()
 	if err != nil {
-		b.Fatal(err)
+		a.Fatal(err)
 	}
 }
 
@@ -197,17 +203,17 @@ func newDeployment(image string) Object {
 }
 
 func TestApplyWritesOnce(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply("live=0 apply=2 patch=0", newConfigMap("a", "1"), newDeployment("one")) // new objects are not read first
-	b.expectApply(noRequests, newConfigMap("a", "1"), newDeployment("one"))
-	b.expectApply(oneApply, newConfigMap("a", "2"), newDeployment("one")) // recorded, so it is not read first
-	b.expectApply(oneApply, newConfigMap("a", "2"), newDeployment("two"))
-	b.expectApply(noRequests, newConfigMap("a", "2"), newDeployment("two"))
-	b.restart()
-	b.expectApply(oneRead, newConfigMap("a", "2")) // not the Deployment: the fake server also records ownership of its status
-	b.expectApply(noRequests, newConfigMap("a", "2"))
+	a := newTestApplier(t)
+	a.expectApply("live=0 apply=2 patch=0", newConfigMap("a", "1"), newDeployment("one")) // new objects are not read first
+	a.expectApply(noRequests, newConfigMap("a", "1"), newDeployment("one"))
+	a.expectApply(oneApply, newConfigMap("a", "2"), newDeployment("one")) // recorded, so it is not read first
+	a.expectApply(oneApply, newConfigMap("a", "2"), newDeployment("two"))
+	a.expectApply(noRequests, newConfigMap("a", "2"), newDeployment("two"))
+	a.restart()
+	a.expectApply(oneRead, newConfigMap("a", "2")) // not the Deployment: the fake server also records ownership of its status
+	a.expectApply(noRequests, newConfigMap("a", "2"))
 
-	object := b.get("a")
+	object := a.get("a")
 	if object.Labels[names.OperatorLabel] != names.OperatorName || object.Labels[names.ComponentLabel] != "test" {
 		t.Errorf("unexpected labels: %v", object.Labels)
 	}
@@ -220,36 +226,36 @@ func TestApplyWritesOnce(t *testing.T) {
 
 // A foreign object that the cache does not hold is not overwritten, and only read afterwards.
 func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
-	b.cached = func(name string, _ client.Object) error {
+	a := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
+	a.cached = func(name string, _ client.Object) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
 	}
-	before := b.get("a")
+	before := a.get("a")
 	for _, requests := range []string{readAndApply, oneRead, oneRead} {
-		err := b.tryApply(requests, newConfigMap("a", "1"))
+		err := a.tryApply(requests, newConfigMap("a", "1"))
 		if _, foreign := errors.AsType[*ForeignError](err); !foreign {
 			t.Errorf("got error %v, want a ForeignError", err)
 		}
 	}
-	if got := b.get("a"); got.ResourceVersion != before.ResourceVersion {
+	if got := a.get("a"); got.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the object was written: %+v", got)
 	}
 }
 
 // A write with the resourceVersion of an earlier read fails after a change, for example of the replicas by an autoscaler.
 func TestApplyFailsForOutdatedVersion(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	read := b.get("a")
-	b.must(b.server.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	read := a.get("a")
+	a.must(a.server.Patch(t.Context(), a.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
 	late := newConfigMap("a", "2")
 	late.ResourceVersion = read.ResourceVersion
-	if err := b.tryApply(oneApply, late); !apierrors.IsConflict(err) {
+	if err := a.tryApply(oneApply, late); !apierrors.IsConflict(err) {
 		t.Fatalf("got error %v, want a Conflict", err)
 	}
-	late.ResourceVersion = b.get("a").ResourceVersion
-	b.expectApply(readAndApply, late)
-	if got := b.get("a").Data; got["key"] != "2" || got["theirs"] != "1" {
+	late.ResourceVersion = a.get("a").ResourceVersion
+	a.expectApply(readAndApply, late)
+	if got := a.get("a").Data; got["key"] != "2" || got["theirs"] != "1" {
 		t.Errorf("unexpected data: %v", got)
 	}
 }
@@ -262,15 +268,15 @@ func TestApplyRevertsForeignChanges(t *testing.T) {
 		"owner reference removed": func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			b.expectApply(oneApply, newConfigMap("a", "1"))
-			before := b.get("a")
+			a := newTestApplier(t)
+			a.expectApply(oneApply, newConfigMap("a", "1"))
+			before := a.get("a")
 			object := before.DeepCopy()
 			change(object)
-			b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-			b.expectApply(readAndApply, newConfigMap("a", "1"))
-			b.expectApply(noRequests, newConfigMap("a", "1"))
-			after := b.get("a")
+			a.must(a.server.Update(t.Context(), object, client.FieldOwner("them")))
+			a.expectApply(readAndApply, newConfigMap("a", "1"))
+			a.expectApply(noRequests, newConfigMap("a", "1"))
+			after := a.get("a")
 			if after.Data["key"] != "1" || len(after.Labels) != 2 || len(after.OwnerReferences) != 1 {
 				t.Errorf("the change was not reverted: %v", after)
 			}
@@ -279,46 +285,46 @@ func TestApplyRevertsForeignChanges(t *testing.T) {
 }
 
 func TestApplyKeepsForeignFields(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	object := b.get("a")
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	object := a.get("a")
 	object.Data["theirs"] = "1"
 	object.Labels["theirs"] = "1"
-	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	b.expectApply(noRequests, newConfigMap("a", "1"))
-	b.expectApply(oneApply, newConfigMap("a", "2"))
-	if got := b.get("a"); got.Data["theirs"] != "1" || got.Labels["theirs"] != "1" {
+	a.must(a.server.Update(t.Context(), object, client.FieldOwner("them")))
+	a.expectApply(noRequests, newConfigMap("a", "1"))
+	a.expectApply(oneApply, newConfigMap("a", "2"))
+	if got := a.get("a"); got.Data["theirs"] != "1" || got.Labels["theirs"] != "1" {
 		t.Errorf("foreign fields were removed: %v", got)
 	}
 }
 
 func TestApplyReadsRecreatedObject(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.expectApply(readAndApply, newConfigMap("a", "1"))
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	a.must(a.server.Delete(t.Context(), a.get("a")))
+	a.expectApply(readAndApply, newConfigMap("a", "1"))
 
-	b.cached = func(_ string, into client.Object) error {
+	a.cached = func(_ string, into client.Object) error {
 		into.SetUID("another")
 		return nil
 	}
-	b.expectApply(oneRead, newConfigMap("a", "1"))
+	a.expectApply(oneRead, newConfigMap("a", "1"))
 }
 
 func TestApplyIgnoresTerminatingObject(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	object := b.get("a")
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	object := a.get("a")
 	object.Finalizers = []string{"test.opendatahub.io/hold"}
-	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	b.must(b.server.Delete(t.Context(), object))
-	b.expectApply(noRequests, newConfigMap("a", "2"))
-	b.expectApply(oneRead, newConfigMap("a", "2"))
+	a.must(a.server.Update(t.Context(), object, client.FieldOwner("them")))
+	a.must(a.server.Delete(t.Context(), object))
+	a.expectApply(noRequests, newConfigMap("a", "2"))
+	a.expectApply(oneRead, newConfigMap("a", "2"))
 
-	object = b.get("a")
+	object = a.get("a")
 	object.Labels = nil // as in an object of an earlier version: its deletion is not visible in the cache
-	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	err := b.tryApply(oneRead, newConfigMap("a", "2"))
+	a.must(a.server.Update(t.Context(), object, client.FieldOwner("them")))
+	err := a.tryApply(oneRead, newConfigMap("a", "2"))
 	if _, ok := errors.AsType[*TerminatingError](err); !ok {
 		t.Errorf("got %v, want a TerminatingError", err)
 	}
@@ -334,12 +340,12 @@ func TestApplyReturnsErrors(t *testing.T) {
 		"reading fails": {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
+			a := newTestApplier(t)
 			if test.verb == "live" {
-				b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now()) // its objects may exist
+				a.owner.CreationTimestamp = metav1.NewTime(a.clock.Now()) // its objects may exist
 			}
-			b.failing[test.verb] = test.err
-			err := b.tryApply(test.requests, newConfigMap("a", "1"), newConfigMap("b", "1")) // an error does not stop the next object
+			a.failing[test.verb] = test.err
+			err := a.tryApply(test.requests, newConfigMap("a", "1"), newConfigMap("b", "1")) // an error does not stop the next object
 			failed, ok := errors.AsType[*Error](err)
 			if !ok || failed.Kind != "ConfigMap" || failed.Namespace != "ns" || failed.Name != "a" {
 				t.Fatalf("got %v, want an Error that names the object", err)
@@ -347,24 +353,24 @@ func TestApplyReturnsErrors(t *testing.T) {
 			if !errors.Is(err, test.err) {
 				t.Errorf("error %v does not wrap %v", err, test.err)
 			}
-			delete(b.failing, test.verb)
-			b.expectApply("live=2 apply=2 patch=0", newConfigMap("a", "1"), newConfigMap("b", "1"))
+			delete(a.failing, test.verb)
+			a.expectApply("live=2 apply=2 patch=0", newConfigMap("a", "1"), newConfigMap("b", "1"))
 		})
 	}
 	t.Run("cache fails", func(t *testing.T) {
-		b := newTestApplier(t)
-		b.expectApply(oneApply, newConfigMap("a", "1"))
-		b.cached = func(string, client.Object) error { return errors.New("not started") }
-		err := b.tryApply(noRequests, newConfigMap("a", "1"))
+		a := newTestApplier(t)
+		a.expectApply(oneApply, newConfigMap("a", "1"))
+		a.cached = func(string, client.Object) error { return errors.New("not started") }
+		err := a.tryApply(noRequests, newConfigMap("a", "1"))
 		if want := "applying ConfigMap ns/a: reading it from the cache: not started"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
 	t.Run("context ends", func(t *testing.T) {
-		b := newTestApplier(t)
+		a := newTestApplier(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := b.Apply(ctx, b.owner, Desired{newConfigMap("a", "1")}); !errors.Is(err, context.Canceled) {
+		if err := a.Apply(ctx, a.owner, Desired{newConfigMap("a", "1")}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v, want context.Canceled", err)
 		}
 	})
@@ -393,26 +399,26 @@ func TestApplyRejectsInvalidObjects(t *testing.T) {
 			"applying Namespace /a: ConfigMap ns/owner cannot own an object outside its namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			if err := b.tryApply(noRequests, test.object); err == nil || err.Error() != test.want {
+			a := newTestApplier(t)
+			if err := a.tryApply(noRequests, test.object); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
 	}
-	b := newTestApplier(t)
-	b.expectApply(oneApply, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
+	a := newTestApplier(t)
+	a.expectApply(oneApply, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
 }
 
 func TestForgetDeletesRecords(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	b.expectApply(noRequests, newConfigMap("a", "1"))
-	b.Forget("another client")
-	b.expectApply(noRequests, newConfigMap("a", "1"))
-	b.Forget(b.owner.UID)
-	b.expectApply(oneRead, newConfigMap("a", "1"))
-	b.Forget(b.owner.UID)
-	b.records.Range(func(k, _ any) bool {
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	a.expectApply(noRequests, newConfigMap("a", "1"))
+	a.Forget("another client")
+	a.expectApply(noRequests, newConfigMap("a", "1"))
+	a.Forget(a.owner.UID)
+	a.expectApply(oneRead, newConfigMap("a", "1"))
+	a.Forget(a.owner.UID)
+	a.records.Range(func(k, _ any) bool {
 		t.Errorf("the record of %v was not deleted", k)
 		return true
 	})

@@ -14,41 +14,41 @@ import (
 
 // Many owners apply concurrently. Run with -race.
 func TestApplyIsSafeForConcurrentUse(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	const owners, passes = 8, 5
 	var group sync.WaitGroup
 	for i := range owners {
-		owner := b.createOwner(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
+		owner := a.createOwner(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
 		group.Go(func() {
 			for pass := range passes {
 				desired := Desired{newConfigMap(fmt.Sprint("own-", i), fmt.Sprint(pass))}
-				if err := b.Apply(t.Context(), owner, desired); err != nil {
+				if err := a.Apply(t.Context(), owner, desired); err != nil {
 					t.Error(err)
 				}
-				if err := b.Prune(t.Context(), owner, desired, nil, nil); err != nil {
+				if err := a.Prune(t.Context(), owner, desired, nil, nil); err != nil {
 					t.Error(err)
 				}
 				if pass == passes/2 {
-					b.Forget(owner.UID)
+					a.Forget(owner.UID)
 				}
 			}
 		})
 	}
 	group.Wait()
 	for i := range owners {
-		if got := b.get(fmt.Sprint("own-", i)).Data["key"]; got != fmt.Sprint(passes-1) {
+		if got := a.get(fmt.Sprint("own-", i)).Data["key"]; got != fmt.Sprint(passes-1) {
 			t.Errorf("the object of owner %d has value %q", i, got)
 		}
 	}
 }
 
 func TestMetricsCountWritesAndSkips(t *testing.T) {
-	b := newTestApplier(t)
-	b.Component = t.Name()
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	b.expectApply(noRequests, newConfigMap("a", "1"))
-	b.expectApply(noRequests, newConfigMap("a", "1"))
-	b.expectPrune("live=0 list=0 patch=0 delete=1", nil)
+	a := newTestApplier(t)
+	a.Component = t.Name()
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	a.expectApply(noRequests, newConfigMap("a", "1"))
+	a.expectApply(noRequests, newConfigMap("a", "1"))
+	a.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 	want := map[string]float64{"apply": 1, "delete": 1, "skipped": 2}
 	if diff := cmp.Diff(want, writeCounts(t)); diff != "" {
 		t.Errorf("metrics of the component (-want +got):\n%s", diff)

@@ -21,27 +21,30 @@ func userObject(changes ...func(*unstructured.Unstructured)) *unstructured.Unstr
 }
 
 func TestCreateAsIsAddsNothing(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	object := userObject()
-	b.must(b.CreateAsIs(t.Context(), object))
-	live := b.get("a")
+	a.must(a.CreateAsIs(t.Context(), object))
+	live := a.get("a")
 	if len(live.Labels) != 0 || live.Data["key"] != "1" || len(live.OwnerReferences) != 0 || object.GetResourceVersion() != live.ResourceVersion {
 		t.Errorf("unexpected object: %+v", live)
 	}
-	if err := b.CreateAsIs(t.Context(), userObject()); !apierrors.IsAlreadyExists(err) {
+	if err := a.CreateAsIs(t.Context(), userObject()); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("got error %v from the second call, want AlreadyExists", err)
 	}
 }
 
 func TestDeleteHasUIDPrecondition(t *testing.T) {
-	b := newTestApplier(t)
-	b.must(b.CreateAsIs(t.Context(), userObject(func(u *unstructured.Unstructured) { u.SetUID("first") })))
+	a := newTestApplier(t)
+	a.must(a.CreateAsIs(t.Context(), userObject(func(u *unstructured.Unstructured) { u.SetUID("first") })))
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}
-	b.must(b.Delete(t.Context(), configMapKind, name, b.get("a").UID, client.GracePeriodSeconds(0)))
-	if b.exists("a") {
+	if err := a.Delete(t.Context(), configMapKind, name, "second"); !apierrors.IsConflict(err) || !a.exists("a") {
+		t.Errorf("got error %v with another UID, object exists: %v, want Conflict and an existing object", err, a.exists("a"))
+	}
+	a.must(a.Delete(t.Context(), configMapKind, name, a.get("a").UID, client.GracePeriodSeconds(0)))
+	if a.exists("a") {
 		t.Error("the object was not deleted")
 	}
-	if err := b.Delete(t.Context(), configMapKind, name, "first"); !apierrors.IsNotFound(err) {
+	if err := a.Delete(t.Context(), configMapKind, name, "first"); !apierrors.IsNotFound(err) {
 		t.Errorf("got error %v for a deleted object, want NotFound", err)
 	}
 }

@@ -14,17 +14,17 @@ import (
 
 // DeleteOwned deletes the object by UID, and its record.
 func TestDeleteOwned(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.UID = "seen" }))
-	b.expectApply(oneApply, newConfigMap("own", "1"))
-	own := b.get("own")
-	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own))
-	if b.exists("own") || !b.exists("a") {
+	a := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.UID = "seen" }))
+	a.expectApply(oneApply, newConfigMap("own", "1"))
+	own := a.get("own")
+	a.must(a.DeleteOwned(a.Context(), a.owner.UID, own))
+	if a.exists("own") || !a.exists("a") {
 		t.Error("the wrong object was removed")
 	}
-	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own)) // already deleted
-	b.expectApply(oneApply, newConfigMap("own", "1"))
-	b.must(b.DeleteOwned(b.Context(), "", b.get("a"))) // without an existing owner
-	if b.exists("a") {
+	a.must(a.DeleteOwned(a.Context(), a.owner.UID, own)) // already deleted
+	a.expectApply(oneApply, newConfigMap("own", "1"))
+	a.must(a.DeleteOwned(a.Context(), "", a.get("a"))) // without an existing owner
+	if a.exists("a") {
 		t.Error("the object was not deleted")
 	}
 }
@@ -33,47 +33,54 @@ func TestDeleteOwnedSkipsTerminatingObject(t *testing.T) {
 	terminating := existingConfigMap(func(c *corev1.ConfigMap) {
 		c.DeletionTimestamp, c.Finalizers = new(metav1.Now()), []string{"test.opendatahub.io/hold"}
 	})
-	b := newTestApplier(t, terminating)
-	b.must(b.DeleteOwned(b.Context(), "", b.get("a")))
-	if b.seen["delete"] != 0 {
+	a := newTestApplier(t, terminating)
+	a.must(a.DeleteOwned(a.Context(), "", a.get("a")))
+	if a.seen["delete"] != 0 {
 		t.Error("a terminating object was deleted again")
 	}
 }
 
 // With Foreground, the object is deleted by UID with foreground propagation.
 func TestDeleteOwnedInForeground(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("own", "1"))
-	own := b.get("own")
-	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own, Foreground))
-	if b.exists("own") || b.policies[0] != metav1.DeletePropagationForeground {
-		t.Errorf("exists: %v, propagation policies: %v, want foreground deletion", b.exists("own"), b.policies)
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("own", "1"))
+	own := a.get("own")
+	a.must(a.DeleteOwned(a.Context(), a.owner.UID, own, Foreground))
+	if a.exists("own") || a.policies[0] != metav1.DeletePropagationForeground {
+		t.Errorf("exists: %v, propagation policies: %v, want foreground deletion", a.exists("own"), a.policies)
 	}
-	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own, Foreground)) // already deleted
-	b.expectApply(oneApply, newConfigMap("own", "1"))
-	terminating := b.get("own")
+	a.must(a.DeleteOwned(a.Context(), a.owner.UID, own, Foreground)) // already deleted
+	a.expectApply(oneApply, newConfigMap("own", "1"))
+	terminating := a.get("own")
 	terminating.DeletionTimestamp = new(metav1.Now())
-	clear(b.seen)
-	b.must(b.DeleteOwned(b.Context(), b.owner.UID, terminating, Foreground))
-	if b.seen["delete"] != 0 {
+	clear(a.seen)
+	a.must(a.DeleteOwned(a.Context(), a.owner.UID, terminating, Foreground))
+	if a.seen["delete"] != 0 {
 		t.Error("a terminating object was deleted again")
 	}
-	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("another uid"))
-	err := b.DeleteOwned(b.Context(), b.owner.UID, b.get("own"), Foreground)
+	a.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("another uid"))
+	err := a.DeleteOwned(a.Context(), a.owner.UID, a.get("own"), Foreground)
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "own" || !apierrors.IsConflict(err) {
 		t.Errorf("got error %v, want a Conflict that names the object", err)
 	}
 }
 
 func TestDeleteOwnedErrors(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
-	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))
-	err := b.DeleteOwned(b.Context(), "", b.get("a"))
+	a := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
+	a.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))
+	err := a.DeleteOwned(a.Context(), "", a.get("a"))
 	failed, ok := errors.AsType[*Error](err)
 	if !ok || failed.Kind != "ConfigMap" || failed.Namespace != "ns" || failed.Name != "a" || !apierrors.IsConflict(err) {
 		t.Errorf("got error %v, want a Conflict that names the object", err)
 	}
+	delete(a.failing, "delete")
+	if a.DeleteOwned(t.Context(), "", &unregisteredObject{}) == nil {
+		t.Error("DeleteOwned returned no error for an object whose kind is not in the scheme")
+	}
 }
+
+// unregisteredObject is an object whose kind is not in the scheme.
+type unregisteredObject struct{ corev1.ConfigMap }
 
 // The records of a namespace are deleted for all owners.
 func TestForgetNamespace(t *testing.T) {

@@ -46,19 +46,19 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 		"label":                                {deployment, "/metadata/labels/c", "d", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, managed := newTestApplier(t), &unstructured.Unstructured{}
-			b.must(yaml.Unmarshal([]byte(c.managed), &managed.Object))
+			a, managed := newTestApplier(t), &unstructured.Unstructured{}
+			a.must(yaml.Unmarshal([]byte(c.managed), &managed.Object))
 			desired := Desired{{Config: client.ApplyConfigurationFromUnstructured(managed)}}
-			b.must(b.Apply(t.Context(), b.owner, desired))
-			before := b.getUnstructured(managed)
+			a.must(a.Apply(t.Context(), a.owner, desired))
+			before := a.getUnstructured(managed)
 			var value any
-			b.must(yaml.Unmarshal([]byte(c.value), &value))
+			a.must(yaml.Unmarshal([]byte(c.value), &value))
 			patch, err := json.Marshal([]map[string]any{{"op": "add", "path": c.path, "value": value}})
-			b.must(err)
-			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
-			added := hashContent(b.getUnstructured(managed))
-			b.must(b.Apply(t.Context(), b.owner, desired))
-			after := b.getUnstructured(managed)
+			a.must(err)
+			a.must(a.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
+			added := hashContent(a.getUnstructured(managed))
+			a.must(a.Apply(t.Context(), a.owner, desired))
+			after := a.getUnstructured(managed)
 			if c.path == "/metadata/labels/c" {
 				if _, found := after.GetLabels()["c"]; !found {
 					t.Error("the label of another client was removed")
@@ -102,10 +102,10 @@ func (s schemas) ObjectToTyped(o runtime.Object, options ...typed.ValidationOpti
 }
 
 // getUnstructured reads an object from the server.
-func (b *testApplier) getUnstructured(like *unstructured.Unstructured) *unstructured.Unstructured {
-	b.Helper()
+func (a *testApplier) getUnstructured(like *unstructured.Unstructured) *unstructured.Unstructured {
+	a.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(like.GroupVersionKind())
-	b.must(b.server.Get(b.Context(), client.ObjectKeyFromObject(like), live))
+	a.must(a.server.Get(a.Context(), client.ObjectKeyFromObject(like), live))
 	return live
 }

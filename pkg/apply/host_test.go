@@ -55,21 +55,21 @@ func TestOneIngressForAHost(t *testing.T) {
 		"the oldest of three":                   {[]client.Object{existingIngress("other", "b", sharedHost, 3), existingIngress("third", "a", sharedHost, 2)}, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t, c.present...)
-			host, first, err := FindHost(t.Context(), b.server, desiredIngress())
-			b.must(err)
+			a := newTestApplier(t, c.present...)
+			host, first, err := FindHost(t.Context(), a.server, desiredIngress())
+			a.must(err)
 			if (first == nil) != (c.holder == "") || first != nil && (first.Name != c.holder || host != sharedHost) {
 				t.Errorf("got host %q and holder %v, want %q", host, first, c.holder)
 			}
 			for range 2 {
-				b.must(b.Apply(t.Context(), b.owner, Desired{desiredIngress()}))
+				a.must(a.Apply(t.Context(), a.owner, Desired{desiredIngress()}))
 			}
-			err = b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &networkingv1.Ingress{})
-			b.must(client.IgnoreNotFound(err))
+			err = a.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &networkingv1.Ingress{})
+			a.must(client.IgnoreNotFound(err))
 			if (err == nil) != c.exists {
 				t.Errorf("the Ingress of the owner exists: %t, want %t", err == nil, c.exists)
 			}
-			if writes := b.seen["apply"] + b.seen["delete"]; writes > 1 {
+			if writes := a.seen["apply"] + a.seen["delete"]; writes > 1 {
 				t.Errorf("got %d writes, want at most 1", writes)
 			}
 		})
@@ -79,26 +79,26 @@ func TestOneIngressForAHost(t *testing.T) {
 // A later Ingress is written once the earlier one is deleted.
 func TestHostBecomesFree(t *testing.T) {
 	other := existingIngress("other", "a", sharedHost, 1)
-	b := newTestApplier(t, other)
-	b.must(b.Apply(t.Context(), b.owner, Desired{desiredIngress()}))
-	if b.seen["apply"] != 0 {
+	a := newTestApplier(t, other)
+	a.must(a.Apply(t.Context(), a.owner, Desired{desiredIngress()}))
+	if a.seen["apply"] != 0 {
 		t.Error("the Ingress was written while another Ingress has its host")
 	}
-	b.must(b.server.Delete(t.Context(), other))
-	b.must(b.Apply(t.Context(), b.owner, Desired{desiredIngress()}))
-	if b.seen["apply"] != 1 {
+	a.must(a.server.Delete(t.Context(), other))
+	a.must(a.Apply(t.Context(), a.owner, Desired{desiredIngress()}))
+	if a.seen["apply"] != 1 {
 		t.Error("the Ingress was not written")
 	}
 }
 
 // An Ingress is not deleted while the other Ingresses with its host are unknown.
 func TestListErrorKeepsIngress(t *testing.T) {
-	b := newTestApplier(t, existingIngress("ns", "own", sharedHost, 1, ownerReference("owner", "owner-uid", true)))
-	inner, _ := b.Client.(client.WithWatch)
-	b.Client = interceptor.NewClient(inner, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+	a := newTestApplier(t, existingIngress("ns", "own", sharedHost, 1, ownerReference("owner", "owner-uid", true)))
+	inner, _ := a.Client.(client.WithWatch)
+	a.Client = interceptor.NewClient(inner, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no")
 	}})
-	if err := b.Apply(t.Context(), b.owner, Desired{desiredIngress()}); err == nil || b.seen["delete"]+b.seen["apply"] > 0 {
-		t.Errorf("got requests %v and error %v, want an error and no write", b.seen, err)
+	if err := a.Apply(t.Context(), a.owner, Desired{desiredIngress()}); err == nil || a.seen["delete"]+a.seen["apply"] > 0 {
+		t.Errorf("got requests %v and error %v, want an error and no write", a.seen, err)
 	}
 }

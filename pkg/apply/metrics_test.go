@@ -9,7 +9,7 @@ import (
 
 // Successful writes are counted in the changes of their context.
 func TestRecordChanges(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	expectChanges := func(name string, created, updated, deleted int, write func(context.Context)) {
 		t.Helper()
 		ctx, changes := RecordChanges(t.Context())
@@ -19,26 +19,26 @@ func TestRecordChanges(t *testing.T) {
 		}
 	}
 	expectChanges("two new objects", 2, 0, 0, func(ctx context.Context) {
-		b.must(b.Apply(ctx, b.owner, Desired{newConfigMap("a", "1"), newConfigMap("b", "1")}))
+		a.must(a.Apply(ctx, a.owner, Desired{newConfigMap("a", "1"), newConfigMap("b", "1")}))
 	})
 	expectChanges("one changed object", 0, 1, 0, func(ctx context.Context) {
-		b.must(b.Apply(ctx, b.owner, Desired{newConfigMap("a", "2"), newConfigMap("b", "1")}))
+		a.must(a.Apply(ctx, a.owner, Desired{newConfigMap("a", "2"), newConfigMap("b", "1")}))
 	})
 	expectChanges("no change", 0, 0, 0, func(ctx context.Context) {
-		b.must(b.Apply(ctx, b.owner, Desired{newConfigMap("a", "2"), newConfigMap("b", "1")}))
+		a.must(a.Apply(ctx, a.owner, Desired{newConfigMap("a", "2"), newConfigMap("b", "1")}))
 	})
 	expectChanges("created once", 1, 0, 0, func(ctx context.Context) {
-		b.must(b.Create(ctx, b.owner, newConfigMap("c", "1")))
-		b.must(b.Create(ctx, b.owner, newConfigMap("c", "1")))
+		a.must(a.Create(ctx, a.owner, newConfigMap("c", "1")))
+		a.must(a.Create(ctx, a.owner, newConfigMap("c", "1")))
 	})
 	expectChanges("patched once", 0, 1, 0, func(ctx context.Context) {
-		live := b.get("c")
-		b.must(b.PatchExisting(ctx, live, func() { live.Data["key"] = "2" }))
-		b.must(b.PatchExisting(ctx, live, func() {}))
+		live := a.get("c")
+		a.must(a.PatchExisting(ctx, live, func() { live.Data["key"] = "2" }))
+		a.must(a.PatchExisting(ctx, live, func() {}))
 	})
 	expectChanges("two deleted objects", 0, 0, 2, func(ctx context.Context) {
-		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("a")))
-		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("b"), Foreground))
+		a.must(a.DeleteOwned(ctx, a.owner.UID, a.get("a")))
+		a.must(a.DeleteOwned(ctx, a.owner.UID, a.get("b"), Foreground))
 	})
-	b.must(client.IgnoreNotFound(b.DeleteOwned(t.Context(), b.owner.UID, b.get("c")))) // a context without changes
+	a.must(client.IgnoreNotFound(a.DeleteOwned(t.Context(), a.owner.UID, a.get("c")))) // a context without changes
 }

@@ -17,87 +17,87 @@ import (
 )
 
 // mutateImages makes a mutating webhook replace the image of each apply while enabled is true. The managed fields do not change.
-func (b *testApplier) mutateImages(enabled *bool) {
-	b.Helper()
-	inner, ok := b.Client.(client.WithWatch)
+func (a *testApplier) mutateImages(enabled *bool) {
+	a.Helper()
+	inner, ok := a.Client.(client.WithWatch)
 	if !ok {
-		b.Fatal("the client cannot watch")
+		a.Fatal("the client cannot watch")
 	}
-	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+	a.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if !*enabled {
 				return c.Apply(ctx, config, opts...)
 			}
 			data, err := json.Marshal(config)
-			b.must(err)
+			a.must(err)
 			changed := &unstructured.Unstructured{}
-			b.must(changed.UnmarshalJSON(data))
+			a.must(changed.UnmarshalJSON(data))
 			containers, _, _ := unstructured.NestedSlice(changed.Object, "spec", "template", "spec", "containers")
 			first, _ := containers[0].(map[string]any)
 			first["image"] = "mirror"
-			b.must(unstructured.SetNestedSlice(changed.Object, containers, "spec", "template", "spec", "containers"))
+			a.must(unstructured.SetNestedSlice(changed.Object, containers, "spec", "template", "spec", "containers"))
 			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(changed), opts...); err != nil {
 				return err
 			}
 			response, err := changed.MarshalJSON()
-			b.must(err)
+			a.must(err)
 			return json.Unmarshal(response, config)
 		},
 	})
 }
 
 // raiseGeneration raises the generation of the Deployment, with another image if one is given. The managed fields do not change.
-func (b *testApplier) raiseGeneration(image string) {
-	b.Helper()
-	d := b.deployment()
+func (a *testApplier) raiseGeneration(image string) {
+	a.Helper()
+	d := a.deployment()
 	managed := d.ManagedFields
 	if image != "" {
 		d.Spec.Template.Spec.Containers[0].Image = image
 	}
 	d.Generation++
-	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
+	a.must(a.server.Update(a.Context(), d, client.FieldOwner("webhook")))
 	d.ManagedFields = managed
-	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
+	a.must(a.server.Update(a.Context(), d, client.FieldOwner("webhook")))
 }
 
-func (b *testApplier) deployment() *appsv1.Deployment {
-	b.Helper()
+func (a *testApplier) deployment() *appsv1.Deployment {
+	a.Helper()
 	d := &appsv1.Deployment{}
-	b.must(b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: "server"}, d))
+	a.must(a.server.Get(a.Context(), types.NamespacedName{Namespace: "ns", Name: "server"}, d))
 	return d
 }
 
 // A mutation is detected by the generation and reverted, unless the apply itself is mutated.
 func TestApplyStopsAfterMutation(t *testing.T) {
-	b, enabled := newTestApplier(t), false
-	b.mutateImages(&enabled)
-	b.expectApply(oneApply, newDeployment("ours"))
-	b.expectApply(noRequests, newDeployment("ours"))
-	b.raiseGeneration("mirror")
-	b.expectApply(readAndApply, newDeployment("ours"))
-	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+	a, enabled := newTestApplier(t), false
+	a.mutateImages(&enabled)
+	a.expectApply(oneApply, newDeployment("ours"))
+	a.expectApply(noRequests, newDeployment("ours"))
+	a.raiseGeneration("mirror")
+	a.expectApply(readAndApply, newDeployment("ours"))
+	if got := a.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
 		t.Errorf("got image %s, want ours", got)
 	}
-	b.expectApply(noRequests, newDeployment("ours"))
+	a.expectApply(noRequests, newDeployment("ours"))
 
 	enabled = true
-	b.raiseGeneration("mirror")
+	a.raiseGeneration("mirror")
 	message := ""
-	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { message += line }, funcr.Options{}))
-	b.must(b.Apply(ctx, b.owner, Desired{newDeployment("ours")})) // the response differs
+	ctx := log.IntoContext(a.Context(), funcr.New(func(_, line string) { message += line }, funcr.Options{}))
+	a.must(a.Apply(ctx, a.owner, Desired{newDeployment("ours")})) // the response differs
 	if !strings.Contains(message, "such as an admission webhook") || !strings.Contains(message, "server") {
 		t.Errorf("got log %q, want one that names the Deployment and a webhook", message)
 	}
-	b.expectApply(noRequests, newDeployment("ours"))
-	b.raiseGeneration("")
-	b.expectApply(oneRead, newDeployment("ours")) // another apply would have the same response
-	b.expectApply(noRequests, newDeployment("ours"))
+	a.expectApply(noRequests, newDeployment("ours"))
+	a.raiseGeneration("")
+	a.expectApply(oneRead, newDeployment("ours")) // another apply would have the same response
+	a.expectApply(noRequests, newDeployment("ours"))
 
 	enabled = false
-	b.raiseGeneration("something else")
-	b.expectApply(readAndApply, newDeployment("ours"))
-	b.expectApply(noRequests, newDeployment("ours"))
-	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+	a.raiseGeneration("something else")
+	a.expectApply(readAndApply, newDeployment("ours"))
+	a.expectApply(noRequests, newDeployment("ours"))
+	if got := a.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
 		t.Errorf("got image %s after the webhook was disabled, want ours", got)
 	}
 }

@@ -9,35 +9,35 @@ import (
 )
 
 func TestPatchExistingSendsChanges(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
-	live := b.get("a")
+	a := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
+	live := a.get("a")
 	for range 2 { // the second time there is nothing left to send
-		b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
+		a.must(a.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
 	}
-	if b.seen["patch"] != 1 {
-		t.Errorf("unexpected requests: %v", b.seen)
+	if a.seen["patch"] != 1 {
+		t.Errorf("unexpected requests: %v", a.seen)
 	}
-	if data := b.get("a").Data; data["key"] != "1" || data["old"] != "1" {
+	if data := a.get("a").Data; data["key"] != "1" || data["old"] != "1" {
 		t.Errorf("unexpected data: %v", data)
 	}
 }
 
 func TestPatchExistingIgnoresTerminatingObject(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.opendatahub.io/hold"} }))
-	b.must(b.server.Delete(t.Context(), b.get("a")))
-	live := b.get("a")
-	b.must(b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
-	if b.seen["patch"] != 0 {
-		t.Errorf("unexpected requests: %v", b.seen)
+	a := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.opendatahub.io/hold"} }))
+	a.must(a.server.Delete(t.Context(), a.get("a")))
+	live := a.get("a")
+	a.must(a.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" }))
+	if a.seen["patch"] != 0 {
+		t.Errorf("unexpected requests: %v", a.seen)
 	}
 }
 
 func TestPatchExistingReportsConflict(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
-	live, foreign := b.get("a"), b.get("a")
+	a := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
+	live, foreign := a.get("a"), a.get("a")
 	foreign.Data["key"] = "theirs"
-	b.must(b.server.Update(t.Context(), foreign))
-	err := b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" })
+	a.must(a.server.Update(t.Context(), foreign))
+	err := a.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" })
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "a" || !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want a conflict that names the object", err)
 	}
@@ -45,7 +45,7 @@ func TestPatchExistingReportsConflict(t *testing.T) {
 
 func TestPatchExistingRejectsUnknownKind(t *testing.T) {
 	b := newTestApplier(t)
-	if err := b.PatchExisting(t.Context(), &unknown{}, func() {}); err == nil {
+	if err := a.PatchExisting(t.Context(), &unregisteredObject{}, func() {}); err == nil {
 		t.Error("want an error for an object of an unknown kind")
 	}
 }

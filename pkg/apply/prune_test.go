@@ -21,37 +21,37 @@ import (
 )
 
 // expectPrune calls Prune for two kinds and checks the number of requests, such as "live=0 list=0 patch=0 delete=1".
-func (b *testApplier) expectPrune(requests string, legacy client.ListOption, desired ...Object) {
-	b.Helper()
-	clear(b.seen)
-	b.must(b.Prune(b.Context(), b.owner, desired, []schema.GroupVersionKind{configMapKind, deploymentKind}, legacy))
-	got := fmt.Sprintf("live=%d list=%d patch=%d delete=%d", b.seen["live"], b.seen["list"], b.seen["patch"], b.seen["delete"])
+func (a *testApplier) expectPrune(requests string, legacy client.ListOption, desired ...Object) {
+	a.Helper()
+	clear(a.seen)
+	a.must(a.Prune(a.Context(), a.owner, desired, []schema.GroupVersionKind{configMapKind, deploymentKind}, legacy))
+	got := fmt.Sprintf("live=%d list=%d patch=%d delete=%d", a.seen["live"], a.seen["list"], a.seen["patch"], a.seen["delete"])
 	if got != requests {
-		b.Errorf("requests: %s, want %s", got, requests)
+		a.Errorf("requests: %s, want %s", got, requests)
 	}
 }
 
-func (b *testApplier) exists(name string) bool {
-	b.Helper()
-	err := b.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &corev1.ConfigMap{})
-	b.must(client.IgnoreNotFound(err))
+func (a *testApplier) exists(name string) bool {
+	a.Helper()
+	err := a.server.Get(a.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &corev1.ConfigMap{})
+	a.must(client.IgnoreNotFound(err))
 	return err == nil
 }
 
 const noPruneRequests = "live=0 list=0 patch=0 delete=0"
 
 func TestPruneDeletesUndesiredObjects(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	data := newConfigMap("data", "1")
 	data.Ownership = Unowned
-	b.expectApply("live=0 apply=4 patch=0", newConfigMap("keep", "1"), newConfigMap("drop", "1"), data, newDeployment("one"))
-	b.expectPrune(noPruneRequests, nil, newConfigMap("keep", "1"), newConfigMap("drop", "1"), data, newDeployment("one"))
-	b.expectPrune("live=0 list=0 patch=0 delete=2", nil, newConfigMap("keep", "2"))
-	if !b.exists("keep") || b.exists("drop") || !b.exists("data") {
+	a.expectApply("live=0 apply=4 patch=0", newConfigMap("keep", "1"), newConfigMap("drop", "1"), data, newDeployment("one"))
+	a.expectPrune(noPruneRequests, nil, newConfigMap("keep", "1"), newConfigMap("drop", "1"), data, newDeployment("one"))
+	a.expectPrune("live=0 list=0 patch=0 delete=2", nil, newConfigMap("keep", "2"))
+	if !a.exists("keep") || a.exists("drop") || !a.exists("data") {
 		t.Error("the wrong objects were deleted")
 	}
-	b.expectPrune(noPruneRequests, nil, newConfigMap("keep", "1"))
-	b.expectApply(oneApply, newConfigMap("drop", "1")) // the records of deleted objects were removed
+	a.expectPrune(noPruneRequests, nil, newConfigMap("keep", "1"))
+	a.expectApply(oneApply, newConfigMap("drop", "1")) // the records of deleted objects were removed
 }
 
 func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
@@ -79,15 +79,15 @@ func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
 }
 
 func TestPruneSearchesAllNamespacesForClusterScopedOwner(t *testing.T) {
-	b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) {
+	a := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) {
 		ref := ownerReference("owner", "cluster-uid", true)
 		ref.Kind = "Namespace"
 		c.OwnerReferences, c.Labels, c.Namespace = []metav1.OwnerReference{ref}, names.Labels("test"), "elsewhere"
 	}))
 	owner := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "cluster-uid"}}
-	b.must(b.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, nil))
-	if b.seen["delete"] != 1 {
-		t.Errorf("unexpected requests: %v", b.seen)
+	a.must(a.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, nil))
+	if a.seen["delete"] != 1 {
+		t.Errorf("unexpected requests: %v", a.seen)
 	}
 }
 
@@ -97,15 +97,15 @@ func TestPruneListsLegacyObjectsOnce(t *testing.T) {
 			c.Name, c.OwnerReferences, c.Labels = name, refs, map[string]string{"app": "old"}
 		})
 	}
-	b := newTestApplier(t, legacyObject("gone", ownerReference("owner", "owner-uid", true)), legacyObject("kept", ownerReference("owner", "owner-uid", true)), legacyObject("foreign"))
+	a := newTestApplier(t, legacyObject("gone", ownerReference("owner", "owner-uid", true)), legacyObject("kept", ownerReference("owner", "owner-uid", true)), legacyObject("foreign"))
 	legacy := client.MatchingLabels{"app": "old"}
-	b.expectPrune("live=0 list=2 patch=0 delete=1", legacy, newConfigMap("kept", "1"))
-	if b.exists("gone") || !b.exists("kept") || !b.exists("foreign") {
+	a.expectPrune("live=0 list=2 patch=0 delete=1", legacy, newConfigMap("kept", "1"))
+	if a.exists("gone") || !a.exists("kept") || !a.exists("foreign") {
 		t.Error("the wrong objects were deleted")
 	}
-	b.expectPrune(noPruneRequests, legacy, newConfigMap("kept", "1"))
-	b.Forget(b.owner.UID)
-	b.expectPrune("live=0 list=2 patch=0 delete=0", legacy, newConfigMap("kept", "1"))
+	a.expectPrune(noPruneRequests, legacy, newConfigMap("kept", "1"))
+	a.Forget(a.owner.UID)
+	a.expectPrune("live=0 list=2 patch=0 delete=0", legacy, newConfigMap("kept", "1"))
 }
 
 // withConditions is an owner of a kind with conditions.
@@ -128,71 +128,71 @@ func TestPruneListsNoLegacyObjectsOfNewOwner(t *testing.T) {
 		"created before the process started": {time.Minute, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			owner := &withConditions{ConfigMap: b.owner, conditions: tc.conditions}
+			a := newTestApplier(t)
+			owner := &withConditions{ConfigMap: a.owner, conditions: tc.conditions}
 			owner.SetGroupVersionKind(configMapKind)
-			owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-tc.age))
+			owner.CreationTimestamp = metav1.NewTime(a.clock.Now().Add(-tc.age))
 			for range 2 { // the second call lists nothing, although conditions were reported in between
-				b.must(b.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, client.MatchingLabels{"app": "old"}))
+				a.must(a.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, client.MatchingLabels{"app": "old"}))
 				owner.conditions = []metav1.Condition{{Type: "Available"}}
 			}
-			if b.seen["list"] != tc.lists {
-				t.Errorf("listed %d times, want %d", b.seen["list"], tc.lists)
+			if a.seen["list"] != tc.lists {
+				t.Errorf("listed %d times, want %d", a.seen["list"], tc.lists)
 			}
 		})
 	}
 }
 
 func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	legacy := client.MatchingLabels{"app": "old"}
-	b.failing["list"] = errors.New("no")
-	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, legacy)
+	a.failing["list"] = errors.New("no")
+	err := a.Prune(t.Context(), a.owner, nil, []schema.GroupVersionKind{configMapKind}, legacy)
 	if want := "pruning ConfigMap: listing the objects of legacy operators: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	b.failing["list"] = apierrors.NewNotFound(schema.GroupResource{}, "") // the kind was just removed
-	b.expectPrune("live=0 list=2 patch=0 delete=0", legacy)
-	b.expectPrune(noPruneRequests, legacy)
+	a.failing["list"] = apierrors.NewNotFound(schema.GroupResource{}, "") // the kind was just removed
+	a.expectPrune("live=0 list=2 patch=0 delete=0", legacy)
+	a.expectPrune(noPruneRequests, legacy)
 }
 
 func TestPruneOfOwnedObjects(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	object := newConfigMap("a", "1")
 	object.Ownership = Owned
-	b.expectApply(oneApply, object)
-	owned := b.get("a")
+	a.expectApply(oneApply, object)
+	owned := a.get("a")
 	owned.OwnerReferences = append(owned.OwnerReferences, ownerReference("other", "other-uid", false))
-	b.must(b.server.Update(t.Context(), owned, client.FieldOwner("them")))
-	b.expectPrune(noPruneRequests, nil)
-	owned = b.get("a")
+	a.must(a.server.Update(t.Context(), owned, client.FieldOwner("them")))
+	a.expectPrune(noPruneRequests, nil)
+	owned = a.get("a")
 	owned.OwnerReferences = owned.OwnerReferences[:1]
-	b.must(b.server.Update(t.Context(), owned, client.FieldOwner("them")))
-	b.expectPrune("live=0 list=0 patch=0 delete=1", nil)
-	if b.exists("a") {
+	a.must(a.server.Update(t.Context(), owned, client.FieldOwner("them")))
+	a.expectPrune("live=0 list=0 patch=0 delete=1", nil)
+	if a.exists("a") {
 		t.Error("the object exists, although its only owner does not request it")
 	}
 }
 
 func TestPruneReportsErrors(t *testing.T) {
-	b := newTestApplier(t)
-	b.expectApply(oneApply, newConfigMap("a", "1"))
-	b.failing["delete"] = errors.New("no")
-	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, nil)
+	a := newTestApplier(t)
+	a.expectApply(oneApply, newConfigMap("a", "1"))
+	a.failing["delete"] = errors.New("no")
+	err := a.Prune(t.Context(), a.owner, nil, []schema.GroupVersionKind{configMapKind}, nil)
 	if want := "pruning ConfigMap: deleting ns/a: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	b.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")
-	b.expectPrune("live=0 list=0 patch=0 delete=1", nil)
+	a.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")
+	a.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 
-	err = b.Prune(t.Context(), b.owner, Desired{{Config: unknownConfig{}}}, nil, nil)
+	err = a.Prune(t.Context(), a.owner, Desired{{Config: unknownConfig{}}}, nil, nil)
 	if err == nil {
 		t.Error("want an error, and nothing pruned, while the desired state is unknown")
 	}
 }
 
 func TestPruneSkipsUnservedKinds(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	unserved := schema.GroupVersionKind{Group: "nowhere.example.com", Version: "v1", Kind: "Nothing"}
 	server := interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(mapper()).Build(), interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -200,7 +200,7 @@ func TestPruneSkipsUnservedKinds(t *testing.T) {
 		},
 	})
 	applier := New(Options{Client: server, Live: server, FieldOwner: us, Component: "test"})
-	b.must(applier.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{unserved}, nil))
+	a.must(applier.Prune(t.Context(), a.owner, nil, []schema.GroupVersionKind{unserved}, nil))
 }
 
 func TestRender(t *testing.T) {

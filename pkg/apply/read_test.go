@@ -29,47 +29,47 @@ func liveReads(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) 
 
 // restartWithOldOwner restarts the Applier after the creation of the owner.
 func (b *testApplier) restartWithOldOwner() {
-	b.Helper()
-	b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-time.Hour))
-	b.restart()
+	a.Helper()
+	a.owner.CreationTimestamp = metav1.NewTime(a.clock.Now().Add(-time.Hour))
+	a.restart()
 }
 
 func TestApplyListsManyObjectsAfterRestart(t *testing.T) {
 	all := manyConfigMaps(2 * listThreshold)
-	b := newTestApplier(t)
-	b.expectApply(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
-	changed := b.get("a3")
+	a := newTestApplier(t)
+	a.expectApply(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	changed := a.get("a3")
 	changed.Data["key"] = "theirs"
-	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
-	b.restartWithOldOwner()
-	b.expectApply(oneApply, all...) // the changed object
-	if b.seen["list"] != 1 {
-		t.Errorf("unexpected requests: %v", b.seen)
+	a.must(a.server.Update(t.Context(), changed, client.FieldOwner("them")))
+	a.restartWithOldOwner()
+	a.expectApply(oneApply, all...) // the changed object
+	if a.seen["list"] != 1 {
+		t.Errorf("unexpected requests: %v", a.seen)
 	}
-	if got := b.get("a3").Data["key"]; got != "1" {
+	if got := a.get("a3").Data["key"]; got != "1" {
 		t.Errorf("got value %s, want 1", got)
 	}
-	b.expectApply(noRequests, all...)
-	if b.seen["list"] != 0 {
-		t.Errorf("got requests %v, want no list: the Applier has records of all objects", b.seen)
+	a.expectApply(noRequests, all...)
+	if a.seen["list"] != 0 {
+		t.Errorf("got requests %v, want no list: the Applier has records of all objects", a.seen)
 	}
 }
 
 // The snapshot is stale for an object that was changed later.
 func TestApplyReadsObjectChangedAfterList(t *testing.T) {
 	all := manyConfigMaps(listThreshold)
-	b := newTestApplier(t)
-	b.expectApply(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
-	b.restartWithOldOwner()
-	b.expectApply(noRequests, all[0])
-	changed := b.get("a3")
+	a := newTestApplier(t)
+	a.expectApply(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	a.restartWithOldOwner()
+	a.expectApply(noRequests, all[0])
+	changed := a.get("a3")
 	changed.Data["key"] = "theirs"
-	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
-	b.expectApply(readAndApply, all...)
-	if got := b.get("a3").Data["key"]; got != "1" {
+	a.must(a.server.Update(t.Context(), changed, client.FieldOwner("them")))
+	a.expectApply(readAndApply, all...)
+	if got := a.get("a3").Data["key"]; got != "1" {
 		t.Errorf("got value %s, want 1", got)
 	}
-	b.snapshots.Range(func(key, snapshot any) bool {
+	a.snapshots.Range(func(key, snapshot any) bool {
 		snapshot.(func() *sync.Map)().Range(func(name, _ any) bool {
 			t.Errorf("the snapshot of %v in %v was not released", name, key)
 			return true
@@ -79,23 +79,23 @@ func TestApplyReadsObjectChangedAfterList(t *testing.T) {
 }
 
 func TestApplyReadsFewObjectsWithoutList(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	few := manyConfigMaps(listThreshold - 1)
-	b.must(b.Apply(t.Context(), b.owner, few))
-	b.restartWithOldOwner()
-	b.expectApply(liveReads(len(few)), few...)
-	if b.seen["list"] != 0 {
-		t.Errorf("unexpected requests: %v", b.seen)
+	a.must(a.Apply(t.Context(), a.owner, few))
+	a.restartWithOldOwner()
+	a.expectApply(liveReads(len(few)), few...)
+	if a.seen["list"] != 0 {
+		t.Errorf("unexpected requests: %v", a.seen)
 	}
 }
 
 func TestApplyReadsObjectsIfListFails(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	all := manyConfigMaps(listThreshold)
-	b.must(b.Apply(t.Context(), b.owner, all))
-	b.restartWithOldOwner()
-	b.failing["list"] = errors.New("not now")
-	b.expectApply(liveReads(len(all)), all...)
+	a.must(a.Apply(t.Context(), a.owner, all))
+	a.restartWithOldOwner()
+	a.failing["list"] = errors.New("not now")
+	a.expectApply(liveReads(len(all)), all...)
 }
 
 func password(name string) Object {
@@ -108,33 +108,33 @@ func TestApplyDoesNotListSecrets(t *testing.T) {
 	for i := range listThreshold {
 		all = append(all, password(fmt.Sprint("a", i)))
 	}
-	b := newTestApplier(t)
-	b.must(b.Apply(t.Context(), b.owner, all))
-	b.restartWithOldOwner()
-	b.expectApply(liveReads(len(all)), all...)
-	if b.seen["list"] != 0 {
-		t.Errorf("unexpected requests: %v", b.seen)
+	a := newTestApplier(t)
+	a.must(a.Apply(t.Context(), a.owner, all))
+	a.restartWithOldOwner()
+	a.expectApply(liveReads(len(all)), all...)
+	if a.seen["list"] != 0 {
+		t.Errorf("unexpected requests: %v", a.seen)
 	}
-	b.restartWithOldOwner()
+	a.restartWithOldOwner()
 	live := &corev1.Secret{}
-	b.must(b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
+	a.must(a.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
 	all[0].Existing = live
-	b.expectApply(noRequests, all[0])
-	b.restartWithOldOwner()
+	a.expectApply(noRequests, all[0])
+	a.restartWithOldOwner()
 	live.ResourceVersion = "0"
-	b.expectApply(oneRead, all[0])
+	a.expectApply(oneRead, all[0])
 }
 
 func TestOwnerIndex(t *testing.T) {
 	index := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, OwnerIndexers())
-	b := newTestApplier(t)
-	b.must(b.Apply(t.Context(), b.owner, manyConfigMaps(2)))
+	a := newTestApplier(t)
+	a.must(a.Apply(t.Context(), a.owner, manyConfigMaps(2)))
 	for _, name := range []string{"owner", "a0", "a1"} {
-		b.must(index.Add(b.get(name)))
+		a.must(index.Add(a.get(name)))
 	}
-	foreign := b.get("a0")
+	foreign := a.get("a0")
 	foreign.Name, foreign.Labels = "foreign", nil
-	b.must(index.Add(foreign))
+	a.must(index.Add(foreign))
 	found, err := index.IndexKeys("field:"+OwnerIndex, "ns/owner-uid")
 	if err != nil || len(found) != 2 {
 		t.Errorf("found %v, error %v, want 2 objects", found, err)

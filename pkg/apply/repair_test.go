@@ -99,20 +99,20 @@ func TestImmutableObjects(t *testing.T) {
 		"rejected for another reason": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, oldValue, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
+			a := newTestApplier(t)
 			object := newConfigMap("a", newValue)
 			live := existingConfigMap(func(c *corev1.ConfigMap) {
 				c.Immutable = new(true)
 				c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 			})
 			test.change(&object, live)
-			b.must(b.server.Create(t.Context(), live, client.FieldOwner(us)))
-			b.rejectChanges()
-			err := b.Apply(t.Context(), b.owner, Desired{object})
-			if (err != nil) != test.fails || b.get("a").Data["key"] != test.want {
-				t.Errorf("unexpected data %v or error %v", b.get("a").Data, err)
+			a.must(a.server.Create(t.Context(), live, client.FieldOwner(us)))
+			a.rejectChanges()
+			err := a.Apply(t.Context(), a.owner, Desired{object})
+			if (err != nil) != test.fails || a.get("a").Data["key"] != test.want {
+				t.Errorf("unexpected data %v or error %v", a.get("a").Data, err)
 			}
-			if deletions := b.seen["delete"]; deletions > 0 == test.fails {
+			if deletions := a.seen["delete"]; deletions > 0 == test.fails {
 				t.Errorf("unexpected number of deletions: %d", deletions)
 			}
 		})
@@ -120,16 +120,16 @@ func TestImmutableObjects(t *testing.T) {
 }
 
 // rejectChanges makes the server reject each apply to an existing ConfigMap, as the API server does for immutable ConfigMaps.
-func (b *testApplier) rejectChanges() {
-	b.Helper()
-	inner, ok := b.Client.(client.WithWatch)
+func (a *testApplier) rejectChanges() {
+	a.Helper()
+	inner, ok := a.Client.(client.WithWatch)
 	if !ok {
-		b.Fatal("the client cannot watch")
+		a.Fatal("the client cannot watch")
 	}
-	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+	a.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			k := Object{Config: config}.Key()
-			if err := b.server.Get(ctx, k.NamespacedName, &corev1.ConfigMap{}); err == nil {
+			if err := a.server.Get(ctx, k.NamespacedName, &corev1.ConfigMap{}); err == nil {
 				return invalid(field.NewPath("data"))
 			}
 			return c.Apply(ctx, config, opts...)
@@ -139,21 +139,21 @@ func (b *testApplier) rejectChanges() {
 
 // An update contains the UID of the object, so it fails for a recreated object.
 func TestUpdateHasUID(t *testing.T) {
-	b := newTestApplier(t)
-	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
+	a := newTestApplier(t)
+	a.must(a.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
 		c.UID = "the-first"
 		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}), client.FieldOwner(us)))
 	var sent []string
-	inner, _ := b.Client.(client.WithWatch)
-	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+	inner, _ := a.Client.(client.WithWatch)
+	a.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			sent = append(sent, uidOf(t, config))
 			return c.Apply(ctx, config, opts...)
 		},
 	})
-	b.must(b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "1"), newConfigMap("b", "1")})) // an update after a read, and a create
-	b.must(b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "2")}))                         // an update with a record
+	a.must(a.Apply(t.Context(), a.owner, Desired{newConfigMap("a", "1"), newConfigMap("b", "1")})) // an update after a read, and a create
+	a.must(a.Apply(t.Context(), a.owner, Desired{newConfigMap("a", "2")}))                         // an update with a record
 	if diff := cmp.Diff([]string{"the-first", "", "the-first"}, sent); diff != "" {
 		t.Errorf("UIDs in the requests (-want +got):\n%s", diff)
 	}
@@ -163,26 +163,26 @@ func TestUpdateHasUID(t *testing.T) {
 func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
 	for name, foreignData := range map[string]map[string]string{"different fields": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
 		t.Run(name, func(t *testing.T) {
-			b := newTestApplier(t)
-			inner, _ := b.Client.(client.WithWatch)
+			a := newTestApplier(t)
+			inner, _ := a.Client.(client.WithWatch)
 			first := true
-			b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+			a.Client = interceptor.NewClient(inner, interceptor.Funcs{
 				Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 					if first {
 						first = false
-						b.must(b.server.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: foreignData}, client.FieldOwner("them")))
+						a.must(a.server.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: foreignData}, client.FieldOwner("them")))
 					}
 					return c.Apply(ctx, config, opts...)
 				},
 			})
-			if err := b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "ours")}); err == nil {
+			if err := a.Apply(t.Context(), a.owner, Desired{newConfigMap("a", "ours")}); err == nil {
 				t.Error("want an error for the concurrent create")
 			}
-			got := b.get("a")
+			got := a.get("a")
 			if diff := cmp.Diff(foreignData, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
 			}
-			if err := b.Apply(t.Context(), b.owner, Desired{newConfigMap("a", "ours")}); !IsBlocked(err) {
+			if err := a.Apply(t.Context(), a.owner, Desired{newConfigMap("a", "ours")}); !IsBlocked(err) {
 				t.Errorf("got error %v from the next apply, want a blocked object", err)
 			}
 		})

@@ -75,11 +75,11 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 		"rejected Route":      {rejected: "Route", written: without("Route")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, written := newStageTest(t, test.rejected)
+			a, written := newStageTest(t, test.rejected)
 			if test.foreign != nil {
-				b.must(b.server.Create(t.Context(), test.foreign))
+				a.must(a.server.Create(t.Context(), test.foreign))
 			}
-			err := b.Apply(t.Context(), b.owner, serverInStages())
+			err := a.Apply(t.Context(), a.owner, serverInStages())
 			byStage := func(a, b string) int { return int(stageOf[a] - stageOf[b]) }
 			if !slices.IsSortedFunc(*written, byStage) {
 				t.Errorf("a later stage was written first: %v", *written)
@@ -100,9 +100,9 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 
 // The message contains the failure and the objects that are held back.
 func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
-	b, _ := newStageTest(t, "")
-	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
-	err := b.Apply(t.Context(), b.owner, serverInStages())
+	a, _ := newStageTest(t, "")
+	a.must(a.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
+	err := a.Apply(t.Context(), a.owner, serverInStages())
 	const want = "applying ServiceAccount ns/server: ServiceAccount ns/server exists and was not created by this operator; delete it or recreate it under another name, " +
 		"and the operator will create its own; until then not written: Deployment ns/server, Route ns/server, Service ns/server"
 	if err == nil || err.Error() != want {
@@ -111,16 +111,16 @@ func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Kind != "ServiceAccount" {
 		t.Errorf("got failed object %+v, want the ServiceAccount", failed)
 	}
-	b.must(b.server.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
-	b.must(b.Apply(t.Context(), b.owner, serverInStages()))
+	a.must(a.server.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
+	a.must(a.Apply(t.Context(), a.owner, serverInStages()))
 }
 
 // newStageTest returns an Applier whose server rejects a kind, and the list of written kinds.
 func newStageTest(t *testing.T, rejected string) (*testApplier, *[]string) {
-	b, written := newTestApplier(t), &[]string{}
+	a, written := newTestApplier(t), &[]string{}
 	var mu sync.Mutex
-	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
-		WithObjects(b.owner.DeepCopy()).
+	a.server = fake.NewClientBuilder().WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
+		WithObjects(a.owner.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 				k := Object{Config: config}.Key()
@@ -136,29 +136,29 @@ func newStageTest(t *testing.T, rejected string) (*testApplier, *[]string) {
 				return err
 			},
 		}).Build()
-	b.restart()
-	return b, written
+	a.restart()
+	return a, written
 }
 
 // The API server rejects a binding whose role does not exist.
 func TestApplyWritesBindingsAfterRoles(t *testing.T) {
-	b, written := newStageTest(t, "")
+	a, written := newStageTest(t, "")
 	var desired Desired
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		desired.Add(rbacv1ac.RoleBinding(name, "ns").WithRoleRef(rbacv1ac.RoleRef().WithKind("Role").WithName(name)), rbacv1ac.Role(name, "ns"))
 	}
-	b.must(b.Apply(t.Context(), b.owner, desired))
+	a.must(a.Apply(t.Context(), a.owner, desired))
 	if want := slices.Concat(slices.Repeat([]string{"Role"}, 5), slices.Repeat([]string{"RoleBinding"}, 5)); !slices.Equal(*written, want) {
 		t.Errorf("written in this order: %v", *written)
 	}
 }
 
 func TestApplyReturnsPanicAsError(t *testing.T) {
-	b, written := newStageTest(t, "")
-	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
+	a, written := newStageTest(t, "")
+	a.must(a.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
 	desired := Desired{{Config: corev1ac.ServiceAccount("server", "ns"), AdoptIf: func(*unstructured.Unstructured) bool { panic("broken rule") }}}
 	desired.Add(corev1ac.ConfigMap("rules", "ns"))
-	err := b.Apply(t.Context(), b.owner, desired)
+	err := a.Apply(t.Context(), a.owner, desired)
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Kind != "ServiceAccount" || !strings.Contains(err.Error(), "panic: broken rule") {
 		t.Errorf("got %v", err)
 	}

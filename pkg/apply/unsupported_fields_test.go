@@ -23,11 +23,11 @@ func TestApplyOmitsUnsupportedField(t *testing.T) {
 		`errors:\n  .spec.rules[0].retry: field not declared in schema`:                2,
 		`spec.rules[0].timeouts: Invalid value: "0s": must match a regular expression`: 2,
 	} {
-		b, seen := newTestApplier(t), 0
-		b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		a, seen := newTestApplier(t), 0
+		a.Client = interceptor.NewClient(a.Client.(client.WithWatch), interceptor.Funcs{
 			Apply: func(_ context.Context, _ client.WithWatch, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
-				b.must(err)
+				a.must(err)
 				rules, _, _ := unstructured.NestedSlice(content, "spec", "rules")
 				rule, _ := rules[0].(map[string]any)
 				if rule["name"] != "a" {
@@ -40,7 +40,7 @@ func TestApplyOmitsUnsupportedField(t *testing.T) {
 				return nil
 			},
 		})
-		first, second := b.Apply(t.Context(), b.owner, Desired{route("one")}), b.Apply(t.Context(), b.owner, Desired{route("two")})
+		first, second := a.Apply(t.Context(), a.owner, Desired{route("one")}), a.Apply(t.Context(), a.owner, Desired{route("two")})
 		if (first == nil) != (rejections == 1) || (second == nil) != (rejections == 1) || seen != rejections {
 			t.Errorf("%s: got %d rejections, errors %v and %v", text, seen, first, second)
 		}

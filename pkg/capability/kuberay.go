@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// PlatformKubeRayConfiguration is the name of the MutatingWebhookConfiguration of the platform's KubeRay: that of Open Data Hub and OpenShift AI
-// since 3.0. Tenants cannot create a MutatingWebhookConfiguration. Upstream KubeRay has no mutating webhook.
+// PlatformKubeRayConfiguration is the name of the MutatingWebhookConfiguration of the platform's KubeRay: that of Open Data Hub, or of
+// OpenShift AI 3.0 or later. Tenants cannot create a MutatingWebhookConfiguration. Upstream KubeRay has no mutating webhook.
 const PlatformKubeRayConfiguration = "kuberay-mutating-webhook-configuration"
 
 const (

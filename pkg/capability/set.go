@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Set is the set of the optional kinds that are served, with the presence of the platform's KubeRay. The zero value is empty. A published
-// Set is not modified.
+// Set contains the optional kinds that are served, and whether the platform's KubeRay is installed. The zero value is empty. A Set that
+// Watcher has returned is immutable.
 type Set struct {
 	sets.Set[schema.GroupVersionKind]
 }
@@ -29,15 +29,15 @@ func (s Set) OpenShift() bool { return s.HasAll(OpenShiftIngress, Route) }
 // OAuth reports whether OpenShift has its OAuth server: with an external OIDC provider neither the server nor the API of users exists.
 func (s Set) OAuth() bool { return s.OpenShift() && s.Has(UserGroup) }
 
-// PlatformKubeRay reports whether KubeRay is part of Open Data Hub or OpenShift AI since 3.0.
+// PlatformKubeRay reports whether the installed KubeRay is the one of Open Data Hub, or of OpenShift AI 3.0 or later.
 func (s Set) PlatformKubeRay() bool { return s.Has(platformKubeRay) }
 
-// KubeRaySecures reports whether KubeRay secures all Ray clusters, which the platform's KubeRay does if Routes are served.
+// KubeRaySecures reports whether KubeRay configures authentication and TLS of all RayClusters. The platform's KubeRay does if Routes are served.
 func (s Set) KubeRaySecures() bool { return s.HasAll(platformKubeRay, Route) }
 
-// WithPlatformKubeRay returns a copy of the set with the given presence of the platform's KubeRay.
-func (s Set) WithPlatformKubeRay(present bool) Set {
-	if present {
+// WithPlatformKubeRay returns a copy of the set that reports whether the platform's KubeRay is installed.
+func (s Set) WithPlatformKubeRay(installed bool) Set {
+	if installed {
 		return Set{s.Union(sets.New(platformKubeRay))}
 	}
 	return Set{s.Difference(sets.New(platformKubeRay))}

@@ -10,7 +10,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// LabelService holds the name of the Service, on the Service, its EndpointSlices and ServiceMonitor, the Deployments and their pods.
+// LabelService is the label with the name of the Service. The Service, its EndpointSlices and ServiceMonitor, and the Deployments and their
+// pods have it.
 const LabelService = "modelmesh-service"
 
 // Prefixes of ModelMesh labels, by which the mesh assigns models to pods. They are not labels of Kubernetes.
@@ -20,7 +21,7 @@ const (
 	protocolPrefix = "pv:"
 )
 
-// Protocols of KServe's version 2. The REST proxy converts REST to gRPC.
+// Variants of KServe's V2 inference protocol, as in protocolVersions of a ServingRuntime. The REST proxy converts REST to gRPC.
 const (
 	protocolGRPC = "grpc-v2"
 	protocolREST = "v2"
@@ -60,11 +61,11 @@ func protocolLabels(spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string 
 	return labels
 }
 
-// HasLabels reports whether a runtime supports a model: the runtime has every part of the model's label. If the model names its runtime, that
-// is the only part of the label.
+// HasLabels reports whether a runtime has all labels that a model requires. modelLabel joins them with "|", see [Model.Label]; for a model
+// that selects its runtime, it is only the label of that runtime.
 func HasLabels(runtimeLabels []string, modelLabel string) bool {
-	for part := range strings.SplitSeq(modelLabel, "|") {
-		if !slices.Contains(runtimeLabels, part) {
+	for label := range strings.SplitSeq(modelLabel, "|") {
+		if !slices.Contains(runtimeLabels, label) {
 			return false
 		}
 	}

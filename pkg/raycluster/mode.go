@@ -67,7 +67,7 @@ func (m Mode) Active() bool { return m.Skip == "" }
 type Platform struct {
 	// OpenShift reports whether OpenShift serves Routes and issues certificates, OAuthServer whether its OAuth server runs as well.
 	OpenShift, OAuthServer bool
-	// KubeRaySecures reports whether KubeRay itself secures all clusters, as the KubeRay of the platform does.
+	// KubeRaySecures reports whether KubeRay configures authentication and TLS of all RayClusters, as the platform's KubeRay does.
 	KubeRaySecures bool
 }
 

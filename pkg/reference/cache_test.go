@@ -15,29 +15,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// countingReader counts reads of metadata and of whole Secrets. They fail with failCached and failLive, if set.
-type countingReader struct {
+// countingClient counts reads of metadata and of whole Secrets, and fails them with cachedErr and liveErr, respectively, if set.
+type countingClient struct {
 	client.WithWatch
 	cached, live int
-	failCached   error
-	failLive     error
+	cachedErr    error
+	liveErr      error
 }
 
-// newCountingReader returns a client with objects, which is used as the cache and as the API server.
-func newCountingReader(objects ...client.Object) *countingReader {
-	c := &countingReader{}
+// newCountingClient returns a client with objects, which is used as the cache and as the API server.
+func newCountingClient(objects ...client.Object) *countingClient {
+	c := &countingClient{}
 	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
 	c.WithWatch = interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			fail := c.failLive
+			err := c.liveErr
 			if _, isMetadata := obj.(*metav1.PartialObjectMetadata); isMetadata {
 				c.cached++
-				fail = c.failCached
+				err = c.cachedErr
 			} else {
 				c.live++
 			}
-			if fail != nil {
-				return fail
+			if err != nil {
+				return err
 			}
 			return w.Get(ctx, key, obj, opts...)
 		},
@@ -48,26 +48,26 @@ func newCountingReader(objects ...client.Object) *countingReader {
 func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
-	reader := newCountingReader(secret)
-	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	fakeClient := newCountingClient(secret)
+	c := NewSecretCache(fakeClient, fakeClient, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	expect := func(description, want string, wantFound bool, reads int) {
 		t.Helper()
 		got, found, err := c.Get(t.Context(), name)
-		if err != nil || found != wantFound || got != want || reader.live != reads {
-			t.Errorf("%s: got %q, %t, error %v after %d live reads, want %q, %t after %d", description, got, found, err, reader.live, want, wantFound, reads)
+		if err != nil || found != wantFound || got != want || fakeClient.live != reads {
+			t.Errorf("%s: got %q, %t, error %v after %d live reads, want %q, %t after %d", description, got, found, err, fakeClient.live, want, wantFound, reads)
 		}
 	}
 	expect("first read", "a", true, 1)
 	expect("unchanged", "a", true, 1)
 	secret.Data["k"] = []byte("b")
-	if err := reader.Update(t.Context(), secret); err != nil {
+	if err := fakeClient.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	expect("changed", "b", true, 2)
 	expect("unchanged after an update", "b", true, 2)
-	reader.failLive = errors.New("connection refused")
+	fakeClient.liveErr = errors.New("connection refused")
 	expect("unchanged while the API server fails", "b", true, 2)
-	if err := reader.Delete(t.Context(), secret); err != nil {
+	if err := fakeClient.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	expect("deleted", "", false, 2)
@@ -78,13 +78,13 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 
 func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
-	reader := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
-	c := NewSecretCache(reader, reader, func(*corev1.Secret) int { return 1 })
-	reader.failLive = errors.New("connection refused")
+	fakeClient := newCountingClient(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
+	c := NewSecretCache(fakeClient, fakeClient, func(*corev1.Secret) int { return 1 })
+	fakeClient.liveErr = errors.New("connection refused")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("got error %v, want one that names the Secret", err)
 	}
-	reader.failLive, reader.failCached = nil, errors.New("no cache")
+	fakeClient.liveErr, fakeClient.cachedErr = nil, errors.New("no cache")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no cache") {
 		t.Errorf("got error %v, want that of the cache", err)
 	}
@@ -94,8 +94,8 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}
-	reader := newCountingReader(secret("ns"), secret("other"))
-	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	fakeClient := newCountingClient(secret("ns"), secret("other"))
+	c := NewSecretCache(fakeClient, fakeClient, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	for _, namespace := range []string{"ns", "other"} {
 		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
 			t.Fatal(namespace, err)

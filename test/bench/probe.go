@@ -81,7 +81,7 @@ func (b *bench) printRequests(objects framework.Entries) {
 		return
 	}
 	for _, e := range append(objects.Reads(), objects.WithoutEvents().Writes()...) {
-		fmt.Fprintf(os.Stderr, "%s %s %s\n\t%.*s\n", e.At.Format("05.000"), e, e.URI, maxPrintedBytes, e.Request)
+		fmt.Fprintf(os.Stderr, "%s %s %s\n\t%.*s\n", e.Responded.Format("05.000"), e, e.URI, maxPrintedBytes, e.Request)
 	}
 }
 

@@ -130,7 +130,7 @@ func (b *bench) updateRayStatuses(ctx context.Context) error {
 		return err
 	}
 	unselective := 0
-	for _, e := range entries.ByUser(b.manager.User).Of("pods") {
+	for _, e := range entries.ByUser(b.manager.User).ForResource("pods") {
 		if (e.Verb == "list" || e.Verb == "watch") && !strings.Contains(e.URI, "labelSelector=") {
 			unselective++
 		}

@@ -171,8 +171,8 @@ func runConcurrently(ctx context.Context, n int, do func(i int) error) error {
 func latestResponse(entries framework.Entries) time.Time {
 	var last time.Time
 	for _, e := range entries {
-		if e.At.After(last) {
-			last = e.At
+		if e.Responded.After(last) {
+			last = e.Responded
 		}
 	}
 	return last

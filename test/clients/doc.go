@@ -6,5 +6,5 @@
 // new environment of Python 3.12: pip install CLIENT==VERSION, then pip freeze). `make test-clients` tests the newest release of each, `make
 // test-clients-all` also the oldest supported one.
 //
-// The suites chart and install use Helm as a library. kubectl-ray is not tested, because the Go module proxy does not serve it.
+// Not tested here: Helm, which the suites chart and install use as a library, and kubectl-ray, which the Go module proxy does not serve.
 package clients

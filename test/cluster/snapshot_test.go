@@ -14,8 +14,8 @@ func TestRemoveOldest(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		changed := time.Unix(1700000000, 0).Add(-time.Duration(age) * time.Hour)
-		if err := os.Chtimes(path, changed, changed); err != nil {
+		modTime := time.Unix(1700000000, 0).Add(-time.Duration(age) * time.Hour)
+		if err := os.Chtimes(path, modTime, modTime); err != nil {
 			t.Fatal(err)
 		}
 	}

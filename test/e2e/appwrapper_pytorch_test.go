@@ -35,14 +35,14 @@ func describePyTorchJobs() {
 	It("completes with a master and workers that find each other, and releases its quota", func(ctx SpecContext) {
 		namespace := createQueue(ctx, "3")
 		apply(ctx, namespace, pytorchSample("appwrapper_pytorch_job.yaml", fmt.Sprintf("[python3, -c, %q]", pytorchProgram)))
-		watchQuota(ctx, namespace, "3", func(ctx context.Context, _ []corev1.Pod) bool {
+		waitWithinQuota(ctx, namespace, "3", func(ctx context.Context, _ []corev1.Pod) bool {
 			return getAppWrapper(ctx, namespace, "sample-pytorch-job").Status.Phase == v1beta2.PhaseSucceeded
 		})
 		Expect(kubectl(ctx, "-n", namespace, "get", "pytorchjob", "pytorch-simple", "-o", `jsonpath={.status.conditions[?(@.type=="Succeeded")].status}`)).
 			To(Equal("True"))
 		Expect(kubectl(ctx, "-n", namespace, "logs", "pytorch-simple-master-0")).To(Equal("['1', '2']"))
-		apply(ctx, namespace, urgent)
-		watchQuota(ctx, namespace, "3", urgentRuns(namespace))
+		apply(ctx, namespace, urgentAppWrapper)
+		waitWithinQuota(ctx, namespace, "3", onlyUrgentIsRunning(namespace))
 	}, SpecTimeout(specTimeout))
 
 	It("fails when its worker fails", func(ctx SpecContext) {

@@ -26,7 +26,7 @@ func describeAppWrappers() {
 		namespace := createQueue(ctx, "1")
 		apply(ctx, namespace, readSample("appwrapper_job.yaml", "sleep 600", "sleep 2; exit 0", "Duration: 1m", "Duration: 5s"))
 		apply(ctx, namespace, readSample("appwrapper_job.yaml", "sleep 600", "sleep 1", "sample-job", "next-job"))
-		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
+		waitWithinQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			return getAppWrapper(ctx, namespace, "next-job").Status.Phase == v1beta2.PhaseSucceeded
 		})
 		completed := getAppWrapper(ctx, namespace, "sample-job")
@@ -41,7 +41,7 @@ func describeAppWrappers() {
 	It("completes a JobSet", func(ctx SpecContext) {
 		namespace := createQueue(ctx, "1")
 		apply(ctx, namespace, readSample("appwrapper_jobset.yaml", "sleep 100", "sleep 1"))
-		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
+		waitWithinQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			return getAppWrapper(ctx, namespace, "sample-jobset").Status.Phase == v1beta2.PhaseSucceeded
 		})
 		Expect(kubectl(ctx, "-n", namespace, "get", "jobset", "sample-jobset", "-o", "jsonpath={.status.terminalState}")).To(Equal("Completed"))
@@ -55,13 +55,13 @@ func describeAppWrappers() {
 			"sleep 10000", "while :; do sleep 1; done"))
 		waitPodsReady(ctx, namespace, "sample-deployment")
 
-		apply(ctx, namespace, urgent)
+		apply(ctx, namespace, urgentAppWrapper)
 		terminating := false
-		watchQuota(ctx, namespace, "2", func(ctx context.Context, live []corev1.Pod) bool {
+		waitWithinQuota(ctx, namespace, "2", func(ctx context.Context, live []corev1.Pod) bool {
 			for i := range live {
 				terminating = terminating || live[i].DeletionTimestamp != nil
 			}
-			return urgentRuns(namespace)(ctx, live)
+			return onlyUrgentIsRunning(namespace)(ctx, live)
 		})
 		Expect(terminating).To(BeTrue(), "no pod was terminating, so the quota was not tested")
 		Expect(getAppWrapper(ctx, namespace, "sample-deployment").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
@@ -75,7 +75,7 @@ func describeAppWrappers() {
 		apply(ctx, namespace, readSample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
 			"Duration: 10s", "Duration: 1s", "    workload.codeflare.dev.appwrapper/delectionOnFailureGracePeriodDuration: 5m\n", ""))
 		podUIDs := sets.New[types.UID]()
-		watchQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
+		waitWithinQuota(ctx, namespace, "1", func(ctx context.Context, _ []corev1.Pod) bool {
 			var pods corev1.PodList
 			Expect(env.Admin.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
 			for i := range pods.Items {

@@ -42,7 +42,7 @@ var scriptPattern = regexp.MustCompile(`\./static/js/main\.[0-9a-f]+\.js`)
 func (t tenants) startRay(ctx context.Context) {
 	GinkgoHelper()
 	Expect(images.Ray(ctx, store)).To(Succeed())
-	kubeRay := peer{cluster.KubeRayOperator, "default", "kuberay-operator"}
+	kubeRay := thirdPartyOperator{cluster.KubeRayOperator, "default", "kuberay-operator"}
 	kubeRay.start(ctx)
 	kubeRay.waitReady(ctx)
 	kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "codeflare-operator-config", "--from-literal=config.yaml=kuberay: {ingressDomain: "+rayDomain+"}")

@@ -13,29 +13,29 @@ import (
 )
 
 // The specs run the unchanged commands of the pages of components with real pods; test/integration/docs runs them with fake
-// pods. The pages of AppWrappers and RayClusters require the peers of "Queued work".
-var _ = Describe("The page of", func() {
-	It("MLflow has commands that work", func(ctx SpecContext) {
+// pods. The pages of AppWrappers and RayClusters require the operators of "Queued workloads".
+var _ = Describe("A documentation page", func() {
+	It("for MLflow has commands that work", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		runPage(ctx, "docs/components/mlflow.md")
 	}, SpecTimeout(specTimeout))
 
-	It("getting started ends with a server that responds", func(ctx SpecContext) {
+	It("for getting started ends with a server that responds", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		runPage(ctx, "docs/getting-started.md", "server")
 	}, SpecTimeout(specTimeout))
 
-	It("registries has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))
+	It("for registries has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))
 
-	It("catalogs has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/modelcatalog.md") }, SpecTimeout(specTimeout))
+	It("for catalogs has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/modelcatalog.md") }, SpecTimeout(specTimeout))
 })
 
 func describeQueuedPages() {
-	It("AppWrappers has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/appwrapper.md") }, SpecTimeout(specTimeout))
+	It("for AppWrappers has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/appwrapper.md") }, SpecTimeout(specTimeout))
 
-	It("RayClusters has commands that work", func(ctx SpecContext) {
+	It("for RayClusters has commands that work", func(ctx SpecContext) {
 		Expect(images.Ray(ctx, store)).To(Succeed())
 		runPage(ctx, "docs/components/raycluster.md", "server")
 	}, SpecTimeout(specTimeout))

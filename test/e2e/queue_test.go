@@ -22,8 +22,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
-// touchInterval is the interval of the annotations of pods of a peer that is not ready.
-const touchInterval = 2 * time.Second
+// annotateInterval is the interval at which waitReady annotates pods.
+const annotateInterval = 2 * time.Second
 
 var (
 	//go:embed testdata/kueue.yaml
@@ -31,23 +31,23 @@ var (
 	//go:embed testdata/queue.yaml
 	queueTemplate string
 	//go:embed testdata/urgent.yaml
-	urgent string
+	urgentAppWrapper string
 )
 
-// Kueue admits every Job of the cluster, so it runs only for these specs.
-var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), func() {
+// The webhooks of Kueue intercept every Job in the cluster, so Kueue runs only during these specs.
+var _ = Describe("Queued workloads", Ordered, ContinueOnFailure, SpecPriority(1), func() {
 	BeforeAll(func(ctx SpecContext) {
-		operators := []peer{
+		operators := []thirdPartyOperator{
 			{cluster.JobSet, "jobset-system", "jobset-controller-manager"},
 			{cluster.KubeRayOperator, "default", "kuberay-operator"},
 			{cluster.TrainingOperator, "kubeflow", "training-operator"},
 			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: it has webhooks for Deployments
 		}
-		for _, p := range operators {
-			p.start(ctx)
+		for _, o := range operators {
+			o.start(ctx)
 		}
-		for _, p := range operators {
-			p.waitReady(ctx)
+		for _, o := range operators {
+			o.waitReady(ctx)
 		}
 		Eventually(ctx, func(ctx context.Context) error { // the webhooks of Kueue start later
 			_, err := tryKubectl(ctx, kueueObjects, "apply", "-f", "-")
@@ -59,20 +59,20 @@ var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), fun
 	Describe("An AppWrapper whose node is lost", describeLostNodes)
 	Describe("An AppWrapper with a PyTorchJob", describePyTorchJobs)
 	Describe("A RayCluster", describeRayClusters)
-	Describe("The page of", describeQueuedPages)
-	Describe("The tutorial of", describeQueuedTutorials)
+	Describe("A documentation page", describeQueuedPages)
+	Describe("A tutorial", describeQueuedTutorials)
 })
 
-// peer is the operator of another project.
-type peer struct {
+// thirdPartyOperator is an operator of another project.
+type thirdPartyOperator struct {
 	name                  cluster.Peer
 	namespace, deployment string
 }
 
-// start runs the operator as a pod from its own manifests, and deletes it after the specs of the container.
-func (p peer) start(ctx context.Context) {
+// start applies the operator's own manifests. After the Ginkgo container, it deletes the webhook configurations and the Deployment.
+func (o thirdPartyOperator) start(ctx context.Context) {
 	GinkgoHelper()
-	manifests, err := peers.Pods(ctx, p.name, store, GinkgoWriter)
+	manifests, err := peers.Pods(ctx, o.name, store, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	applied, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-", "-o", "name")
 	Expect(err).NotTo(HaveOccurred())
@@ -82,25 +82,25 @@ func (p peer) start(ctx context.Context) {
 				kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", name)
 			}
 		}
-		kubectl(ctx, "-n", p.namespace, "delete", "--wait=false", "deployment", p.deployment)
+		kubectl(ctx, "-n", o.namespace, "delete", "--wait=false", "deployment", o.deployment)
 	}, NodeTimeout(specTimeout))
 }
 
 // waitReady waits until the Deployment is available. It annotates the pods so that the kubelet updates their volumes immediately:
 // Kueue and JobSet wait for their certificates.
-func (p peer) waitReady(ctx context.Context) {
+func (o thirdPartyOperator) waitReady(ctx context.Context) {
 	GinkgoHelper()
 	attempt := 0
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		attempt++
-		if _, err := tryKubectl(ctx, "", "-n", p.namespace, "annotate", "pods", "--all", "--overwrite", fmt.Sprint("e2e/touched=", attempt)); err != nil {
+		if _, err := tryKubectl(ctx, "", "-n", o.namespace, "annotate", "pods", "--all", "--overwrite", fmt.Sprint("e2e/touched=", attempt)); err != nil {
 			return "", err
 		}
-		return tryKubectl(ctx, "", "-n", p.namespace, "get", "deployment", p.deployment, "-o", "jsonpath={.status.availableReplicas}")
-	}, podTimeout, touchInterval).Should(Equal("1"))
+		return tryKubectl(ctx, "", "-n", o.namespace, "get", "deployment", o.deployment, "-o", "jsonpath={.status.availableReplicas}")
+	}, podTimeout, annotateInterval).Should(Equal("1"))
 }
 
-// createQueue creates a namespace with the LocalQueue of the samples and a quota.
+// createQueue creates a namespace, a LocalQueue with the name in the samples, and its ClusterQueue with the given CPU quota.
 func createQueue(ctx context.Context, cpus string) (namespace string) {
 	GinkgoHelper()
 	namespace = env.Namespace(ctx, "queue")
@@ -153,29 +153,29 @@ func listLivePods(ctx context.Context, namespace string) []corev1.Pod {
 	return live
 }
 
-// urgentRuns returns a condition: the AppWrapper of urgent.yaml is Running, and its pod is the only live pod of the namespace.
-func urgentRuns(namespace string) func(ctx context.Context, live []corev1.Pod) bool {
+// onlyUrgentIsRunning returns a predicate: the AppWrapper of urgent.yaml is Running, and its pod is the only live pod of the namespace.
+func onlyUrgentIsRunning(namespace string) func(ctx context.Context, live []corev1.Pod) bool {
 	return func(ctx context.Context, live []corev1.Pod) bool {
 		return getAppWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
 	}
 }
 
-// watchQuota waits for a condition, and fails if the live pods exceed the quota of CPUs before.
-func watchQuota(ctx context.Context, namespace, cpus string, condition func(ctx context.Context, live []corev1.Pod) bool) {
+// waitWithinQuota waits until the predicate returns true, and fails if the requests of live pods exceed cpus meanwhile.
+func waitWithinQuota(ctx context.Context, namespace, cpus string, predicate func(ctx context.Context, live []corev1.Pod) bool) {
 	GinkgoHelper()
 	quota := resource.MustParse(cpus)
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
-		live, used := listLivePods(ctx, namespace), resource.Quantity{}
+		live, requested := listLivePods(ctx, namespace), resource.Quantity{}
 		var names []string
 		for i := range live {
 			names = append(names, live[i].Name)
 			for _, container := range live[i].Spec.Containers {
-				used.Add(*container.Resources.Requests.Cpu())
+				requested.Add(*container.Resources.Requests.Cpu())
 			}
 		}
-		if used.Cmp(quota) > 0 {
-			return false, StopTrying(fmt.Sprintf("pods %s use %s CPUs of %s", names, used.String(), cpus))
+		if requested.Cmp(quota) > 0 {
+			return false, StopTrying(fmt.Sprintf("pods %s request %s CPUs, want at most %s", names, requested.String(), cpus))
 		}
-		return condition(ctx, live), nil
+		return predicate(ctx, live), nil
 	}, podTimeout).Should(BeTrue())
 }

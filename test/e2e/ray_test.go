@@ -186,8 +186,8 @@ func describeRayClusters() {
 		apply(ctx, namespace, rayFile("job.yaml"))
 		waitPodsReady(ctx, namespace, "job")
 
-		apply(ctx, namespace, urgent)
-		watchQuota(ctx, namespace, "2", urgentRuns(namespace))
+		apply(ctx, namespace, urgentAppWrapper)
+		waitWithinQuota(ctx, namespace, "2", onlyUrgentIsRunning(namespace))
 		Expect(getAppWrapper(ctx, namespace, "job").Status.Phase).To(Equal(v1beta2.PhaseSuspended))
 
 		kubectl(ctx, "-n", namespace, "create", "configmap", "go", "--from-literal=go=1")
@@ -195,8 +195,8 @@ func describeRayClusters() {
 		waitPhase(ctx, namespace, "job", v1beta2.PhaseRunning)
 		waitPhase(ctx, namespace, "job", v1beta2.PhaseSucceeded)
 		Expect(kubectl(ctx, "-n", namespace, "get", "rayjob", "job", "-o", "jsonpath={.status.jobStatus}")).To(Equal("SUCCEEDED"))
-		apply(ctx, namespace, urgent)
-		watchQuota(ctx, namespace, "2", urgentRuns(namespace))
+		apply(ctx, namespace, urgentAppWrapper)
+		waitWithinQuota(ctx, namespace, "2", onlyUrgentIsRunning(namespace))
 	}, SpecTimeout(specTimeout))
 }
 

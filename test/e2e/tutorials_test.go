@@ -20,9 +20,9 @@ import (
 const tutorialTimeout = 16 * time.Minute
 
 // The specs run every command of a tutorial and compare its output with the output on the page. The tutorials with Kueue require the
-// peers of "Queued work".
-var _ = Describe("The tutorial of", func() {
-	It("MLflow ends with a prediction", func(ctx SpecContext) {
+// operators of "Queued workloads".
+var _ = Describe("A tutorial", func() {
+	It("for MLflow ends with a prediction", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		python, err := installPython(ctx, "operands", "python", "test/operands/requirements.txt").
@@ -31,27 +31,27 @@ var _ = Describe("The tutorial of", func() {
 		followTutorial(ctx, "mlflow.md", python)
 	}, SpecTimeout(specTimeout))
 
-	It("Model Registry ends with a version that is found", func(ctx SpecContext) {
+	It("for Model Registry ends with a version that is found", func(ctx SpecContext) {
 		followTutorial(ctx, "modelregistry.md", installPython(ctx, "clients", "model-registry-0.3.14", "test/clients/requirements/model-registry-0.3.14.txt"))
 	}, SpecTimeout(specTimeout))
 
-	It("Model Catalog ends with a model that is found", func(ctx SpecContext) { followTutorialOutsideCheckout(ctx, "modelcatalog.md", nil) }, SpecTimeout(specTimeout))
+	It("for Model Catalog ends with a model that is found", func(ctx SpecContext) { followTutorialOutsideCheckout(ctx, "modelcatalog.md", nil) }, SpecTimeout(specTimeout))
 
-	It("ModelMesh ends with predictions over REST and gRPC", func(ctx SpecContext) {
+	It("for ModelMesh ends with predictions over REST and gRPC", func(ctx SpecContext) {
 		buildModelMeshImages(ctx)
 		followTutorial(ctx, "modelmesh.md", installPython(ctx, "tutorials", "modelmesh", "test/e2e/testdata/python/modelmesh.txt"), "long")
 	}, SpecTimeout(specTimeout))
 })
 
 func describeQueuedTutorials() {
-	It("AppWrappers ends with a workload that has waited", func(ctx SpecContext) { followTutorial(ctx, "appwrapper.md", nil) }, SpecTimeout(specTimeout))
+	It("for AppWrappers ends with a workload that has waited", func(ctx SpecContext) { followTutorial(ctx, "appwrapper.md", nil) }, SpecTimeout(specTimeout))
 
-	It("Ray clusters ends with tasks over TLS from the CodeFlare SDK", func(ctx SpecContext) {
+	It("for Ray clusters ends with tasks over TLS from the CodeFlare SDK", func(ctx SpecContext) {
 		Expect(images.Ray(ctx, store)).To(Succeed())
 		followTutorialOutsideCheckout(ctx, "raycluster.md", installPython(ctx, "tutorials", "raycluster", "test/e2e/testdata/python/raycluster.txt", images.RayPython))
 	}, SpecTimeout(specTimeout))
 
-	It("the whole journey ends with a prediction from the model that Ray trained", func(ctx SpecContext) {
+	It("for the whole journey ends with a prediction from the model that Ray trained", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		Expect(images.Ray(ctx, store)).To(Succeed())
 		buildModelMeshImages(ctx)

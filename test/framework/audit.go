@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
 
-// Entry is one completed request in the audit log.
+// Entry is one request in the audit log.
 type Entry struct {
 	// Verb is create, update, patch, delete, deletecollection, get, list or watch.
 	Verb string
@@ -36,8 +36,8 @@ type Entry struct {
 	UID, ResourceVersion string
 	// Request is the body of a write as the server decoded it.
 	Request json.RawMessage
-	// Received is when the request arrived, At when the response was complete.
-	Received, At time.Time
+	// Received is when the request arrived, Responded when the response was complete or, for a watch, started.
+	Received, Responded time.Time
 }
 
 // String formats the entry as one line.
@@ -84,8 +84,8 @@ func (e Entries) ByUser(user string) Entries {
 	return e.Where(func(entry Entry) bool { return entry.User == user })
 }
 
-// Of returns the requests for one resource in plural, such as `deployments`, including its subresources.
-func (e Entries) Of(resource string) Entries {
+// ForResource returns the requests for one resource in plural, such as `deployments`, including its subresources.
+func (e Entries) ForResource(resource string) Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource == resource })
 }
 
@@ -94,8 +94,8 @@ func (e Entries) Writes() Entries {
 	return e.verbs("create", "update", "patch", "delete", "deletecollection")
 }
 
-// ChildWrites returns the writes of a user, except writes of leases, reviews and Events.
-func (e Entries) ChildWrites(user string) Entries {
+// ObjectWrites returns the writes of a user, except those of leases, reviews and Events.
+func (e Entries) ObjectWrites(user string) Entries {
 	return e.ByUser(user).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 }
 
@@ -105,8 +105,8 @@ func (e Entries) Reads() Entries { return e.verbs("get", "list") }
 // Watches returns the watches.
 func (e Entries) Watches() Entries { return e.verbs("watch") }
 
-// Refused returns the requests that failed for a missing right; see rights.IsUntimely for the exceptions.
-func (e Entries) Refused() Entries {
+// Forbidden returns the requests with status 401 or 403; see rights.IsUntimely for the exceptions.
+func (e Entries) Forbidden() Entries {
 	return e.Where(func(entry Entry) bool {
 		return entry.Code == http.StatusUnauthorized || entry.Code == http.StatusForbidden && !rights.IsUntimely(entry.Message)
 	})
@@ -146,15 +146,15 @@ func (e Entries) Unchanged() Entries {
 		if entry.UID == "" || entry.DryRun {
 			return false
 		}
-		unchanged := versions[entry.UID] == entry.ResourceVersion && !entry.replaces()
+		unchanged := versions[entry.UID] == entry.ResourceVersion && !entry.changedVersion()
 		versions[entry.UID] = entry.ResourceVersion
 		return unchanged
 	})
 }
 
-// replaces reports whether the resourceVersion of the response differs from the one that the request required. The log may list two
-// concurrent writes in reverse order.
-func (e Entry) replaces() bool {
+// changedVersion reports whether the resourceVersion of the response differs from the one that the request required. Unchanged needs it,
+// because the log may list two concurrent writes in reverse order.
+func (e Entry) changedVersion() bool {
 	var request struct {
 		Metadata struct{ ResourceVersion string }
 	}
@@ -206,7 +206,7 @@ func lastLineEnd(file *os.File) (int64, error) {
 	return 0, nil
 }
 
-// Since returns the requests completed after a position; position 0 is the start of the log.
+// Since returns the requests logged after a position; position 0 is the start of the log.
 func (a *Audit) Since(start AuditPosition) (Entries, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -263,16 +263,16 @@ type auditEvent struct {
 	}
 }
 
-// parseEntry parses one line, and reports whether it is an entry. A watch is logged at its start and its end. The start is its entry, or the
-// end if the watch was refused.
+// parseEntry parses one line, and reports whether it is an entry. The entry of a watch is the event at its start; a rejected watch has only
+// an event at its end.
 func parseEntry(line []byte) (Entry, bool, error) {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {
 		return Entry{}, false, fmt.Errorf("decoding an audit entry: %w", err)
 	}
-	watch, refused := event.Verb == "watch", event.ResponseStatus.Code >= http.StatusBadRequest
+	watch, rejected := event.Verb == "watch", event.ResponseStatus.Code >= http.StatusBadRequest
 	started, ended := event.Stage == "ResponseStarted", event.Stage == "ResponseComplete"
-	if isEntry := watch && started || ended && (!watch || refused); !isEntry {
+	if isEntry := watch && started || ended && (!watch || rejected); !isEntry {
 		return Entry{}, false, nil
 	}
 	ref, response := event.ObjectRef, event.ResponseObject.Metadata
@@ -282,7 +282,7 @@ func parseEntry(line []byte) (Entry, bool, error) {
 		DryRun:  strings.Contains(event.RequestURI, "dryRun=All") || bytes.Contains(event.RequestObject, []byte(`"dryRun":["All"]`)),
 		Request: event.RequestObject,
 		UID:     response.UID, ResourceVersion: response.ResourceVersion,
-		Received: event.RequestReceivedTimestamp, At: event.StageTimestamp,
+		Received: event.RequestReceivedTimestamp, Responded: event.StageTimestamp,
 	}
 	if entry.Name == "" && entry.Verb == "create" {
 		entry.Name = response.Name

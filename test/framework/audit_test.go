@@ -111,10 +111,10 @@ func TestEntriesAreFiltered(t *testing.T) {
 	}{
 		"writes":                       {entries.Writes(), 9},
 		"reads":                        {entries.Reads(), 3},
-		"refused":                      {entries.Refused(), 2},
+		"forbidden":                    {entries.Forbidden(), 2},
 		"watches":                      {entries.Watches(), 1},
 		"by user":                      {entries.ByUser("bob"), 3},
-		"of a resource":                {entries.Of("pods"), 6},
+		"of a resource":                {entries.ForResource("pods"), 6},
 		"without leases":               {entries.WithoutLeases(), 12},
 		"without events":               {entries.WithoutEvents(), 12},
 		"without reviews":              {entries.WithoutReviews(), 11},

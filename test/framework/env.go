@@ -47,20 +47,21 @@ type Env struct {
 	// Installed is the operator of [WithOperator]. Its ServiceAccount is the default of [Env.StartManager].
 	Installed *operator.Installed
 
-	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting a namespace with its objects takes a quarter of
-	// the processor time of kube-apiserver, etcd and kube-controller-manager.
+	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting the namespaces of all specs takes a quarter of the
+	// CPU time of kube-apiserver, etcd and kube-controller-manager.
 	KeepNamespaces bool
-	// EmptyNamespaces empties the namespaces of specs instead of deleting them, see [Env.Empty], for suites whose manager would otherwise keep
-	// reconciling the custom resources in them.
-	EmptyNamespaces bool
-	// Unstored is the period in which CRDs lack fields that managers write. In it, a write may change nothing.
-	Unstored struct{ From, To time.Time }
+	// ClearNamespaces deletes the objects in the namespaces of specs instead of the namespaces, see [Env.ClearNamespace], so that the manager
+	// stops reconciling their custom resources.
+	ClearNamespaces bool
+	// PrunedPeriod is the period in which the API server prunes fields that managers write, because the CRDs are older. Writes without a
+	// change are allowed during it.
+	PrunedPeriod struct{ From, To time.Time }
 
 	clock       clock.PassiveClock
 	managers    recordedManagers
 	idlePeriods []idlePeriod
-	// managerTransitions are the times at which a manager started or stopped.
-	managerTransitions []time.Time
+	// managerStartStopTimes are the times at which a manager started or stopped.
+	managerStartStopTimes []time.Time
 }
 
 // WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start. This costs the

@@ -16,8 +16,10 @@ type idlePeriod struct {
 	from time.Time
 }
 
-// recordManagerTransition records that a manager starts or stops.
-func (e *Env) recordManagerTransition() { e.managerTransitions = append(e.managerTransitions, e.now()) }
+// recordManagerStartStop records that a manager starts or stops.
+func (e *Env) recordManagerStartStop() {
+	e.managerStartStopTimes = append(e.managerStartStopTimes, e.now())
+}
 
 // checkIdle checks all requests of managers during the life of the control plane. An idle user must stay idle until another client writes,
 // and each write must change its object.
@@ -28,13 +30,13 @@ func (e *Env) checkIdle(context.Context) {
 	all, err := e.Audit().Since(0)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, period := range e.idlePeriods {
-		requests := UnexpectedWhenIdle(all.during(period, e.managerTransitions), period.user)
+		requests := UnexpectedWhenIdle(all.during(period, e.managerStartStopTimes), period.user)
 		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was idle and no other client wrote, but it sent:\n%s", period.user, requests)
 	}
 	unchanged := all.WithoutEvents().Unchanged().verbs("update", "patch").Where(func(entry Entry) bool {
 		// The response to the removal of the last finalizer also has the previous resourceVersion.
 		return !bytes.Contains(entry.Request, []byte(`"finalizers"`)) && !emptyPatch.Match(entry.Request) &&
-			(entry.At.Before(e.Unstored.From) || entry.Received.After(e.Unstored.To)) &&
+			(entry.Responded.Before(e.PrunedPeriod.From) || entry.Received.After(e.PrunedPeriod.To)) &&
 			slices.ContainsFunc(e.managers.accounts, func(a account) bool { return a.user == entry.User })
 	})
 	sameVersion := all.Where(func(entry Entry) bool {
@@ -48,11 +50,11 @@ var emptyPatch = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]
 
 // during returns the requests of a period, which ends when a manager starts or stops or when another client writes. A manager may react
 // to that write before the log contains its response. Writes of Leases and Events do not end the period.
-func (e Entries) during(period idlePeriod, managerTransitions []time.Time) Entries {
-	requests := e.Where(func(entry Entry) bool { return entry.At.After(period.from) })
+func (e Entries) during(period idlePeriod, managerStartStopTimes []time.Time) Entries {
+	requests := e.Where(func(entry Entry) bool { return entry.Responded.After(period.from) })
 	var ends []time.Time
-	if next := slices.IndexFunc(managerTransitions, func(at time.Time) bool { return at.After(period.from) }); next >= 0 {
-		ends = append(ends, managerTransitions[next])
+	if next := slices.IndexFunc(managerStartStopTimes, func(at time.Time) bool { return at.After(period.from) }); next >= 0 {
+		ends = append(ends, managerStartStopTimes[next])
 	}
 	for _, write := range requests.WithoutLeases().WithoutEvents().WithoutReviews().Writes() {
 		if write.User != period.user {

@@ -7,16 +7,16 @@ import (
 
 func TestDuring(t *testing.T) {
 	at := func(second int64, entry Entry) Entry {
-		entry.Received, entry.At = time.Unix(second, 0), time.Unix(second, 0)
+		entry.Received, entry.Responded = time.Unix(second, 0), time.Unix(second, 0)
 		return entry
 	}
 	write := Entry{Verb: "patch", Resource: "services", User: "manager"}
 	slow := at(3, Entry{Verb: "delete", Resource: "pods", User: "admin"})
-	slow.At = time.Unix(5, 0)
+	slow.Responded = time.Unix(5, 0)
 	for name, c := range map[string]struct {
-		entries            Entries
-		managerTransitions []time.Time
-		want               int
+		entries               Entries
+		managerStartStopTimes []time.Time
+		want                  int
 	}{
 		"no other client":              {Entries{at(1, write), at(3, write), at(4, write)}, nil, 2},
 		"write of another client":      {Entries{at(3, write), at(4, Entry{Verb: "update", Resource: "pods", User: "kubelet"}), at(5, write)}, nil, 1},
@@ -28,7 +28,7 @@ func TestDuring(t *testing.T) {
 		"restart of a manager":      {Entries{at(3, write), at(6, write)}, []time.Time{time.Unix(1, 0), time.Unix(5, 0)}, 1},
 		"request before the period": {Entries{at(1, write)}, nil, 0},
 	} {
-		if got := c.entries.during(idlePeriod{"manager", time.Unix(2, 0)}, c.managerTransitions); len(got) != c.want {
+		if got := c.entries.during(idlePeriod{"manager", time.Unix(2, 0)}, c.managerStartStopTimes); len(got) != c.want {
 			t.Errorf("%s: %d entries, want %d:\n%s", name, len(got), c.want, got)
 		}
 	}

@@ -51,7 +51,7 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	// The suite can override these variables. GOGC saves a fifth of the processor time of the manager. Administrators set the namespaces on
 	// clusters other than OpenShift.
 	options.Env = append([]string{"GOGC=400", "MLFLOW_GATEWAY_NAMESPACE=openshift-ingress", "GATEWAY_NAMESPACE=openshift-ingress", "HTTPROUTE_NAMESPACE=redhat-ods-applications"}, options.Env...)
-	e.recordManagerTransition()
+	e.recordManagerStartStop()
 	started, err := operator.Start(ctx, e.Instance, options)
 	e.managers.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -92,7 +92,7 @@ func ReportLog(process *cluster.Process) {
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.stopped = true
-	m.env.recordManagerTransition()
+	m.env.recordManagerStartStop()
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
@@ -112,14 +112,14 @@ func (m *Manager) StopTemporarily(ctx context.Context) {
 func (m *Manager) Kill(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.stopped = true
-	m.env.recordManagerTransition()
+	m.env.recordManagerStartStop()
 	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
 // Restart stops the manager, unless it has exited, and starts it with the same arguments.
 func (m *Manager) Restart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	m.env.recordManagerTransition()
+	m.env.recordManagerStartStop()
 	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
 	m.stopped = false
 }
@@ -134,7 +134,7 @@ func (m *Manager) AwaitRestart(ctx context.Context) {
 	}
 	gomega.Eventually(count).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeNumerically(">", m.restarts), "the manager did not restart")
 	m.restarts = count()
-	m.env.recordManagerTransition()
+	m.env.recordManagerStartStop()
 	m.WaitReady(ctx)
 }
 

@@ -97,7 +97,7 @@ var _ = Describe("a manager", func() {
 		start := env.AuditPosition()
 		manager := env.StartManager(ctx, options("rights"))
 		Expect(manager.User).To(Equal("system:serviceaccount:test-system:manager"))
-		writes := env.Since(start).ByUser(manager.User).Writes().Of("configmaps")
+		writes := env.Since(start).ByUser(manager.User).Writes().ForResource("configmaps")
 		Expect(writes).To(HaveLen(1), "%s", writes)
 		Expect(writes[0]).To(And(
 			HaveField("Verb", "create"), HaveField("Namespace", "test-system"), HaveField("Name", HavePrefix("greeting-")),
@@ -171,7 +171,7 @@ var _ = Describe("the audit log", func() {
 		Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 
-		entries := env.Since(start).ByUser(cluster.AdminUser).Of("widgets")
+		entries := env.Since(start).ByUser(cluster.AdminUser).ForResource("widgets")
 		var verbs []string
 		for _, entry := range entries.Writes() {
 			verbs = append(verbs, fmt.Sprintf("%s %s %t", entry.Verb, entry.Name, entry.DryRun))

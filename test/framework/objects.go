@@ -30,7 +30,7 @@ const (
 )
 
 // Namespace creates a namespace with a generated name and labels given as pairs, and deletes it at the end of the calling spec or suite, see
-// KeepNamespaces and EmptyNamespaces.
+// KeepNamespaces and ClearNamespaces.
 func (e *Env) Namespace(ctx context.Context, prefix string, labels ...string) string {
 	ginkgo.GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: map[string]string{}}}
@@ -39,8 +39,8 @@ func (e *Env) Namespace(ctx context.Context, prefix string, labels ...string) st
 	}
 	gomega.Expect(e.Admin.Create(ctx, namespace)).To(gomega.Succeed())
 	switch {
-	case e.EmptyNamespaces:
-		ginkgo.DeferCleanup(e.Empty, namespace.Name, ginkgo.NodeTimeout(stopTimeout))
+	case e.ClearNamespaces:
+		ginkgo.DeferCleanup(e.ClearNamespace, namespace.Name, ginkgo.NodeTimeout(stopTimeout))
 	case !e.KeepNamespaces:
 		ginkgo.DeferCleanup(func(ctx context.Context) {
 			gomega.Expect(client.IgnoreNotFound(e.Admin.Delete(ctx, namespace))).To(gomega.Succeed())

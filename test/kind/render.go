@@ -23,7 +23,7 @@ const (
 	kindFromWork = "../../../config/kind/"
 )
 
-// kustomization has the required fields of a kustomization.
+// kustomization contains the fields of a Kustomization that this package sets.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -50,7 +50,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patches returns the patches for options without a component.
+// patches returns the patches for the options that no kustomize component implements.
 func (o Options) patches() ([]patch, error) {
 	var mlflow, manager []operation
 	if o.MLflowImage != "" {
@@ -62,7 +62,7 @@ func (o Options) patches() ([]patch, error) {
 	if o.Image != "" {
 		manager = append(manager,
 			operation{"replace", "/spec/template/spec/containers/0/image", o.Image},
-			// The image exists on the nodes, and in no registry.
+			// The image exists only on the nodes.
 			operation{"add", "/spec/template/spec/containers/0/imagePullPolicy", "IfNotPresent"})
 	}
 	var patches []patch
@@ -82,7 +82,7 @@ func (o Options) patches() ([]patch, error) {
 	return patches, nil
 }
 
-func (o Options) kustomization() ([]byte, error) {
+func (o Options) renderKustomization() ([]byte, error) {
 	patches, err := o.patches()
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	text, err := o.kustomization()
+	text, err := o.renderKustomization()
 	if err != nil {
 		return nil, err
 	}

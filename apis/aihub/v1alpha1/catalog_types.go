@@ -33,8 +33,8 @@ type Catalog struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec defines the desired state of the catalog. An empty spec deploys a server with a database. A change to the pods,
-	// such as another data image, restarts the server.
+	// spec defines the desired state of the catalog. An empty spec deploys a server with a database. A change that
+	// affects the pod template, such as another data image, restarts the server.
 	// +optional
 	// +nullable
 	Spec CatalogSpec `json:"spec,omitzero"`

@@ -38,9 +38,9 @@ type MLflow struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec defines the desired state of the MLflow server. A change to the pods, such as another image or environment
-	// variable, restarts the server. Pods are replaced one at a time. If they mount the volume of spec.storage, all old
-	// pods are stopped first, and the server is unavailable until a new pod is ready.
+	// spec defines the desired state of the MLflow server. A change that affects the pod template, such as another image
+	// or environment variable, restarts the server. Pods are replaced one at a time. If they mount the volume of
+	// spec.storage, all old pods are stopped first, and the server is unavailable until a new pod is ready.
 	// +required
 	Spec MLflowSpec `json:"spec"`
 

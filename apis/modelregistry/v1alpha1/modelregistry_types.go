@@ -30,8 +30,8 @@ type ModelRegistry struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec defines the desired state of the registry. A change to the pods, such as another image or database, restarts
-	// the server. So does a change of a Secret or ConfigMap to which the settings of the database refer.
+	// spec defines the desired state of the registry. A change that affects the pod template, such as another image or
+	// database, restarts the server. So does a change to a Secret or ConfigMap that the database settings reference.
 	// +optional
 	Spec ModelRegistrySpec `json:"spec,omitzero"`
 

@@ -17,13 +17,13 @@ import (
 //go:embed page.txt
 var layout string
 
-func page(rows []config.SettingDoc) string {
+func page(docs []config.SettingDoc) string {
 	var settings, legacy strings.Builder
 	for _, table := range tables {
 		fmt.Fprintf(&settings, "\n## %s\n\n| Flag | Environment | File | Default | Meaning |\n|---|---|---|---|---|\n", table.title)
-		for _, row := range rows {
-			if titleOf(row) == table.title {
-				fmt.Fprintln(&settings, line(row))
+		for _, setting := range docs {
+			if titleOf(setting) == table.title {
+				fmt.Fprintln(&settings, row(setting))
 			}
 		}
 	}
@@ -53,10 +53,10 @@ var tables = []struct {
 	{"AppWrapper", []string{"appwrapper"}},
 }
 
-// titleOf returns the title of the table of a row.
-func titleOf(row config.SettingDoc) string {
-	flag, _, _ := strings.Cut(row.Flag, "-")
-	section, _, _ := strings.Cut(row.Key, ".")
+// titleOf returns the title of the table of a setting.
+func titleOf(setting config.SettingDoc) string {
+	flag, _, _ := strings.Cut(setting.Flag, "-")
+	section, _, _ := strings.Cut(setting.Key, ".")
 	for _, table := range tables {
 		if slices.Contains(table.sections, cmp.Or(section, flag)) {
 			return table.title
@@ -65,8 +65,8 @@ func titleOf(row config.SettingDoc) string {
 	return "Process"
 }
 
-func line(row config.SettingDoc) string {
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(normalizeTempDir(row.Default)), cell(row.Help))
+func row(setting config.SettingDoc) string {
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(setting.Flag)), code(setting.Env...), code(setting.Key), code(normalizeTempDir(setting.Default)), cell(setting.Help))
 }
 
 func dashed(flag string) string {

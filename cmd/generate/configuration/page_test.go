@@ -22,35 +22,35 @@ func TestPageIsFresh(t *testing.T) {
 	}
 }
 
-// Each setting is in one table, with flag, variable and key.
-func TestEverySettingHasALine(t *testing.T) {
-	rows := config.SettingDocs(program())
-	text := page(rows)
-	for _, row := range rows {
-		if n := strings.Count(text, "\n"+line(row)+"\n"); n < 1 {
-			t.Errorf("no line for %+v", row)
+// Each setting is in a table, with flag, variable and key.
+func TestPageHasRowForEachSetting(t *testing.T) {
+	settings := config.SettingDocs(program())
+	text := page(settings)
+	for _, setting := range settings {
+		if !strings.Contains(text, "\n"+row(setting)+"\n") {
+			t.Errorf("no row for %+v", setting)
 		}
 	}
 }
 
 func TestSettingsAreGroupedByTitle(t *testing.T) {
-	for want, row := range map[string]config.SettingDoc{
+	for want, setting := range map[string]config.SettingDoc{
 		"Components": {Flag: "enable-mlflow"}, "Listeners": {Flag: "x", Key: "webhook.port"}, "Logging": {Flag: "zap-devel", Key: "logging.development"},
 		"Process": {Flag: "kubeconfig"}, "RayCluster": {Key: "raycluster.publish"}, "AppWrapper": {Key: "appwrapper.autopilot.monitorNodes"}, "Model Registry": {Key: "modelregistry.image"},
 		"Authors of custom resources": {Flag: "author-checks", Key: "admission.authorChecks"}, "Model Catalog": {Key: "modelcatalog.image"}, "ModelMesh": {Key: "modelmesh.image"}, "MLflow": {Key: "mlflow.url"},
 	} {
-		if got := titleOf(row); got != want {
-			t.Errorf("%+v is in table %q, want %q", row, got, want)
+		if got := titleOf(setting); got != want {
+			t.Errorf("%+v is in table %q, want %q", setting, got, want)
 		}
 	}
 }
 
-func TestLineEscapesCells(t *testing.T) {
-	row := config.SettingDoc{Flag: "a", Env: []string{"B", "C"}, Key: "d.e", Default: filepath.Join(os.TempDir(), "x"), Help: "one | two"}
-	if got, want := line(row), "| `--a` | `B`, `C` | `d.e` | `/tmp/x` | one \\| two |"; got != want {
+func TestRowEscapesCells(t *testing.T) {
+	setting := config.SettingDoc{Flag: "a", Env: []string{"B", "C"}, Key: "d.e", Default: filepath.Join(os.TempDir(), "x"), Help: "one | two"}
+	if got, want := row(setting), "| `--a` | `B`, `C` | `d.e` | `/tmp/x` | one \\| two |"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := line(config.SettingDoc{Help: "h"}), "|  |  |  |  | h |"; got != want {
+	if got, want := row(config.SettingDoc{Help: "h"}), "|  |  |  |  | h |"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if normalizeTempDir(os.TempDir()+"orary") != os.TempDir()+"orary" {
@@ -60,7 +60,7 @@ func TestLineEscapesCells(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	if run(nil) == nil {
-		t.Error("want an error for run without a page")
+		t.Error("want an error for run without a path")
 	}
 	target := filepath.Join(t.TempDir(), "page.md")
 	if err := run([]string{target}); err != nil {

@@ -202,7 +202,8 @@ func (k Kinds) Names() []string {
 // DefaultPlatform is the default of the flag --platform.
 const DefaultPlatform = "plain"
 
-// Platforms returns the assumed clusters, from the fewest APIs to the most.
+// Platforms returns the assumed clusters: bare serves only the APIs of Kubernetes, plain also those of projects such as KServe, and openshift
+// also those of OpenShift.
 func Platforms() []string { return []string{"bare", "plain", "openshift"} }
 
 // Platform returns the kinds that one of the Platforms serves.

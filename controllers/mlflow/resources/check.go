@@ -14,12 +14,12 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// imagePattern matches an image reference: registry and repository, then tag or digest.
+// imagePattern matches an image reference: registry and repository, then an optional tag and an optional digest.
 var imagePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?$`)
 
 var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 
-// Check returns an error for each field of the spec that would make a child object invalid, with the field, the value and the fix.
+// Check validates the spec beyond its CRD schema, and returns all errors, sorted.
 func Check(m *mlflowv1.MLflow, in Inputs) error {
 	spec := &m.Spec
 	var errs []error
@@ -49,7 +49,7 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 	checkStorage(spec.Storage, invalid)
 	errs = append(errs, checkStores(m)...)
 	if HasArtifactsServer(m) && in.ExternalURL == "" {
-		errs = append(errs, errors.New("spec.artifactsServer.enabled: the artifacts server needs a public URL, below which new experiments store their artifacts: "+
+		errs = append(errs, errors.New("spec.artifactsServer.enabled: the artifacts server needs a public URL, because it is the base of the artifact location of new experiments: "+
 			"set MLFLOW_URL of the operator, or the domain of the gateway in the MLflowOperator"))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -64,9 +64,9 @@ type RuntimeInputs struct {
 
 // Labels in the selectors of clients, NetworkPolicies and legacy Deployments.
 const (
-	// LabelService holds the name of the Service, on the Service, its ServiceMonitor, the Deployments and their pods.
+	// LabelService is the label with the name of the Service. The Service, its ServiceMonitor, and the Deployments and their pods have it.
 	LabelService = modelmesh.LabelService
-	// LabelName holds the name of the Deployment, on the Deployment and its pods.
+	// LabelName is the label with the name of the Deployment. The Deployment and its pods have it.
 	LabelName = "name"
 
 	labelInstance  = "app.kubernetes.io/instance"

@@ -102,8 +102,8 @@ var _ = Describe("Objects of two tenants with the same host", Serial, func() {
 		for _, served := range []*unstructured.Unstructured{earlier, m} {
 			env.WaitForCondition(ctx, served, "Available", metav1.ConditionTrue, "")
 		}
-		env.WaitIdle(ingressManager.User, quiet, specTimeout)
-		env.ExpectIdle(ingressManager.User, quiet)
+		env.WaitIdle(ingressManager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(ingressManager.User, idlePeriod)
 		for published := range earlierHosts {
 			Expect(env.Exists(ctx, published)).To(BeTrue(), published.Name)
 		}

@@ -173,7 +173,7 @@ var _ = Describe("Editors of models", func() {
 			g.Expect(env.Admin.Get(ctx, server, d)).To(Succeed())
 			g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 
 		start := env.AuditPosition()
 		for i, spec := range []string{
@@ -209,8 +209,8 @@ var _ = Describe("Editors of models", func() {
 		} {
 			Expect(as(serviceEditor).Create(ctx, object(namespace, inferenceService(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		writes := env.Since(start).ChildWrites(manager.User)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		writes := env.Since(start).ObjectWrites(manager.User)
 		Expect(writes.Where(func(e framework.Entry) bool {
 			return e.Namespace == namespace && (e.Subresource != "status" || e.Resource != "predictors" && e.Resource != "inferenceservices")
 		})).To(BeEmpty(), "a model must change nothing but its status")

@@ -32,7 +32,7 @@ const (
 	// waitTimeout bounds the time in which the manager publishes its CA.
 	waitTimeout = time.Minute
 	poll        = 200 * time.Millisecond
-	quiet       = time.Second
+	idlePeriod  = time.Second
 )
 
 // All specs share one control plane and one manager with all components and the shipped permissions and defaults.

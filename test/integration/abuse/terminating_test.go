@@ -33,7 +33,7 @@ var _ = Describe("An editor who blocks the deletion of an object with a finalize
 			}, NodeTimeout(specTimeout))
 			Expect(as(attempt.user).Delete(ctx, o)).To(Succeed())
 			Expect(as(attempt.user).Patch(ctx, o, merge(`{"spec":`+attempt.change+`}`))).To(Succeed())
-			env.WaitIdle(manager.User, quiet, waitTimeout)
+			env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 			namespace := o.GetNamespace()
 			if namespace == "" {
 				namespace = operatorNamespace

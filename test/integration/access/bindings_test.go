@@ -33,8 +33,8 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		}
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 		waitIdle()
-		Expect(env.Since(start).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
-		env.ExpectIdle(manager.User, quiet)
+		Expect(env.Since(start).ObjectWrites(manager.User).ForResource("rolebindings")).To(HaveLen(2))
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		Expect(env.Admin.Delete(ctx, a)).To(Succeed())
 		waitBindingsDeleted(ctx, namespace)
@@ -45,7 +45,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		deleteAndWait(ctx, m)
 		waitBindingsDeleted(ctx, namespace)
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		create(ctx, server())
 		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
 
@@ -88,7 +88,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		waitForBinding(ctx, namespace, viewBinding)
 		waitForBinding(ctx, namespace, editBinding)
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		// A managed RoleBinding without subjects is repaired as well.
 		env.Patch(ctx, binding(namespace, editBinding), map[string]any{"subjects": []any{map[string]any{"kind": "Group", "name": "rogue", "apiGroup": rbacv1.GroupName}}})
@@ -108,7 +108,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		waitIdle()
 		Expect(env.Exists(ctx, binding(laterNamespace, viewBinding))).To(BeFalse())
 		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Patch(ctx, authRef(a), map[string]any{"spec": map[string]any{"allowedGroups": 7, "adminGroups": groups("admins")}})
 		waitIdle()
 		Expect(env.Exists(ctx, binding(laterNamespace, viewBinding))).To(BeFalse())
@@ -223,7 +223,7 @@ var _ = Describe("A RoleBinding with a name of namespace RBAC", func() {
 			}
 		}
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Admin.Delete(ctx, foreign, client.Preconditions{UID: new(foreign.UID)})).To(Succeed())
 		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")

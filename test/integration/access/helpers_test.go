@@ -151,7 +151,7 @@ func waitBindingsDeleted(ctx context.Context, namespace string) {
 
 func waitIdle() {
 	GinkgoHelper()
-	env.WaitIdle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 }
 
 func authRef(a *unstructured.Unstructured) *unstructured.Unstructured {

@@ -46,12 +46,12 @@ var _ = Describe("Namespace RBAC", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		for range 2 {
 			start := env.AuditPosition()
 			restoreCRD(ctx)
 			Eventually(func() framework.Entries {
-				return env.Since(start).ByUser(manager.User).Of("auths").Watches()
+				return env.Since(start).ByUser(manager.User).ForResource("auths").Watches()
 			}).WithContext(ctx).WithTimeout(watchStartTimeout).ShouldNot(BeEmpty())
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
 			Expect(env.Admin.Create(ctx, auth(groups("users"), groups("admins")))).To(Succeed())
@@ -62,7 +62,7 @@ var _ = Describe("Namespace RBAC", func() {
 			waitBindingsDeleted(ctx, namespace)
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
 			waitIdle()
-			env.ExpectIdle(manager.User, quiet)
+			env.ExpectIdle(manager.User, idlePeriod)
 		}
 		Expect(manager.Process.PID).To(Equal(pid))
 		Expect(manager.Process.Running()).To(BeTrue())
@@ -80,8 +80,8 @@ var _ = Describe("Namespace RBAC", func() {
 		waitBindingsDeleted(ctx, namespace)
 		env.Patch(ctx, authRef(a), map[string]any{"spec": map[string]any{"allowedGroups": groups("others")}})
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
+		env.ExpectIdle(manager.User, idlePeriod)
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "NamespaceRBACReady")).To(BeTrue())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
@@ -105,13 +105,13 @@ var _ = Describe("Namespace RBAC", func() {
 		waitForViewBindings(ctx, namespaceCount, "users", "admins")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		start := env.AuditPosition()
 		env.Patch(ctx, authRef(a), map[string]any{"spec": map[string]any{"adminGroups": groups("root")}})
 		waitForViewBindings(ctx, namespaceCount, "users", "root")
 		waitIdle()
-		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2*namespaceCount), "two RoleBindings in each namespace")
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(HaveLen(2*namespaceCount), "two RoleBindings in each namespace")
 		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// The status of MLflow, and fields of Auth other than the groups, cause no request.
@@ -121,16 +121,16 @@ var _ = Describe("Namespace RBAC", func() {
 		env.SetLabel(ctx, authRef(a), "example.com/touched", "yes")
 		waitIdle()
 		start = env.AuditPosition()
-		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
+		env.ExpectIdle(manager.User, idlePeriod)
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(BeEmpty())
 
 		start = env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(requests.Writes()).To(BeEmpty())
-		Expect(len(requests.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*namespaceCount+2), "one get for each child, one list for each name")
-		Expect(len(requests.Of("auths").Reads())).To(BeNumerically("<=", 1))
+		Expect(len(requests.ForResource("rolebindings").Reads())).To(BeNumerically("<=", 2*namespaceCount+2), "one get for each child, one list for each name")
+		Expect(len(requests.ForResource("auths").Reads())).To(BeNumerically("<=", 1))
 	}, NodeTimeout(2*specTimeout))
 
 	It("uses only permissions of the shipped roles, and watches only Auth and RoleBindings of two names", func(ctx SpecContext) {
@@ -143,8 +143,8 @@ var _ = Describe("Namespace RBAC", func() {
 		waitBindingsDeleted(ctx, namespace)
 		deleteAndWait(ctx, m)
 		requests := env.Since(start).ByUser(manager.User)
-		Expect(requests.Refused()).To(BeEmpty())
-		lists := append(requests.Of("rolebindings"), requests.Of("auths")...)
+		Expect(requests.Forbidden()).To(BeEmpty())
+		lists := append(requests.ForResource("rolebindings"), requests.ForResource("auths")...)
 		for _, e := range append(lists.Watches(), lists.Reads()...) {
 			if e.Name == "" {
 				Expect(e.URI).To(ContainSubstring("fieldSelector=metadata.name%3D"))
@@ -168,7 +168,7 @@ var _ = Describe("Namespace RBAC", func() {
 		})
 		waitIdle()
 		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {
-			Expect(env.Since(start).ByUser(disabledManager.User).Of(resource)).To(BeEmpty())
+			Expect(env.Since(start).ByUser(disabledManager.User).ForResource(resource)).To(BeEmpty())
 		}
 		waitForBinding(ctx, namespace, viewBinding, "users", "admins") // existing RoleBindings stay
 		disabledManager.Stop(ctx)

@@ -14,8 +14,8 @@ import (
 
 const (
 	specTimeout = 5 * time.Minute
-	// quiet is the time for which a spec expects no request. It exceeds the requeue interval of a reconcile that waits for Auth.
-	quiet = 6 * time.Second
+	// idlePeriod is the time for which a spec expects no request. It exceeds the requeue interval of a reconcile that waits for Auth.
+	idlePeriod = 6 * time.Second
 )
 
 // All specs share one control plane, one manager with the shipped permissions, and one MLflow at a time.

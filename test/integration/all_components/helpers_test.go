@@ -97,7 +97,7 @@ func (c child) kind() schema.GroupVersionKind {
 // children returns the objects that the manager created in a namespace.
 func children(entries framework.Entries, namespace string) []child {
 	var found []child
-	for _, e := range entries.ChildWrites(manager.User) {
+	for _, e := range entries.ObjectWrites(manager.User) {
 		c := child{e.Group, e.Resource, strings.ReplaceAll(e.Name, namespace, "{}")}
 		created := e.Code == 201
 		if e.Namespace == namespace && created && e.Subresource == "" && !slices.Contains(found, c) {

@@ -41,7 +41,7 @@ func TestAllComponents(t *testing.T) { framework.Run(t, "All components") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "all-components", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
-	env.EmptyNamespaces = true
+	env.ClearNamespaces = true
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		WebhookPort: env.Installed.WebhookPort,
 		Args:        []string{"--metrics-bind-address=127.0.0.1:0"},

@@ -48,7 +48,7 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 				Expect(aw.Status.Retries).To(BeEquivalentTo(run.retries), "write %d", write)
 				Expect(podsOf(ctx, aw)).To(BeEmpty(), "write %d", write)
 				for _, resource := range []string{"jobs", "services"} {
-					created := env.Since(start).ByUser(manager.User).Of(resource).Where(func(e framework.Entry) bool {
+					created := env.Since(start).ByUser(manager.User).ForResource(resource).Where(func(e framework.Entry) bool {
 						return e.Verb == "create" && e.Code == http.StatusCreated && e.Namespace == ns
 					})
 					Expect(created).To(HaveLen(run.creations), "write %d: %s", write, created)

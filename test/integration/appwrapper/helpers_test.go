@@ -120,7 +120,7 @@ func writtenStatuses(start framework.AuditPosition, aw *awv1beta2.AppWrapper) []
 	GinkgoHelper()
 	var current awv1beta2.AppWrapperStatus
 	var statuses []awv1beta2.AppWrapperStatus
-	for _, e := range env.Since(start).ByUser(manager.User).Of("appwrappers").Writes() {
+	for _, e := range env.Since(start).ByUser(manager.User).ForResource("appwrappers").Writes() {
 		if e.Namespace != aw.Namespace || e.Name != aw.Name || e.Subresource != "status" || e.Code != http.StatusOK {
 			continue
 		}
@@ -258,5 +258,5 @@ func createJobsAsController(ctx context.Context, namespace, name string) {
 // still be terminating in other namespaces.
 func expectNoRequestsIn(namespace string) {
 	GinkgoHelper()
-	env.ExpectNoRequests(env.RequestsIn(manager.User, namespace), quiet)
+	env.ExpectNoRequests(env.RequestsIn(manager.User, namespace), idlePeriod)
 }

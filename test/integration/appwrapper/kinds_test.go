@@ -55,7 +55,7 @@ var _ = Describe("Kinds of components", func() {
 		waitForPhase(ctx, batch, awv1beta2.PhaseRunning, hasConditions(batch, "PodsReady=True"))
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		expectNoRequestsIn(ns)
 		By("touching a deployed object")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
@@ -143,7 +143,7 @@ var _ = Describe("Kinds of components", func() {
 			}
 			g.Expect(ready).To(Equal(appWrapperCount))
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		// Objects of earlier specs may still be terminating in their namespaces.
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""

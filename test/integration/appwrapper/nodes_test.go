@@ -65,7 +65,7 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 		Expect(original.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
 		By("reporting a warning, which does not evict")
-		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // the Events are written after the status
 		setHealthLabel(ctx, original.Spec.NodeName, "WARN")
 		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", original.UID)))
@@ -89,7 +89,7 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{cpuPod}))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		original := podsOf(ctx, aw)[0]
-		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
+		env.WaitIdle(manager.User, idlePeriod, specTimeout) // the Events are written after the status
 		setHealthLabel(ctx, "gpu-c", "EVICT")
 		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", original.UID)))

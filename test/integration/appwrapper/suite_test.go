@@ -15,8 +15,8 @@ const (
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
 	poll        = 100 * time.Millisecond
-	// quiet is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
-	quiet = time.Second
+	// idlePeriod is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
+	idlePeriod = time.Second
 )
 
 // All specs share one control plane and one manager with the shipped permissions; each spec has its own namespace. Without Kueue,

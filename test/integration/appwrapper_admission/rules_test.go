@@ -117,7 +117,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Expect(user.Create(ctx, wrapper(namespace, component(pod)))).To(Succeed())
 		err := user.Create(ctx, wrapper(namespace, component(deployment)))
 		Expect(err).To(MatchError(ContainSubstring("User limited is not authorized to create deployments.apps in " + namespace)))
-		requests := env.Since(start).ByUser(manager.User).Of("subjectaccessreviews")
+		requests := env.Since(start).ByUser(manager.User).ForResource("subjectaccessreviews")
 		Expect(requests).To(HaveLen(2))
 		for _, review := range requests {
 			Expect(string(review.Request)).To(And(ContainSubstring(`"user":"limited"`), ContainSubstring(`"uid":"uid:of/limited"`),

@@ -41,7 +41,7 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(instance.password(ctx)).To(Equal(password))
 			Expect(instance.connection(ctx).Password).To(Equal(password))
 		}
-		denied := env.Since(start).ByUser(instance.user).Refused().Where(func(e framework.Entry) bool {
+		denied := env.Since(start).ByUser(instance.user).Forbidden().Where(func(e framework.Entry) bool {
 			// When an object is not found, kubectl reads its namespace for the error message, and ignores a denial.
 			return e.Resource != "namespaces"
 		})

@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var _ = Describe("The page of", func() {
+var _ = Describe("A documentation page", func() {
 	pages, err := filepath.Glob("../../../docs/components/*.md")
 	if err != nil || len(pages) < 7 {
 		panic("there must be a page for each component")
 	}
 	for _, path := range pages {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
-		It(name+" has commands that work", func(ctx SpecContext) {
+		It("for "+name+" has commands that work", func(ctx SpecContext) {
 			r := openPage("docs/components/" + name + ".md")
 			r.Read(ctx)
 			Expect(r.Saved).NotTo(BeEmpty(), "a page must contain a sample")
@@ -27,7 +27,7 @@ var _ = Describe("The page of", func() {
 		}, NodeTimeout(pageTimeout))
 	}
 
-	DescribeTable("upgrades has commands that work", func(ctx SpecContext, page string) {
+	DescribeTable("for upgrades has commands that work", func(ctx SpecContext, page string) {
 		r := openPage(page)
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", 3))

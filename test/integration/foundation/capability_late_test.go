@@ -18,15 +18,15 @@ var _ = Describe("A component whose API is missing", func() {
 		restore := env.DeleteCRD(ctx, mlflowCRD)
 		begin := env.AuditPosition()
 		manager := startManager(ctx, framework.ManagerOptions{})
-		env.WaitIdle(manager.User, quiet/2, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(otherRequests(begin, manager.User)).To(BeEmpty())
 
 		for range 2 {
 			begin = env.AuditPosition()
 			restore(ctx)
 			Eventually(func() framework.Entries {
-				return env.Since(begin).ByUser(manager.User).Of("mlflows").Watches()
+				return env.Since(begin).ByUser(manager.User).ForResource("mlflows").Watches()
 			}).WithContext(ctx).WithTimeout(watchStartTimeout).ShouldNot(BeEmpty())
 			m := createMLflow(ctx)
 			waitAvailable(ctx, manager, m)
@@ -35,8 +35,8 @@ var _ = Describe("A component whose API is missing", func() {
 			env.WaitDeleted(ctx, server())
 			restore = env.DeleteCRD(ctx, mlflowCRD)
 			manager.AwaitRestart(ctx)
-			env.WaitIdle(manager.User, quiet/2, specTimeout)
-			env.ExpectIdle(manager.User, quiet)
+			env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
+			env.ExpectIdle(manager.User, idlePeriod)
 		}
 		restore(ctx)
 	}, NodeTimeout(2*specTimeout))

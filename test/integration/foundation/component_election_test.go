@@ -61,7 +61,7 @@ func deleteChild(ctx context.Context, user string) framework.Entries {
 	start := env.AuditPosition()
 	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 	env.WaitFor(ctx, policy(), nil)
-	env.WaitIdle(user, quiet/2, specTimeout)
+	env.WaitIdle(user, idlePeriod/2, specTimeout)
 	return env.Since(start).ByUser(user).WithoutLeases().WithoutEvents().Writes()
 }
 
@@ -107,7 +107,7 @@ var _ = Describe("Two replicas", func() {
 
 		begin := env.AuditPosition()
 		second := startPod(ctx, "manager-1")
-		Eventually(func() framework.Entries { return env.Since(begin).ByUser(second.User).Of("leases").Reads() }).ShouldNot(BeEmpty())
+		Eventually(func() framework.Entries { return env.Since(begin).ByUser(second.User).ForResource("leases").Reads() }).ShouldNot(BeEmpty())
 		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 		Expect(getLease(ctx).ResourceVersion).To(Equal(lease.ResourceVersion), "another pod must wait")
 

@@ -26,7 +26,7 @@ const (
 	mlflowCRD         = "mlflows.mlflow.opendatahub.io"
 	defaultEnv        = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
 	specTimeout       = 5 * time.Minute
-	quiet             = 5 * time.Second // longer than any timer of an idle manager
+	idlePeriod        = 5 * time.Second // longer than any timer of an idle manager
 )
 
 // onlyMLflow contains the flags that disable all components but mlflow.
@@ -73,7 +73,7 @@ func createMLflow(ctx context.Context) *mlflowv1.MLflow {
 func waitAvailable(ctx context.Context, manager *framework.Manager, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.WaitIdle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 }
 
 func server() *appsv1.Deployment {

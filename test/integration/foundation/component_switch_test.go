@@ -66,8 +66,8 @@ var _ = Describe("A disabled component", func() {
 			env.Get(ctx, m)
 			version := m.ResourceVersion
 			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
-			env.WaitIdle(disabledManager.User, quiet/2, specTimeout)
-			env.ExpectIdle(disabledManager.User, quiet)
+			env.WaitIdle(disabledManager.User, idlePeriod/2, specTimeout)
+			env.ExpectIdle(disabledManager.User, idlePeriod)
 			Expect(otherRequests(begin, disabledManager.User)).To(BeEmpty())
 			env.Get(ctx, m)
 			Expect(m.ResourceVersion).NotTo(Equal(version))
@@ -99,9 +99,9 @@ var _ = Describe("The configuration", func() {
 			begin := env.AuditPosition()
 			m := startManager(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
 			if c.runs {
-				Eventually(func() framework.Entries { return otherRequests(begin, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
+				Eventually(func() framework.Entries { return otherRequests(begin, m.User).ForResource("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
-				env.WaitIdle(m.User, quiet/2, specTimeout)
+				env.WaitIdle(m.User, idlePeriod/2, specTimeout)
 				Expect(otherRequests(begin, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
 			}
 			m.Stop(ctx)

@@ -212,7 +212,7 @@ var _ = Describe("The CA of the webhooks", func() {
 		}
 		Eventually(bundles).Should(And(HaveLen(1), Not(HaveKey(BeNil()))))
 		original := bundles()
-		env.WaitIdle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 
 		begin := env.AuditPosition()
 		for _, target := range targets {
@@ -222,7 +222,7 @@ var _ = Describe("The CA of the webhooks", func() {
 			Expect(env.Admin.Update(ctx, target)).To(Succeed())
 		}
 		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(original))
-		env.WaitIdle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 		written, metrics := env.Since(begin).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
 		for _, target := range targets {
 			Expect(written.Where(func(e framework.Entry) bool { return e.Name == target.GetName() })).To(HaveLen(1))

@@ -114,8 +114,8 @@ var _ = Describe("The status that a Gateway sets for a published server", Ordere
 			o.expectReport(ctx, "Unknown", "NotSeen", "check that Gateway gateways/"+framework.AbsentGateway+" exists")
 			Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s", o.object.GetKind())
 		}
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("is reported as a rejection, and the address is removed until the Gateway accepts the route", func(ctx SpecContext) {
@@ -126,8 +126,8 @@ var _ = Describe("The status that a Gateway sets for a published server", Ordere
 			o.expectReport(ctx, "False", "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.; let a listener")
 			Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
 		}
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("accepting the route")
 		for _, o := range servers {
@@ -136,8 +136,8 @@ var _ = Describe("The status that a Gateway sets for a published server", Ordere
 		for _, o := range servers {
 			o.waitForAccepted(ctx)
 		}
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("includes the BackendTLSPolicy of the server", func(ctx SpecContext) {

@@ -25,7 +25,7 @@ const (
 
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
-	quiet       = 3 * time.Second
+	idlePeriod  = 3 * time.Second
 )
 
 var (

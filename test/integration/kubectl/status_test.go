@@ -16,7 +16,7 @@ type resource struct {
 }
 
 var _ = Describe("status", func() {
-	It("shows a viewer the state of all resources, and of the components", func(ctx SpecContext) {
+	It("shows a viewer the components, and the readable resources of all namespaces", func(ctx SpecContext) {
 		got := odh(ctx, viewer, "status", "-o", "json")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		var report struct {
@@ -63,7 +63,7 @@ var _ = Describe("status", func() {
 		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
 	}, SpecTimeout(specTimeout))
 
-	It("shows a member of one namespace the readable resources, and reports the others", func(ctx SpecContext) {
+	It("shows a member the readable resources of one namespace, and the kinds that it cannot list", func(ctx SpecContext) {
 		got := odh(ctx, member, "status")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(
@@ -72,7 +72,7 @@ var _ = Describe("status", func() {
 		Expect(got.stdout).NotTo(ContainSubstring("MLflow/mlflow"))
 	}, SpecTimeout(specTimeout))
 
-	It("exits with code 2 if the cluster does not respond", func(ctx SpecContext) {
+	It("exits with code 2 if the kubeconfig does not exist", func(ctx SpecContext) {
 		got := odh(ctx, user{kubeconfig: filepath.Join(env.Instance.Dir(), "missing")}, "status")
 		Expect(got.code).To(Equal(2))
 		Expect(got.stderr).To(HavePrefix("kubectl-odh: "))

@@ -48,7 +48,7 @@ var _ = Describe("The check before a migration", func() {
 		}
 		waiting := env.AuditPosition()
 		Consistently(func() framework.Entries {
-			return env.Since(waiting).ChildWrites(manager.User)
+			return env.Since(waiting).ObjectWrites(manager.User)
 		}).WithContext(ctx).WithTimeout(idlePeriod).Should(BeEmpty())
 		Expect(createdJobs(start)).To(BeEmpty())
 

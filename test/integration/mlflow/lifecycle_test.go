@@ -137,7 +137,7 @@ var _ = Describe("A new MLflow", func() {
 			"services/mlflow", "servicemonitors/mlflow-metrics-monitor", "httproutes/mlflow", "consolelinks/mlflow",
 			"deployments/mlflow", // scaled down for the migration, then up
 		}))
-		statuses := writes.Of("mlflows")
+		statuses := writes.ForResource("mlflows")
 		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
 		Expect(all.Unchanged().ByUser(manager.User).Where(managed)).To(BeEmpty(), "each status must differ from the previous one")
 		Expect(len(statuses)).To(BeNumerically("<=", 6), "Job created, Job waits for the certificate, Job runs, not ready without the certificate, "+
@@ -167,7 +167,7 @@ var _ = Describe("A new MLflow", func() {
 		ofMLflow := func(e framework.Entry) bool { // other components write after the start of the manager too
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, mlflowv1.SingletonName)
 		}
-		Expect(env.Since(start).ChildWrites(manager.User).Where(ofMLflow)).To(BeEmpty())
+		Expect(env.Since(start).ObjectWrites(manager.User).Where(ofMLflow)).To(BeEmpty())
 
 		start = env.AuditPosition()
 		m = newMLflow(withJobs)

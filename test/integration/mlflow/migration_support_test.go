@@ -81,7 +81,7 @@ func jobPods(ctx context.Context) []corev1.Pod {
 func createdJobs(start framework.AuditPosition) []string {
 	GinkgoHelper()
 	var names []string
-	for _, e := range env.Since(start).ByUser(manager.User).Of("jobs") {
+	for _, e := range env.Since(start).ByUser(manager.User).ForResource("jobs") {
 		if e.Verb == "create" && e.Code == 201 && e.Name != checkJob {
 			names = append(names, e.Name)
 		}

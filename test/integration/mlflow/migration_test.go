@@ -95,7 +95,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		waitMigrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
-		for _, w := range env.Since(start).ChildWrites(manager.User) {
+		for _, w := range env.Since(start).ObjectWrites(manager.User) {
 			if w.Resource != "mlflows" {
 				order = append(order, w.Resource+"/"+w.Name)
 			}
@@ -148,7 +148,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("DowngradeRefused"))
 		writes := env.Since(start).ByUser(manager.User).Writes()
-		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
+		Expect(append(writes.ForResource("deployments"), writes.ForResource("cronjobs")...)).To(BeEmpty())
 		Expect(createdJobs(start)).To(BeEmpty())
 
 		By("restoring the previous image")

@@ -89,7 +89,7 @@ var _ = Describe("A ServiceAccount that a user created", func() {
 		env.Get(ctx, d)
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("cloud-identity"))
 		deleteAndWait(ctx, m)
-		Expect(env.Since(start).ByUser(manager.User).Of("serviceaccounts").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).ForResource("serviceaccounts").Writes()).To(BeEmpty())
 		env.Get(ctx, foreign)
 		Expect(foreign.DeletionTimestamp).To(BeNil())
 		Expect(foreign.OwnerReferences).To(BeEmpty())

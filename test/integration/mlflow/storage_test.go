@@ -40,7 +40,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			reused := claim()
 			env.Get(ctx, reused)
 			Expect(reused.UID).To(Equal(original.UID))
-			Expect(env.Since(start).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
+			Expect(env.Since(start).ByUser(manager.User).ForResource("persistentvolumeclaims").Writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -92,7 +92,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		create(ctx, restored)
 		start := env.AuditPosition()
 		m := createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
-		Expect(env.Since(start).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).ForResource("persistentvolumeclaims").Writes()).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, children()...)
 		env.Get(ctx, restored)

@@ -20,6 +20,6 @@ var _ = Describe("The egress of the catalog", func() {
 			g.Expect(serverPolicy.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}}))
 		})
 		env.waitIdle()
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

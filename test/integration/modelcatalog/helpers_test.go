@@ -100,7 +100,7 @@ func (env *controlPlane) waitAvailable(ctx context.Context, c *aihubv1alpha1.Cat
 
 func (env *controlPlane) waitIdle() {
 	GinkgoHelper()
-	env.WaitIdle(env.manager.User, quiet, specTimeout)
+	env.WaitIdle(env.manager.User, idlePeriod, specTimeout)
 }
 
 // waitForWebhook waits until the webhook of Catalogs responds and is trusted.

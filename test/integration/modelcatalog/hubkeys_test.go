@@ -50,6 +50,6 @@ var _ = Describe("Keys for Hugging Face", func() {
 			g.Expect(server.Spec.Template.Spec.Containers[0].Env).NotTo(ContainElement(HaveField("Name", HavePrefix("HF_"))))
 		})
 		env.waitAvailable(ctx, c)
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

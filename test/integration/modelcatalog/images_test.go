@@ -30,7 +30,7 @@ var _ = Describe("The data of the catalog", func() {
 		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"catalogDataImage": nil}})
 		Eventually(images).WithContext(ctx).WithTimeout(waitTimeout).Should(Equal([]string{"quay.io/example/catalog-data:v1", "quay.io/example/benchmark-data:v2.1"}))
 		env.waitAvailable(ctx, c)
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("can be selected only by a digest or a tag [modelregistry-122]", func(ctx SpecContext, value string) {

@@ -144,7 +144,7 @@ var _ = Describe("The catalog of the legacy operator", func() {
 		env.Get(ctx, current)
 		Expect(current.UID).NotTo(Equal(server.UID), "the Deployment must be recreated, because its selector is immutable")
 		Expect(current.Spec.Selector.MatchLabels).To(HaveLen(3))
-		deletions := env.Since(start).ByUser(env.manager.User).Of("deployments").Where(func(e framework.Entry) bool { return e.Verb == "delete" })
+		deletions := env.Since(start).ByUser(env.manager.User).ForResource("deployments").Where(func(e framework.Entry) bool { return e.Verb == "delete" })
 		Expect(deletions).To(HaveLen(1), "recreated once:\n%s", deletions)
 		for _, o := range []client.Object{
 			current, database, serverService, &corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, role(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"),
@@ -175,7 +175,7 @@ var _ = Describe("The catalog of the legacy operator", func() {
 		}
 		slices.Sort(names)
 		Expect(names).To(Equal([]string{"model-catalog", "model-catalog-postgres"}))
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 
 		By("deleting the Catalog, which is not recreated before the next start")
 		env.deleteAndWait(ctx, c)
@@ -201,7 +201,7 @@ var _ = Describe("A Deployment with the labels of the legacy catalog", func() {
 		env.waitIdle()
 		env.ExpectAbsent(ctx, catalog(forged.Namespace))
 		env.ExpectAbsent(ctx, authDelegatorBinding())
-		Expect(env.Since(start).ByUser(env.manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(env.manager.User).Forbidden()).To(BeEmpty())
 
 		for _, target := range []struct {
 			*controlPlane

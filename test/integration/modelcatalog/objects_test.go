@@ -52,8 +52,8 @@ var _ = Describe("A new Catalog", func() {
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
 		requests := env.Since(start).ByUser(env.manager.User)
-		Expect(requests.Refused()).To(BeEmpty())
-		env.ExpectIdle(env.manager.User, quiet)
+		Expect(requests.Forbidden()).To(BeEmpty())
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("encrypts the connection to its database, and connects to an external database with a Secret", func(ctx SpecContext) {
@@ -68,7 +68,7 @@ var _ = Describe("A new Catalog", func() {
 		env.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "PGSSLMODE", Value: "verify-full"}))
 		env.waitIdle()
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
 		env.WaitDeleted(ctx, deployment(ns, "model-catalog-postgres"))
 		env.WaitFor(ctx, server, func(g Gomega) {
@@ -123,7 +123,7 @@ var _ = Describe("A new Catalog", func() {
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
 		env.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
 		env.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 
 		env.deleteAndWait(ctx, c)
 		env.WaitDeleted(ctx, httpRoute, authDelegatorBinding(), route)

@@ -63,7 +63,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": nil, "mode": nil}}})
 		waitForVariables()
 		env.waitAvailable(ctx, c)
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is rejected if it is not the address of a proxy [modelregistry-120]", func(ctx SpecContext, field, value, message string) {

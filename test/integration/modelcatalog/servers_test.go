@@ -44,7 +44,7 @@ var _ = Describe("The servers of the catalog", func() {
 		env.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it must have been available all the time")
 		env.waitIdle()
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are rejected with invalid fields", func(ctx SpecContext, fields map[string]any, refusal string) {

@@ -85,7 +85,7 @@ var _ = Describe("Sources", func() {
 		Expect(env.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
 		Eventually(env.labelledSources).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha"}))
 		env.waitIdle()
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("of users are not changed, except for the entry of older releases; the default ones are restored [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95] [modelregistry-127]", func(ctx SpecContext) {
@@ -173,7 +173,7 @@ var _ = Describe("A modified child object", func() {
 
 		By("deleting a foreign policy")
 		Expect(env.Admin.Delete(ctx, policy(ns, "foreign"))).To(Succeed())
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("causes no write if no managed field changed, nor does a restart [W5]", func(ctx SpecContext) {
@@ -182,13 +182,13 @@ var _ = Describe("A modified child object", func() {
 		env.createReady(ctx, catalog(ns))
 		env.Touch(ctx, service(ns, "model-catalog"), role(ns, "model-catalog"), configMap(ns, "model-catalog-sources"), secret(ns, "model-catalog-postgres"))
 		env.waitIdle()
-		env.ExpectNoWrites(env.manager.User, quiet)
+		env.ExpectNoWrites(env.manager.User, idlePeriod)
 
 		By("restarting the manager")
 		start := env.AuditPosition()
 		env.manager.Restart(ctx)
 		env.waitIdle()
-		writes := env.Since(start).ChildWrites(env.manager.User)
+		writes := env.Since(start).ObjectWrites(env.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 })
@@ -211,7 +211,7 @@ var _ = Describe("A second Catalog", func() {
 		env.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(first))
 		env.waitIdle()
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 
 		By("deleting the first Catalog")
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
@@ -250,7 +250,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		Expect(string(databaseSecret.Data["database-password"])).To(Equal("second"))
 
 		env.waitAvailable(ctx, c)
-		env.ExpectIdle(env.manager.User, quiet)
+		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("keep running while a referenced object is missing, which the Catalog reports until it exists", func(ctx SpecContext) {
@@ -271,7 +271,7 @@ var _ = Describe("The pods of a Catalog", func() {
 			})
 			Expect(framework.FindCondition(c.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "the pods must keep running")
 			env.waitIdle()
-			env.ExpectIdle(env.manager.User, quiet)
+			env.ExpectIdle(env.manager.User, idlePeriod)
 		}
 		expectMessage("")
 		env.deleteAndWait(ctx, login.DeepCopy())

@@ -15,8 +15,8 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// quiet is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
-	quiet = 4 * time.Second
+	// idlePeriod is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
+	idlePeriod = 4 * time.Second
 	// registries and routes are the namespaces of the manager on OpenShift.
 	registries = "odh-model-registries"
 	routes     = "redhat-ods-applications"

@@ -38,9 +38,9 @@ var _ = Describe("An enabled namespace", func() {
 		env.WaitExists(ctx, copied)
 		Expect(string(copied.Data["etcd_connection"])).To(ContainSubstring(`"root_prefix":"models/mm_ns/` + ns + `"`))
 		env.ExpectAbsent(ctx, deploymentOf(ns, "single"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 
 		By("changing the Deployment of a ClusterServingRuntime [M19]")
 		sharedDeployment := deploymentOf(ns, shared.Name)
@@ -56,7 +56,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
 		env.WaitDeleted(ctx, s, constraints(ns), copied, deployment, sharedDeployment)
 		env.Get(ctx, foreign)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 
 		By("enabling the namespace again")
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
@@ -74,8 +74,8 @@ var _ = Describe("An enabled namespace", func() {
 		env.WaitForEvent(ctx, negative, "InvalidRuntime", "-1")
 		env.WaitForEvent(ctx, withoutEndpoint, "InvalidRuntime", "grpcEndpoint")
 		env.ExpectAbsent(ctx, deploymentOf(ns, "too-many"), deploymentOf(ns, "negative"), deploymentOf(ns, "without-endpoint"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 		env.Patch(ctx, withoutEndpoint, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
 		env.WaitExists(ctx, deploymentOf(ns, "without-endpoint"))
 		env.WaitForEvent(ctx, withoutEndpoint, "ValidRuntime", "valid again")
@@ -86,7 +86,7 @@ var _ = Describe("An enabled namespace", func() {
 		r := createRuntime(ctx, ns, "r", "onnx")
 		deployment := deploymentOf(ns, "r")
 		env.WaitExists(ctx, deployment)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"trustyai.example.com/patched": "yes"}},
 			"spec": map[string]any{
@@ -107,7 +107,7 @@ var _ = Describe("An enabled namespace", func() {
 			g.Expect(framework.Container(deployment, "mm").VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/trusty")))
 			g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", "trusty")))
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.Get(ctx, deployment)
 		expectPatched(Default)
 		By("changing the runtime")
@@ -116,8 +116,8 @@ var _ = Describe("An enabled namespace", func() {
 			g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels"))
 			expectPatched(g)
 		})
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("scales runtimes without models to zero [modelmesh-98] [M25]", func(ctx SpecContext) {
@@ -132,8 +132,8 @@ var _ = Describe("An enabled namespace", func() {
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, m)
 		waitForReplicas(ctx, deployment, 0)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("scales according to the annotations of the runtime [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]", func(ctx SpecContext) {
@@ -159,7 +159,7 @@ var _ = Describe("An enabled namespace", func() {
 			g.Expect(h.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(Equal(int32(90))))
 		})
 		manager.Restart(ctx) // a restart causes no write
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		waitForReplicas(ctx, deployment, 0)
 		env.WaitDeleted(ctx, h)
@@ -167,8 +167,8 @@ var _ = Describe("An enabled namespace", func() {
 		env.WaitExists(ctx, autoscalerOf(ns, "r"))
 		env.SetAnnotation(ctx, r, class, nil)
 		env.WaitDeleted(ctx, autoscalerOf(ns, "r"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -198,7 +198,7 @@ var _ = Describe("Foreign objects with the names of child objects", func() {
 		} {
 			env.WaitForEvent(ctx, r, "RuntimeRefused", text)
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		for _, o := range guards {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
@@ -206,7 +206,7 @@ var _ = Describe("Foreign objects with the names of child objects", func() {
 			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
 		}
 		env.WaitForEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not created by this operator")
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		for _, o := range foreign {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)

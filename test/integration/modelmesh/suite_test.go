@@ -16,8 +16,8 @@ import (
 const (
 	specTimeout = 4 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = time.Second
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"
 )

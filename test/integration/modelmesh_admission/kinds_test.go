@@ -107,7 +107,7 @@ var _ = Describe("CRDs of KServe", func() {
 		start := env.AuditPosition()
 		Expect(kserve.Install(ctx, api.CustomResourceDefinitions(), crds, &out)).To(Succeed())
 		Expect(strings.Count(out.String(), ": unchanged\n")).To(Equal(3), "%s", out.String())
-		Expect(env.Since(start).Of("customresourcedefinitions").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ForResource("customresourcedefinitions").Writes()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 

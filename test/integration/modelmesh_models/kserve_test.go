@@ -57,8 +57,8 @@ var _ = Describe("InferenceServices next to the controller of KServe", Serial, L
 		Eventually(func(g Gomega) {
 			g.Expect(deploymentNames(ctx, g, ns)).To(Equal([]string{"modelmesh-serving-many", "raw-predictor"}))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.WaitNoRequests(ctx, env.RequestsIn(kserve, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(kserve, ns), idlePeriod, waitTimeout)
 
 		By("checking which controller wrote which object")
 		written := env.Since(0).Where(func(e framework.Entry) bool { return e.Namespace == ns && e.Resource == "inferenceservices" }).Writes()
@@ -71,7 +71,7 @@ var _ = Describe("InferenceServices next to the controller of KServe", Serial, L
 		env.Get(ctx, meshed)
 		version := meshed.ResourceVersion
 		manager.Restart(ctx)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.Get(ctx, meshed)
 		Expect(meshed.ResourceVersion).To(Equal(version))
 		env.Delete(ctx, meshed, raw)

@@ -18,7 +18,7 @@ import (
 func statusWrites(start framework.AuditPosition, predictor *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
 	GinkgoHelper()
 	var out []v1alpha1.PredictorStatus
-	for _, e := range env.Since(start).ByUser(manager.User).Writes().Of("predictors") {
+	for _, e := range env.Since(start).ByUser(manager.User).Writes().ForResource("predictors") {
 		if e.Namespace != predictor.Namespace || e.Name != predictor.Name || e.Code != http.StatusOK {
 			continue
 		}
@@ -120,7 +120,7 @@ var _ = Describe("A Predictor", func() {
 		Consistently(func(g Gomega) {
 			failed := slices.DeleteFunc(statusWrites(start, predictor), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
 			g.Expect(failed).To(HaveLen(1), "the failure must be written once")
-		}).WithTimeout(quiet).WithPolling(quiet / 4).Should(Succeed())
+		}).WithTimeout(idlePeriod).WithPolling(idlePeriod / 4).Should(Succeed())
 	},
 		Entry("no storage", "no-storage", ``, "Predictor Storage field missing", SpecTimeout(specTimeout)),
 		Entry("a path that does not exist", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),

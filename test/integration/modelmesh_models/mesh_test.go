@@ -257,7 +257,7 @@ var _ = Describe("A namespace", func() {
 			g.Consistently(func(g Gomega) {
 				g.Expect(inNamespace(start)).To(BeEmpty())
 				g.Expect(calls(ns)).To(Equal(before))
-			}).WithTimeout(quiet).WithPolling(quiet / 5).Should(Succeed())
+			}).WithTimeout(idlePeriod).WithPolling(idlePeriod / 5).Should(Succeed())
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 

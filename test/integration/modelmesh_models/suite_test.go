@@ -21,8 +21,8 @@ const (
 	specTimeout  = 4 * time.Minute
 	waitTimeout  = 90 * time.Second
 	pollInterval = 100 * time.Millisecond
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = time.Second
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"
 )
@@ -73,5 +73,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	} {
 		create(ctx, served, r)
 	}
-	env.WaitIdle(manager.User, quiet, waitTimeout) // the first pods are replaced once, which would interrupt loads
+	env.WaitIdle(manager.User, idlePeriod, waitTimeout) // the first pods are replaced once, which would interrupt loads
 }, NodeTimeout(framework.StartTimeout))

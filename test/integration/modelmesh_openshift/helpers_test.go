@@ -164,19 +164,19 @@ func requestsFor(start framework.AuditPosition, namespace string) framework.Entr
 // waitNoRequestsFor waits until the manager sends no more requests for a namespace.
 func waitNoRequestsFor(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.WaitNoRequests(ctx, func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, quiet, waitTimeout)
+	env.WaitNoRequests(ctx, func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, idlePeriod, waitTimeout)
 }
 
 // expectNoRequestsFor checks that the manager sends no requests for a namespace.
 func expectNoRequestsFor(namespace string) {
 	GinkgoHelper()
-	env.ExpectNoRequests(func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, quiet)
+	env.ExpectNoRequests(func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, idlePeriod)
 }
 
 // expectNotForbidden checks that no request of the manager in a namespace was forbidden since a position in the audit log.
 func expectNotForbidden(start framework.AuditPosition, namespace string) {
 	GinkgoHelper()
-	Expect(env.Since(start).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
+	Expect(env.Since(start).ByUser(manager.User).Forbidden().Where(func(e framework.Entry) bool {
 		return e.Code == 401 || e.Namespace == "" || e.Namespace == namespace
 	})).To(BeEmpty())
 }

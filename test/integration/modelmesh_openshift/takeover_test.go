@@ -186,7 +186,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			env.Get(ctx, service)
 			Expect(service.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
 			Expect(service.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
-			Expect(firstWrite(start, ns, "secrets", cookie.Name).At).To(BeTemporally("<", firstWrite(start, ns, "deployments", deployment.Name).At), "the key must be written before the Deployment")
+			Expect(firstWrite(start, ns, "secrets", cookie.Name).Responded).To(BeTemporally("<", firstWrite(start, ns, "deployments", deployment.Name).Responded), "the key must be written before the Deployment")
 		}
 		Expect(keys).To(HaveLen(len(sidecarNamespaces)), "each namespace has its own key")
 		unchanged := waitRevision(ctx, plainNamespace, "1")

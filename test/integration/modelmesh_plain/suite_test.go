@@ -22,7 +22,7 @@ const (
 
 	specTimeout = 4 * time.Minute
 	waitTimeout = 90 * time.Second
-	quiet       = time.Second
+	idlePeriod  = time.Second
 )
 
 // The control plane serves no optional API at first. The permissions of the manager on the child objects of runtimes are limited to its
@@ -60,7 +60,7 @@ var _ = Describe("The namespace of the manager", func() {
 		service := &corev1.Service{ObjectMeta: objectMeta("modelmesh-serving")}
 		env.WaitExists(ctx, service)
 		Expect(metav1.GetControllerOf(service)).To(HaveField("Name", "controller"))
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 
 		By("installing KServe")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
@@ -84,11 +84,11 @@ var _ = Describe("The namespace of the manager", func() {
 		Expect(env.Admin.Create(ctx, model)).To(Succeed())
 		deployment, autoscaler := &appsv1.Deployment{ObjectMeta: objectMeta("modelmesh-serving-r")}, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: objectMeta("modelmesh-serving-r")}
 		env.WaitExists(ctx, deployment, autoscaler, &corev1.ConfigMap{ObjectMeta: objectMeta("tc-config")})
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectIdle(manager.User, quiet)
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// quiet is how long the manager must send no request to count as idle. The timers of waiting models are shorter.
-	quiet              = 10 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle. The timers of waiting models are shorter.
+	idlePeriod         = 10 * time.Second
 	namespaceCount     = 5
 	modelsPerNamespace = 12
 )
@@ -86,7 +86,7 @@ var _ = Describe("Models in the steady state", Serial, func() {
 		}
 		before := calls()
 		Expect(before[namespaces[1]]["setVModel"]).To(BeNumerically(">=", modelsPerNamespace+1), "the fake counts the calls")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(calls()).To(Equal(before))
 	}, SpecTimeout(specTimeout))
 })

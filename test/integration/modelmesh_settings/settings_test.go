@@ -59,20 +59,20 @@ serviceAccountName: runner
 			}
 			g.Expect(ports).To(Equal(map[string]int32{"grpc": 8034, "prometheus": 2222}))
 		})
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
 		By("removing the settings from the ConfigMaps")
 		configure(ctx, operatorNamespace, noScaleToZero)
 		waitForReplicas(ctx, ns, 2)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
 	It("stay unchanged while the document is invalid, which is reported [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, noScaleToZero+"podsPerRuntime: 1")
 		ns := createServingNamespace(ctx)
 		deployment := waitForReplicas(ctx, ns, 1)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.Get(ctx, deployment)
 		for text, part := range map[string]string{
 			`podsPerRuntime: "none"`:      `podsPerRuntime "none": must be a whole number from 0 to 65535`,
@@ -83,7 +83,7 @@ serviceAccountName: runner
 			configMap := configure(ctx, operatorNamespace, noScaleToZero+text)
 			waitForWarning(ctx, configMap, meshsettings.ReasonRefused, part)
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		expectUnchanged(ctx, deployment)
 
 		By("setting an unknown key")
@@ -118,20 +118,20 @@ serviceAccountName: runner
 		shared, configured := createServingNamespace(ctx), createServingNamespace(ctx)
 		deployment := waitForReplicas(ctx, shared, 1)
 		waitForReplicas(ctx, configured, 1)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, shared), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, shared), idlePeriod, waitTimeout)
 		env.Get(ctx, deployment)
 
 		By("configuring one namespace")
 		configMap := configure(ctx, configured, "podsPerRuntime: 4\nenableAccessLogging: true")
 		waitForReplicas(ctx, configured, 4)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, configured), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, configured), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, configured), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, configured), idlePeriod)
 		expectUnchanged(ctx, deployment)
 
 		By("setting fields that are not allowed in a single namespace")
 		configure(ctx, configured, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
 		waitForWarning(ctx, configMap, meshsettings.ReasonRefused, "serviceAccountName cannot be set for a single namespace")
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, configured), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, configured), idlePeriod, waitTimeout)
 		template := waitForReplicas(ctx, configured, 4).Spec.Template
 		Expect(template.Spec.ServiceAccountName).NotTo(Equal("admin"))
 		Expect(template.Annotations).NotTo(HaveKey("sidecar.istio.io/userVolume"))
@@ -150,7 +150,7 @@ serviceAccountName: runner
 		configMap := configure(ctx, disabled.Name, "[invalid: YAML")
 		configure(ctx, operatorNamespace, noScaleToZero+"podsPerRuntime: 2")
 		waitForReplicas(ctx, ns, 2)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, disabled.Name), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, disabled.Name), idlePeriod, waitTimeout)
 		env.Get(ctx, configMap)
 		Expect(getEvents(ctx, configMap)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
@@ -159,7 +159,7 @@ serviceAccountName: runner
 		configure(ctx, operatorNamespace, noScaleToZero+"podsPerRuntime: 3")
 		ns := createServingNamespace(ctx)
 		deployment := waitForReplicas(ctx, ns, 3)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.Get(ctx, deployment)
 		manager.StopTemporarily(ctx)
 		configMap := configure(ctx, operatorNamespace, "podsPerRuntime: none")

@@ -70,8 +70,8 @@ var _ = Describe("A generated database", func() {
 		env.WaitFor(ctx, serverEgress, func(g Gomega) {
 			g.Expect(serverEgress.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}}))
 		})
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("is deleted with its data if the registry requires it, and keeps the names that it was created with [D12]", func(ctx SpecContext) {
@@ -81,7 +81,7 @@ var _ = Describe("A generated database", func() {
 		secret := getCredentials(ctx, registry)
 		Expect(secret.Data).To(And(HaveKeyWithValue("username", []byte("ann")), HaveKeyWithValue("database", []byte("models"))))
 		env.Patch(ctx, registry, map[string]any{"spec": map[string]any{"postgres": map[string]any{"database": "other"}}})
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		deployment := child(registry, &appsv1.Deployment{}, "")
 		env.Get(ctx, deployment)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Env).To(ContainElement(And(HaveField("Name", "MR_EMBEDMD_DATABASE_DSN"),
@@ -140,8 +140,8 @@ var _ = Describe("A generated database", func() {
 			Expect(metav1.IsControlledBy(o, registry)).To(Equal(o != client.Object(claim)), "%T", o)
 		}
 		Expect(certificate.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("failing and completing a Job of the CronJob")
 		env.Patch(ctx, cronJob, map[string]any{"status": map[string]any{"lastScheduleTime": "2024-02-29T00:00:00Z"}}, "status")

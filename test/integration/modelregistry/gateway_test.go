@@ -123,7 +123,7 @@ var _ = Describe("Gateway mode", func() {
 		createReady(ctx, single)
 		Expect(env.Exists(ctx, framework.Unstructured(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
 		env.Get(ctx, httpRouteOf(single))
-		env.WaitIdle(gatewayManager.User, quiet, specTimeout)
+		env.WaitIdle(gatewayManager.User, idlePeriod, specTimeout)
 
 		gatewayManager.Stop(ctx)
 		manager.Restart(ctx)
@@ -173,7 +173,7 @@ var _ = Describe("Gateway mode", func() {
 		gatewayManager := startGatewayManager(ctx)
 		env.WaitFor(ctx, grantOf(registry), nil)
 		env.WaitFor(ctx, grantOf(otherRegistry), nil)
-		env.WaitIdle(gatewayManager.User, quiet, specTimeout)
+		env.WaitIdle(gatewayManager.User, idlePeriod, specTimeout)
 		env.Get(ctx, shared) // the paused registry needs it
 
 		waitForWebhooks(ctx)
@@ -210,7 +210,7 @@ var _ = Describe("Gateway mode", func() {
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(c.Message).To(ContainSubstring("belongs to ModelRegistry " + namespace + "/" + registry.Name))
 		})
-		env.WaitIdle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, idlePeriod, specTimeout)
 		server := child(second, &appsv1.Deployment{}, "")
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "is not found"), "without its ClusterRoleBinding the proxy could not authenticate callers")
 		expectUnchanged := func() {

@@ -42,26 +42,26 @@ var _ = Describe("A registry", func() {
 		for _, c := range registry.Status.Conditions {
 			Expect(c.ObservedGeneration).To(Equal(registry.Generation), "[D19] condition %s", c.Type)
 		}
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("sends no request in the steady state, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace))
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Touch(ctx, append(children(registry), authDelegatorBinding(registry), usersGroup(registry))...)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.SetAnnotation(ctx, child(registry, &appsv1.Deployment{}, ""), "example.com/note", "changes the generation of a Deployment")
-		env.ExpectNoWrites(manager.User, quiet)
+		env.ExpectNoWrites(manager.User, idlePeriod)
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		writes := env.Since(start).ChildWrites(manager.User)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		writes := env.Since(start).ObjectWrites(manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
 	It("repairs objects that other clients change, delete or unlabel [D8] [W1]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace))
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		proxy, policy := child(registry, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"), child(registry, &networkingv1.NetworkPolicy{}, "-ingress")
 		env.Get(ctx, proxy)
 		data := proxy.Data["config-file.yaml"]
@@ -99,12 +99,12 @@ var _ = Describe("A registry", func() {
 
 	It("restarts its pods when a password is rotated, and for no other key of the Secret [W2]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace))
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		deployment := child(registry, &appsv1.Deployment{}, "")
 		env.Get(ctx, deployment)
 		generation := deployment.Generation
 		env.Patch(ctx, passwordSecret(namespace, ""), map[string]any{"data": map[string]any{"other": "Mg=="}})
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Get(ctx, deployment)
 		Expect(deployment.Generation).To(Equal(generation), "the pods do not use the changed key")
 		env.Patch(ctx, passwordSecret(namespace, ""), map[string]any{"data": map[string]any{"password": "c2Vjb25k"}})
@@ -123,8 +123,8 @@ var _ = Describe("A registry", func() {
 			})
 			Expect(framework.FindCondition(registry.Status.Conditions, "ReferencesReady").Reason).To(Equal("ReferencesMissing"))
 			Expect(framework.FindCondition(registry.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods keep running")
-			env.WaitIdle(manager.User, quiet, specTimeout)
-			env.ExpectIdle(manager.User, quiet)
+			env.WaitIdle(manager.User, idlePeriod, specTimeout)
+			env.ExpectIdle(manager.User, idlePeriod)
 		}
 		env.Delete(ctx, passwordSecret(namespace, ""))
 		expectMessage("In namespace " + namespace + ": Secret db does not exist; create it")
@@ -183,7 +183,7 @@ var _ = Describe("A registry", func() {
 		env.WaitDeleted(ctx, authDelegatorBinding(registry), usersGroup(registry))
 		env.WaitFor(ctx, registry, func(g Gomega) { g.Expect(registry.Finalizers).To(Equal([]string{"example.com/other"})) })
 		Expect(framework.FindCondition(registry.Status.Conditions, "Degraded").Reason).To(Equal("Finalizing"))
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code >= 422 })).To(BeEmpty(), "[D4] no finalizer is added during the deletion")
 		env.Patch(ctx, registry, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		env.WaitDeleted(ctx, registry)
@@ -208,7 +208,7 @@ var _ = Describe("A registry", func() {
 		for _, kind := range []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable", "Paused"} {
 			Expect(framework.FindCondition(registry.Status.Conditions, kind)).To(Equal(metav1.Condition{}), kind)
 		}
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectNoWrites(manager.User, quiet) // [W3]
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectNoWrites(manager.User, idlePeriod) // [W3]
 	}, NodeTimeout(specTimeout))
 })

@@ -46,8 +46,8 @@ var _ = Describe("The servers of a registry", func() {
 		env.WaitDeleted(ctx, budget)
 		env.WaitForCondition(ctx, registry, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(meta.FindStatusCondition(registry.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "Available changed, although a pod was available all the time")
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("keep their scheduling fields when a client of v1alpha1 changes another field", func(ctx SpecContext) {

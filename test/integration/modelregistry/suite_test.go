@@ -16,8 +16,8 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 3 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 3 * time.Second
 	// routeNamespace is the namespace of the HTTPRoutes.
 	routeNamespace = "opendatahub"
 )

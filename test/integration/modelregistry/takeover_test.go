@@ -57,7 +57,7 @@ func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 		g.Expect(framework.FindCondition(s.registry.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
 	})
 	env.WaitForCondition(ctx, s.registry, "Available", metav1.ConditionTrue, "DeploymentAvailable")
-	env.WaitIdle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 	env.Get(ctx, s.registry)
 	return env.Since(start).ByUser(manager.User)
 }
@@ -91,7 +91,7 @@ func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entr
 		}
 	}
 	Expect(requests.Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
-	Expect(requests.Of("deployments").Writes()).NotTo(BeEmpty())
+	Expect(requests.ForResource("deployments").Writes()).NotTo(BeEmpty())
 	Expect(framework.FindCondition(s.registry.Status.Conditions, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19] the condition IstioAvailable of the legacy operator was not removed")
 }
 
@@ -157,7 +157,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 		env.SetAnnotation(ctx, m, pausedAnnotation, nil)
 		env.WaitDeleted(ctx, cookie, catalog)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Get(ctx, m)
 		env.Get(ctx, shared) // [modelregistry-37] another client owns it
 		requests := env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })

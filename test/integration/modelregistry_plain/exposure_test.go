@@ -22,8 +22,8 @@ var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 		Expect(ingress.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
 		waitAvailable(ctx, unproxied)
 		waitAvailable(ctx, proxied)
-		env.WaitIdle(ingressManager.User, quiet, specTimeout)
-		env.ExpectIdle(ingressManager.User, quiet)
+		env.WaitIdle(ingressManager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(ingressManager.User, idlePeriod)
 		ingresses := &networkingv1.IngressList{}
 		Expect(env.Admin.List(ctx, ingresses, client.InNamespace(namespace))).To(Succeed())
 		Expect(ingresses.Items).To(HaveLen(1), "a registry without authentication is not published")

@@ -41,9 +41,9 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Get(ctx, config)
 		Expect(config.Data["config-file.yaml"]).To(And(ContainSubstring("authorization"), ContainSubstring("resourceAttributes")))
 		env.Get(ctx, child(registry, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
 	It("loses all objects of its proxy when the spec removes it", func(ctx SpecContext) {
@@ -84,7 +84,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			env.WaitFor(ctx, object, func(g Gomega) { g.Expect(metav1.IsControlledBy(object, registry)).To(BeTrue(), "%T", object) })
 			Expect(object.GetUID()).To(Equal(uids[object]), "%T", object)
 		}
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("runs on MySQL, and can be deleted on a cluster without the Gateway API [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {
@@ -151,7 +151,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 				g.Expect(framework.FindCondition(registry.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
 			})
 			waitAvailable(ctx, registry)
-			env.WaitIdle(manager.User, quiet, specTimeout)
+			env.WaitIdle(manager.User, idlePeriod, specTimeout)
 			for i, c := range children {
 				live := env.Live(ctx, c)
 				name := c.GetKind() + " " + c.GetName()
@@ -166,7 +166,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 				}
 			}
 			Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
-			env.ExpectIdle(manager.User, quiet)
+			env.ExpectIdle(manager.User, idlePeriod)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -183,12 +183,12 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			Expect(ok).To(BeTrue())
 			waitAvailable(ctx, registry)
 		}
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
 		AddReportEntry("requests per registry", fmt.Sprintf("%d writes, %d reads", len(requests.Writes())/count, len(requests.Reads())/count))
 		// A registry has some children and status updates. Admission adds its finalizer, and the objects that registries share are read once.
 		Expect(len(requests.Writes())).To(BeNumerically("<=", count*10), "writes")
 		Expect(len(requests.Reads())).To(BeNumerically("<=", count*3), "reads")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

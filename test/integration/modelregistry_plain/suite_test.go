@@ -21,7 +21,7 @@ const (
 	namespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	quiet       = 3 * time.Second
+	idlePeriod  = 3 * time.Second
 )
 
 // All specs share one control plane without optional APIs and one manager. Its permissions, except on registries, are limited to its namespace

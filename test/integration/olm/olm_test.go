@@ -70,11 +70,11 @@ var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 })
 
 func expectNoObjects(context.Context) {
-	env.WaitIdle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 	requests := env.Since(0).ByUser(manager.User)
-	Expect(requests.Refused()).To(BeEmpty())
+	Expect(requests.Forbidden()).To(BeEmpty())
 	for _, resource := range []string{"consoleyamlsamples", "servicemonitors", "prometheusrules"} {
-		Expect(requests.Of(resource)).To(BeEmpty())
+		Expect(requests.ForResource(resource)).To(BeEmpty())
 	}
 }
 
@@ -101,8 +101,8 @@ func expectSamples(ctx SpecContext) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(recreated), recreated)).To(Succeed())
 		g.Expect(recreated.GetUID()).NotTo(Equal(uid))
 	}).WithContext(ctx).Should(Succeed())
-	env.WaitIdle(manager.User, quiet/2, specTimeout)
-	env.ExpectIdle(manager.User, quiet)
+	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
+	env.ExpectIdle(manager.User, idlePeriod)
 }
 
 func expectMonitors(ctx SpecContext) {
@@ -132,10 +132,10 @@ func expectMonitors(ctx SpecContext) {
 		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", controller.ReasonNotApplied), HaveField("InvolvedObject.Name", env.Installed.Deployment.Name),
 			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not created by this operator")))))
 	}).WithContext(ctx).Should(Succeed())
-	env.WaitIdle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod/2, specTimeout)
 	writes := env.Since(start).ByUser(manager.User).Writes()
-	Expect(writes.Of("prometheusrules")).To(BeEmpty())
-	Expect(writes.Of("consoleyamlsamples")).To(BeEmpty(), "a restart causes no write")
+	Expect(writes.ForResource("prometheusrules")).To(BeEmpty())
+	Expect(writes.ForResource("consoleyamlsamples")).To(BeEmpty(), "a restart causes no write")
 
 	Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 	manager.Restart(ctx)

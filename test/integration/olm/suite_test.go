@@ -15,8 +15,8 @@ import (
 const (
 	namespace   = "opendatahub"
 	specTimeout = 5 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 4 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 4 * time.Second
 	// sampleCount is the number of examples that the console lists.
 	sampleCount = 22
 )

@@ -107,7 +107,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(secret.Type).To(Equal(corev1.SecretTypeTLS))
 		Expect(metav1.IsControlledBy(secret, mlflow)).To(BeTrue())
 		expectValid(secret)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 		env.ExpectIdle(manager.User, idlePeriod)
 		originalTemplate := getPodTemplate(ctx)
 
@@ -187,7 +187,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.WaitDeleted(ctx, artifactsSecret, &appsv1.Deployment{ObjectMeta: objectMeta("mlflow-artifacts")})
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Get(ctx, certificateSecret())
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
@@ -340,6 +340,6 @@ var _ = Describe("A child object of an MLflow", func() {
 			env.Patch(ctx, child, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
 			env.WaitFor(ctx, child, func(g Gomega) { expectOwned(g, child) })
 		}
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

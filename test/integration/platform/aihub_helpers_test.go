@@ -133,7 +133,7 @@ func waitForHubCondition(ctx context.Context, hub *platformv1alpha1.AIHub, kind 
 // hubWrites returns the writes of the manager for the AIHub since a position in the audit log, except updates of the Catalog.
 func hubWrites(start framework.AuditPosition) framework.Entries {
 	GinkgoHelper()
-	return env.Since(start).ChildWrites(manager.User).Where(func(e framework.Entry) bool {
+	return env.Since(start).ObjectWrites(manager.User).Where(func(e framework.Entry) bool {
 		return slices.Contains([]string{"aihubs", "namespaces"}, e.Resource) || e.Resource == "catalogs" && (e.Verb == "create" || e.Verb == "delete")
 	})
 }

@@ -47,9 +47,9 @@ var _ = Describe("An AIHub", func() {
 		start = expectWrites(start, 5)
 		env.SetLabel(ctx, hub, "example.com/touched", "yes")
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		expectWrites(start, 0)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with another name, without namespaces, or with an invalid domain [modelregistry-103]", func(ctx SpecContext) {
@@ -102,7 +102,7 @@ var _ = Describe("An AIHub", func() {
 		waitForHubCondition(ctx, hub, "Degraded", metav1.ConditionFalse, "NoDegradation")
 	}, NodeTimeout(specTimeout))
 
-	It("reports the version of the platform from its own namespace only [modelregistry-111]", func(ctx SpecContext) {
+	It("reports the platform version only from the ConfigMap of the applications namespace [modelregistry-111]", func(ctx SpecContext) {
 		otherNamespace := env.Namespace(ctx, "other")
 		create(ctx, hubVersionConfigMap(otherNamespace, "9.9.9"))
 		hub := createHub(ctx, newHub(absentNamespace()))
@@ -197,7 +197,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(findHubCondition(hub, "Degraded").Reason).NotTo(Equal("EarlierOperatorRuns"))
 	}, NodeTimeout(specTimeout))
 
-	It("is reconciled as in the sample [D27]", func(ctx SpecContext) {
+	It("becomes ready with the spec of the sample [D27]", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_aihub.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))

@@ -41,7 +41,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		Expect(gate.Message).To(HavePrefix(waitingMessage))
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deploymentOf()), deploymentOf())).NotTo(Succeed())
 
 		// After the spec, the MLflow is deleted first, because it blocks the deletion of the MLflowOperator.
@@ -55,7 +55,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"sectionTitle": "Now"}})
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("is published with the Gateway and domain of the MLflowOperator, and again when they change [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
@@ -95,7 +95,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the MLflow is not being deleted")
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		// Child objects that are deleted or changed while the deletion is blocked are restored.
 		Expect(env.Admin.Delete(ctx, networkPolicy())).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 			g.Expect(gate.Message).To(ContainSubstring("does not serve MLflowOperator"))
 		}).WithContext(ctx).Should(Succeed())
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		start := env.AuditPosition()
 		restore(ctx)
@@ -129,7 +129,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, m); deleteAndWait(ctx, module) }, NodeTimeout(specTimeout))
 		Eventually(func() framework.Entries {
-			return env.Since(start).ByUser(manager.User).Of("mlflowoperators").Watches()
+			return env.Since(start).ByUser(manager.User).ForResource("mlflowoperators").Watches()
 		}).WithContext(ctx).WithTimeout(componentStartTimeout).ShouldNot(BeEmpty())
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
@@ -139,7 +139,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		deleteAndWait(ctx, module)
 		deleteCRD(ctx, mlflowOperatorCRD)
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(2*specTimeout))
 })
 
@@ -147,13 +147,13 @@ var _ = Describe("The component platform", func() {
 	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		create(ctx, mlflowVersionConfigMap("2.30.0"))
+		create(ctx, platformVersionConfigMap("2.30.0"))
 		module := create(ctx, mlflowOperator(withDomain))
 		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)
 		deleteAndWait(ctx, m)
 		deleteAndWait(ctx, module)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("removes its finalizer when it is disabled, so that the deletion of the MLflowOperator finishes [D32]", func(ctx SpecContext) {
@@ -166,15 +166,15 @@ var _ = Describe("The component platform", func() {
 			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		env.WaitIdle(withoutPlatform.User, quiet, specTimeout)
+		env.WaitIdle(withoutPlatform.User, idlePeriod, specTimeout)
 		env.Get(ctx, module)
 		Expect(module.Finalizers).To(ContainElement(finalizer), "the finalizer is removed only when the object is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		env.WaitDeleted(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
-		env.WaitIdle(withoutPlatform.User, quiet, specTimeout)
-		env.ExpectIdle(withoutPlatform.User, quiet)
+		env.WaitIdle(withoutPlatform.User, idlePeriod, specTimeout)
+		env.ExpectIdle(withoutPlatform.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("is disabled by default, and enabled by a flag, the list of components or a variable [mlflow-66]", func(ctx SpecContext) {
@@ -196,9 +196,9 @@ var _ = Describe("The component platform", func() {
 			if test.enabled {
 				waitReady(ctx, operator, metav1.ConditionTrue, "Ready")
 			} else {
-				env.WaitIdle(testedManager.User, quiet, specTimeout)
-				env.ExpectIdle(testedManager.User, quiet)
-				Expect(env.Since(start).ByUser(testedManager.User).Of("mlflowoperators").Writes()).To(BeEmpty())
+				env.WaitIdle(testedManager.User, idlePeriod, specTimeout)
+				env.ExpectIdle(testedManager.User, idlePeriod)
+				Expect(env.Since(start).ByUser(testedManager.User).ForResource("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, operator)
 				Expect(operator.Status.Conditions).To(BeEmpty())
 			}

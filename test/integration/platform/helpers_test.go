@@ -79,8 +79,8 @@ func httpRoute() *unstructured.Unstructured {
 	return framework.Unstructured(capability.HTTPRoute, namespace, "mlflow")
 }
 
-// mlflowVersionConfigMap returns the ConfigMap in which the platform publishes its version to the MLflowOperator.
-func mlflowVersionConfigMap(version string) *corev1.ConfigMap {
+// platformVersionConfigMap returns the ConfigMap in which the platform publishes its version to the MLflowOperator.
+func platformVersionConfigMap(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-mlflowoperator-config"},
 		Data:       map[string]string{"platformVersion": version},
@@ -120,7 +120,7 @@ func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) {
 // waitIdle waits until the manager is idle, including its Events.
 func waitIdle() {
 	GinkgoHelper()
-	env.WaitIdle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 }
 
 // startAnotherManager starts a manager with other options.

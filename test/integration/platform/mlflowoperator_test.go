@@ -22,7 +22,7 @@ var (
 
 var _ = Describe("An MLflowOperator", func() {
 	It("has a finalizer and is reported ready with two releases, the platform first [mlflow-57] [mlflow-59]", func(ctx SpecContext) {
-		create(ctx, mlflowVersionConfigMap("2.30.0"))
+		create(ctx, platformVersionConfigMap("2.30.0"))
 		m := mlflowOperator()
 		start := env.AuditPosition()
 		create(ctx, m)
@@ -36,8 +36,8 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(start).ChildWrites(manager.User))
+		env.ExpectIdle(manager.User, idlePeriod)
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(start).ObjectWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
 	It("waits for the fields that the platform must set, and names them [mlflow-58]", func(ctx SpecContext) {
@@ -59,7 +59,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
 
-		c := create(ctx, mlflowVersionConfigMap("v2.30.0\n"))
+		c := create(ctx, platformVersionConfigMap("v2.30.0\n"))
 		expectReleases := func(want ...platformv1alpha1.Release) {
 			GinkgoHelper()
 			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Releases).To(Equal(want)) })
@@ -75,8 +75,8 @@ var _ = Describe("An MLflowOperator", func() {
 		expectReleases(mlflowRelease)
 	}, NodeTimeout(specTimeout))
 
-	It("reports an invalid version in a condition of its own [mlflow-61] [D32]", func(ctx SpecContext) {
-		c := create(ctx, mlflowVersionConfigMap("tomorrow"))
+	It("reports an invalid version in a separate condition [mlflow-61] [D32]", func(ctx SpecContext) {
+		c := create(ctx, platformVersionConfigMap("tomorrow"))
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
@@ -87,7 +87,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(invalid.Message).To(And(HavePrefix("invalid platform version in opendatahub/odh-mlflowoperator-config: "),
 			ContainSubstring(`platformVersion "tomorrow"`), ContainSubstring("write a semantic version")))
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
 		env.WaitFor(ctx, m, func(g Gomega) {
@@ -101,22 +101,21 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
 		start := env.AuditPosition()
-		otherNamespaceConfig := mlflowVersionConfigMap("2.30.0")
+		otherNamespaceConfig := platformVersionConfigMap("2.30.0")
 		otherNamespaceConfig.Namespace = env.Namespace(ctx, "other")
 		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
-		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(start).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
+		env.ExpectIdle(manager.User, idlePeriod)
+		Expect(env.Since(start).ByUser(manager.User).ForResource("configmaps").Reads()).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{mlflowRelease}))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps the conditions of the platform and tolerates its writes, and restores its own conditions [D32]", func(ctx SpecContext) {
+	It("keeps the conditions that the platform sets, and restores those of the manager after the platform replaces the list [D32]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
 		foreign := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
-		// The platform replaces the list. The manager restores its own conditions, and keeps those of the platform.
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{foreign}}}, "status")
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(findCondition(m, "Ready")).NotTo(BeNil())
@@ -127,9 +126,9 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		waitIdle()
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 
-		// Concurrent writes may cause conflicts, which are not reported.
+		// Conflicts with concurrent writes do not make the MLflowOperator unready.
 		for round := range 20 {
 			env.Patch(ctx, m, map[string]any{
 				"metadata": map[string]any{"annotations": map[string]any{"example.com/round": time.Duration(round).String()}},
@@ -147,7 +146,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 		before := *findCondition(m, "Ready")
 		env.SetLabel(ctx, m, "example.com/touched", "yes")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		env.Get(ctx, m)
 		Expect(*findCondition(m, "Ready")).To(Equal(before))
 	}, NodeTimeout(specTimeout))
@@ -159,7 +158,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(err).To(MatchError(ContainSubstring("MLflowOperator name must be default-mlflowoperator")))
 	}, NodeTimeout(specTimeout))
 
-	It("is reconciled as in the sample, without a write after a restart", func(ctx SpecContext) {
+	It("becomes ready with the spec of the sample, and is not written after a restart", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))
@@ -169,7 +168,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, specTimeout)
-		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
+		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		Expect(env.Since(start).ObjectWrites(manager.User)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

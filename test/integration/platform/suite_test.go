@@ -19,8 +19,8 @@ const (
 	namespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 4 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 4 * time.Second
 )
 
 // All specs share one control plane with every optional API, and one manager with the shipped permissions, which the variable of the
@@ -34,7 +34,7 @@ func TestPlatform(t *testing.T) { framework.Run(t, "Platform") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme), framework.WithOperator("config/default"))
-	env.EmptyNamespaces = true
+	env.ClearNamespaces = true
 	env.DisableMLflowWebhook(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-secure=false"},

@@ -119,5 +119,5 @@ func waitSecured(ctx context.Context, rayCluster *unstructured.Unstructured) {
 	GinkgoHelper()
 	n := namesOf(rayCluster)
 	env.WaitExists(ctx, policyOf(rayCluster, n.HeadPolicy), policyOf(rayCluster, n.WorkerPolicy))
-	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, rayCluster.GetNamespace()), quiet, waitTimeout)
+	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, rayCluster.GetNamespace()), idlePeriod, waitTimeout)
 }

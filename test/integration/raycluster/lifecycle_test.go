@@ -35,9 +35,9 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		}
 		env.WaitFor(ctx, rayCluster, func(g Gomega) { g.Expect(rayCluster.GetFinalizers()).To(ContainElement(raycluster.Finalizer)) })
 		waitSecured(ctx, rayCluster)
-		forbidden := env.Since(start).ByUser(manager.User).Refused()
+		forbidden := env.Since(start).ByUser(manager.User).Forbidden()
 		Expect(forbidden).To(BeEmpty(), "[R36] the shipped permissions suffice")
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
 		Expect(env.Admin.Delete(ctx, rayCluster)).To(Succeed())
 		env.WaitDeleted(ctx, objects[4], rayCluster)
@@ -69,7 +69,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		for i := range 5 {
 			env.Patch(ctx, rayCluster, map[string]any{"status": map[string]any{"desiredWorkerReplicas": i, "state": "ready"}}, "status")
 		}
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 		Expect(env.RequestsIn(manager.User, ns)(start)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
@@ -96,13 +96,13 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(env.Admin.Delete(ctx, rayCluster)).To(Succeed())
 		env.WaitDeleted(ctx, binding)
 		env.WaitFor(ctx, rayCluster, func(g Gomega) { g.Expect(rayCluster.GetFinalizers()).To(Equal([]string{"example.com/redis"})) })
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		start := env.AuditPosition()
 		env.SetAnnotation(ctx, rayCluster, "example.com/seen", "yes")
 		Expect(env.Admin.Delete(ctx, routeOf(rayCluster, namesOf(rayCluster).Dashboard))).To(Succeed())
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 		env.ExpectAbsent(ctx, binding, routeOf(rayCluster, namesOf(rayCluster).Dashboard))
-		Expect(env.Since(start).ByUser(manager.User).Of("clusterrolebindings").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).ForResource("clusterrolebindings").Writes()).To(BeEmpty())
 		env.Patch(ctx, rayCluster, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
@@ -120,8 +120,8 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 				g.Expect(o.GetUID()).NotTo(Equal(before))
 			}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed(), "%T", o)
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("gets no objects if another cluster runs it [R23]", func(ctx SpecContext) {
@@ -155,8 +155,8 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.WaitFor(ctx, rayCluster, func(g Gomega) { g.Expect(rayCluster.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, objects[0])
 		Expect(objects[0].(*corev1.Secret).Data[raycluster.KeyCookie]).To(Equal(cookie))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 

@@ -68,8 +68,8 @@ var _ = Describe("A Ray pod that was created before its ServiceAccount had pull 
 		start := env.AuditPosition()
 		addPullSecret(ctx, running)
 		addPullSecret(ctx, listed)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		Expect(env.Since(start).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		Expect(env.Since(start).ByUser(manager.User).ForResource("pods").Writes()).To(BeEmpty())
 		for _, p := range []*corev1.Pod{runningPod, waitingPod} {
 			env.Get(ctx, p)
 			Expect(p.DeletionTimestamp).To(BeNil())

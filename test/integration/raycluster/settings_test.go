@@ -55,15 +55,15 @@ var _ = Describe("The settings of Ray", Serial, func() {
 				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled "perhaps": must be true or false`)
 			})).To(BeTrue(), "the error is reported")
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.ExpectAbsent(ctx, objects[0])
 
 		By("enabling OAuth")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
 		env.WaitExists(ctx, proxyObjects(rayCluster)...)
 		Eventually(getRouteTarget).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(waitTimeout).Should(Equal(namesOf(rayCluster).ProxyService))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 
 	It("release a terminating cluster that was secured while OAuth was enabled [R6] [R7]", func(ctx SpecContext) {
@@ -114,8 +114,8 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, kubeRay))).To(Succeed()) }, NodeTimeout(specTimeout))
 		Eventually(getAdmittedNamespaces).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).
 			Should(And(ContainSubstring("default "+operatorNamespace), Not(ContainSubstring(ns))))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 

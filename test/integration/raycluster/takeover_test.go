@@ -123,14 +123,14 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: bindingName}},
 			bindingOf(suspended), routeOf(suspended, namesOf(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
 		By("restarting the manager")
 		start = env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		writes := env.Since(start).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))

@@ -159,8 +159,8 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 		deleted := createAndCleanUp(ctx, newRayCluster(namespace, "deleted"))
 		waitSecuredByPlatform(ctx, waitReady(ctx, deleted))
 		deleteCompletely(ctx, deleted)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("removing it")
 		platform.remove(ctx)
@@ -180,8 +180,8 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 			})
 			env.WaitExists(ctx, framework.Unstructured(capability.Route, namespace, n.Dashboard))
 		}
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 		for _, live := range []*unstructured.Unstructured{kept, legacy, created} {
 			deleteCompletely(ctx, live)
 		}
@@ -201,8 +201,8 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 			hashedPolicies[n.HeadPolicy], hashedPolicies[n.WorkerPolicy] = true, true
 		}
 		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(Equal(hashedPolicies)) })
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("removing it")
 		platform.remove(ctx)

@@ -49,17 +49,17 @@ var _ = Describe("Many RayClusters", func() {
 			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
 		}
 		waitAllReady(ctx, namespace, clusterCount)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		writes, reads := len(requests.WithoutEvents().Writes()), len(requests.Reads())
 		AddReportEntry("requests", fmt.Sprintf("%d clusters: %d writes, %d reads", clusterCount, writes, reads))
 		Expect(writes).To(BeNumerically("<=", clusterCount*8), "child objects, the certificate with the address of the head, and a patch of its pod")
 		Expect(requests.WithoutEvents().Unchanged()).To(BeEmpty())
-		for _, e := range requests.Of("pods") {
+		for _, e := range requests.ForResource("pods") {
 			Expect(e.Verb).To(Equal("patch"), "%s", e)
 		}
-		for _, e := range env.Since(0).ByUser(manager.User).Of("pods") {
+		for _, e := range env.Since(0).ByUser(manager.User).ForResource("pods") {
 			isListing := e.Verb == "list" || e.Verb == "watch"
 			Expect(isListing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "all pods are listed: %s", e.URI)
 		}
@@ -74,7 +74,7 @@ var _ = Describe("Many RayClusters", func() {
 			statuses := env.Since(start).Where(func(e entry) bool { return e.Resource == "rayclusters" && e.Subresource == "status" })
 			g.Expect(len(statuses)).To(BeNumerically(">=", clusterCount))
 		})
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(framework.UnexpectedWhenIdle(env.Since(start), manager.User)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

@@ -51,7 +51,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
 			"host": host, "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
 		}}}}, "status")
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.Get(ctx, route)
 		admitted, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
 		Expect(admitted).To(HaveLen(1))
@@ -77,7 +77,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("has no certificates if mutual TLS is disabled", func(ctx SpecContext) {
 		changeSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
 		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "open")))
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		var secrets corev1.SecretList
 		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
 		Expect(secrets.Items).To(BeEmpty())
@@ -87,7 +87,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("is unchanged after an upgrade with the ConfigMap of the CodeFlare operator, which is not changed [raycluster-29]", func(ctx SpecContext) {
 		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "kept")))
 		waitForCertificates(ctx, live, 3)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.Get(ctx, live)
 		version, ca := live.GetResourceVersion(), &corev1.Secret{}
 		ca.SetNamespace(live.GetNamespace())
@@ -95,8 +95,8 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.Get(ctx, ca)
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		writes := env.Since(start).ChildWrites(manager.User)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		writes := env.Since(start).ObjectWrites(manager.User)
 		Expect(writes.Where(func(e entry) bool { return e.Namespace == live.GetNamespace() })).To(BeEmpty(), "%s", writes)
 		before := ca.ResourceVersion
 		env.Get(ctx, ca)

@@ -19,8 +19,8 @@ const (
 	specTimeout  = 5 * time.Minute
 	waitTimeout  = 2 * time.Minute
 	pollInterval = 200 * time.Millisecond
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = time.Second
 )
 
 // settings are those of the CodeFlare operator on a KinD cluster, including keys that are ignored.

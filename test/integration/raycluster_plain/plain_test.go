@@ -86,7 +86,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(raycluster.View(rayCluster.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
 		Eventually(eventReasons).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
-		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 
 		By("setting a domain")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
@@ -96,7 +96,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal(names.ProxyService))
 		Expect(*clientIngress.Spec.IngressClassName).To(Equal("nginx"))
 		Eventually(eventReasons).WithContext(ctx).WithArguments(ctx, rayCluster).WithTimeout(waitTimeout).Should(ContainElement("DashboardPublished"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
 	It("is rendered as by the CodeFlare operator without OAuth and mTLS, except for the unreachable client port [R17] [R32]", func(ctx SpecContext) {
@@ -108,7 +108,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		env.WaitExists(ctx, dashboard, head)
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("demo-head-svc"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Name).To(Equal("dashboard"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: names.Client}, &networkingv1.Ingress{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		for _, rule := range head.Spec.Ingress {
@@ -143,6 +143,6 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 			g.Expect(raycluster.View(rayCluster.Object).Injected()).To(Equal(raycluster.Injected{}))
 			g.Expect(rayCluster.GetFinalizers()).To(BeEmpty())
 		})
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 	}, NodeTimeout(specTimeout))
 })

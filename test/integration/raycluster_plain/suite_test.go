@@ -14,8 +14,8 @@ import (
 const (
 	specTimeout = 3 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long the manager must send no request to count as idle.
-	quiet             = time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod        = time.Second
 	operatorNamespace = "opendatahub"
 )
 

@@ -19,20 +19,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// rootKinds are the kinds of the resources of users, in the order of the restore: dependencies first.
-var rootKinds = []string{"Catalog", "InferenceService", "MLflow", "MLflowConfig", "ModelRegistry", "Predictor", "RayCluster", "ServingRuntime", "AppWrapper"}
+// customResourceKinds are the kinds of custom resources in the order of the restore. AppWrapper is last, because AppWrappers can own the others.
+var customResourceKinds = []string{"Catalog", "InferenceService", "MLflow", "MLflowConfig", "ModelRegistry", "Predictor", "RayCluster", "ServingRuntime", "AppWrapper"}
 
 func kindAndName(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetName()
 }
 
-// sortChildrenFirst sorts child objects, in random order, before the resources of users. ServiceAccounts are first, because Pods require them.
+// sortChildrenFirst sorts child objects, in random order, before custom resources. ServiceAccounts are first, because Pods require them.
 func sortChildrenFirst(objects []*unstructured.Unstructured) {
 	rank := func(o *unstructured.Unstructured) int {
 		if o.GetKind() == "ServiceAccount" {
 			return -2
 		}
-		return slices.Index(rootKinds, o.GetKind())
+		return slices.Index(customResourceKinds, o.GetKind())
 	}
 	rand.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
@@ -67,8 +67,8 @@ func restore(ctx context.Context, objects []*unstructured.Unstructured) map[stri
 	return restored
 }
 
-// listNames returns the kind and name of each object, except Pods and ReplicaSets, which rollouts replace.
-func listNames(objects []*unstructured.Unstructured) []string {
+// sortedKindsAndNames returns the kind and name of each object, except ReplicaSets and the Pods of Deployments, which rollouts replace.
+func sortedKindsAndNames(objects []*unstructured.Unstructured) []string {
 	var all []string
 	for _, o := range objects {
 		if o.GetKind() != "ReplicaSet" && (o.GetKind() != "Pod" || isOwnedByAppWrapper(o)) {
@@ -84,7 +84,7 @@ func isOwnedByAppWrapper(object *unstructured.Unstructured) bool {
 	return owner != nil && owner.Kind == "AppWrapper"
 }
 
-// expectAdopted checks that the restored objects were not recreated and have owner references to the restored resources.
+// expectAdopted checks that the restored objects were not recreated and have owner references to the restored custom resources.
 func expectAdopted(before, after []*unstructured.Unstructured, restored map[string]types.UID) {
 	GinkgoHelper()
 	liveObjects := map[string]*unstructured.Unstructured{}
@@ -98,12 +98,13 @@ func expectAdopted(before, after []*unstructured.Unstructured, restored map[stri
 		case original.GetKind() == "ReplicaSet" || original.GetKind() == "Pod" && !isOwnedByAppWrapper(original):
 		case live == nil:
 			problems = append(problems, kindAndName(original)+" is missing")
-		case original.GetLabels()["platform.opendatahub.io/component"] == "modelmesh": // deleted while no runtime exists, and without data
+		case original.GetLabels()["platform.opendatahub.io/component"] == "modelmesh":
+			// The controller deletes ModelMesh objects while no ServingRuntime exists; they contain no data.
 		case restored[kindAndName(original)] != "" && live.GetUID() != restored[kindAndName(original)]:
 			problems = append(problems, kindAndName(original)+" was recreated")
-		case owner != nil && slices.Contains(rootKinds, owner.Kind):
-			root := liveObjects[owner.Kind+" "+owner.Name]
-			if root == nil || !metav1.IsControlledBy(live, root) {
+		case owner != nil && slices.Contains(customResourceKinds, owner.Kind):
+			liveOwner := liveObjects[owner.Kind+" "+owner.Name]
+			if liveOwner == nil || !metav1.IsControlledBy(live, liveOwner) {
 				problems = append(problems, fmt.Sprintf("%s belongs to %v, not to %s %s", kindAndName(original), live.GetOwnerReferences(), owner.Kind, owner.Name))
 			}
 		}
@@ -114,13 +115,13 @@ func expectAdopted(before, after []*unstructured.Unstructured, restored map[stri
 	Expect(problems).To(BeEmpty())
 }
 
-var _ = Describe("A restore of all objects", func() {
-	It("is adopted in any order, without duplicate child objects", func(ctx SpecContext) {
+var _ = Describe("The manager after a restore of all objects", func() {
+	It("adopts restored child objects in any order, without duplicates", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
 		before, mlflowObjects := listObjects(ctx, everykind.UserNamespace), filterMLflowObjects(listObjects(ctx, everykind.OperatorNamespace))
 		mlflow := framework.Unstructured(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
 		env.Get(ctx, mlflow)
-		AddReportEntry("backed up", fmt.Sprint(listNames(before), listNames(mlflowObjects)))
+		AddReportEntry("backed up", fmt.Sprint(sortedKindsAndNames(before), sortedKindsAndNames(mlflowObjects)))
 
 		By("deleting all objects")
 		deleteAll(ctx, mlflow, mlflowObjects)
@@ -131,13 +132,13 @@ var _ = Describe("A restore of all objects", func() {
 		sortChildrenFirst(backup)
 		restored := restore(ctx, backup)
 		env.WaitReady(ctx, resources)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 
 		after, restoredMLflow := append(listObjects(ctx, everykind.UserNamespace), filterMLflowObjects(listObjects(ctx, everykind.OperatorNamespace))...), mlflow.DeepCopy()
-		Expect(listNames(after)).To(Equal(listNames(slices.Concat(before, mlflowObjects))), "no child object is duplicated")
+		Expect(sortedKindsAndNames(after)).To(Equal(sortedKindsAndNames(slices.Concat(before, mlflowObjects))), "no child object is duplicated")
 		env.Get(ctx, restoredMLflow)
 		expectAdopted(append(slices.Concat(before, mlflowObjects), mlflow), append(after, restoredMLflow), restored)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })
 

@@ -46,7 +46,7 @@ func changeCRD(ctx context.Context, object *unstructured.Unstructured, change fu
 var _ = Describe("CRDs of an earlier release", func() {
 	It("allow the steady state, and the fields that they drop are set again with the CRDs of this release", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
-		env.Unstored.From = time.Now()
+		env.PrunedPeriod.From = time.Now()
 		ownResources := filterOwnKinds(resources)
 		waitForField := func(object *unstructured.Unstructured, want bool) {
 			GinkgoHelper()
@@ -87,8 +87,8 @@ var _ = Describe("CRDs of an earlier release", func() {
 					"the status of resourceVersion %s, which loses a field, was not sent again", version)
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectIdle(manager.User, quiet)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+		env.ExpectIdle(manager.User, idlePeriod)
 
 		By("restoring the CRDs of this release")
 		for _, object := range ownResources {
@@ -98,9 +98,9 @@ var _ = Describe("CRDs of an earlier release", func() {
 		for _, object := range ownResources {
 			waitForField(object, true)
 		}
-		env.Unstored.To = time.Now()
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.PrunedPeriod.To = time.Now()
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.WaitReady(ctx, resources)
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 })

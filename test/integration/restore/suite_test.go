@@ -16,8 +16,8 @@ import (
 const (
 	specTimeout = 10 * time.Minute
 	waitTimeout = 2 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 4 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 4 * time.Second
 )
 
 // The specs share one control plane, and one manager with all components and exactly the shipped permissions.
@@ -40,6 +40,6 @@ func createAndWaitReady(ctx context.Context) []*unstructured.Unstructured {
 	resources := env.Resources()
 	env.Create(ctx, resources...)
 	env.WaitReady(ctx, resources)
-	env.WaitIdle(manager.User, quiet, waitTimeout)
+	env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 	return resources
 }

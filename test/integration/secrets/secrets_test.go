@@ -112,7 +112,7 @@ var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 		map[string]any{"stringData": map[string]any{"password": marker + "-changed"}})
 	// The restarted manager reads all objects again.
 	manager.Restart(ctx)
-	env.WaitIdle(manager.User, quiet, time.Minute)
+	env.WaitIdle(manager.User, idlePeriod, time.Minute)
 	Expect(findLeaks(ctx, start)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 

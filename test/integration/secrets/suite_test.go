@@ -17,7 +17,7 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	quiet       = time.Second
+	idlePeriod  = time.Second
 )
 
 var (

@@ -110,16 +110,16 @@ func (legacy *legacyServer) takeOver(ctx context.Context, variables ...string) {
 	legacy.manager = env.StartManager(ctx, managerOptions(variables...))
 	env.WaitFor(ctx, legacy.server, func(g Gomega) { g.Expect(legacy.server.Status.ObservedGeneration).To(Equal(legacy.server.Generation)) })
 	env.WaitForCondition(ctx, legacy.server, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.WaitIdle(legacy.manager.User, quiet, specTimeout)
+	env.WaitIdle(legacy.manager.User, idlePeriod, specTimeout)
 	env.Get(ctx, legacy.server)
-	Expect(legacy.writes().Of("jobs")).To(BeEmpty(), "a database that the legacy operator migrated is not migrated again")
+	Expect(legacy.writes().ForResource("jobs")).To(BeEmpty(), "a database that the legacy operator migrated is not migrated again")
 	Expect(legacy.server.Status.Migration).To(BeNil())
 }
 
 // writes returns the writes of the manager since its start, except Events.
 func (legacy *legacyServer) writes() framework.Entries {
 	GinkgoHelper()
-	return env.Since(legacy.start).ChildWrites(legacy.manager.User)
+	return env.Since(legacy.start).ObjectWrites(legacy.manager.User)
 }
 
 // live returns a child object as it is stored.

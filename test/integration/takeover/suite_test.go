@@ -17,8 +17,8 @@ const (
 	image     = "quay.io/example/mlflow:v3"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 4 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 4 * time.Second
 )
 
 // All specs share one control plane. Each spec creates the objects of a legacy operator, and starts its own manager.
@@ -41,6 +41,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Should(Succeed(), "the API is served shortly after its CRD is created")
 	// The first manager of a cluster also writes the certificate of the webhooks, which specs must not count.
 	manager := env.StartManager(ctx, managerOptions())
-	env.WaitIdle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, idlePeriod, specTimeout)
 	manager.Stop(ctx)
 }, NodeTimeout(framework.StartTimeout))

@@ -105,7 +105,7 @@ var _ = Describe("A server of the legacy operator", func() {
 			}
 			delete(counts, "poddisruptionbudgets/mlflow") // the legacy operator did not create it
 			Expect(counts).To(HaveLen(objects+1), "every object and the status:\n%s", legacy.writes())
-			env.ExpectIdle(legacy.manager.User, quiet)
+			env.ExpectIdle(legacy.manager.User, idlePeriod)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -138,12 +138,12 @@ var _ = Describe("A server of the legacy operator", func() {
 				}
 				Expect(count).To(BeNumerically("<=", 2), "one to adopt and one to apply %s:\n%s", object, legacy.writes())
 			}
-			env.ExpectIdle(legacy.manager.User, quiet)
+			env.ExpectIdle(legacy.manager.User, idlePeriod)
 
 			By("restarting the manager, which writes nothing")
 			legacy.start = env.AuditPosition()
 			legacy.manager.Restart(ctx)
-			env.WaitIdle(legacy.manager.User, quiet, specTimeout)
+			env.WaitIdle(legacy.manager.User, idlePeriod, specTimeout)
 			Expect(legacy.writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 

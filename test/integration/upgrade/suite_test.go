@@ -19,8 +19,8 @@ const (
 
 	specTimeout = 10 * time.Minute
 	waitTimeout = 2 * time.Minute
-	// quiet is how long the manager must send no request to count as idle.
-	quiet = 4 * time.Second
+	// idlePeriod is how long the manager must send no request to count as idle.
+	idlePeriod = 4 * time.Second
 )
 
 var (

@@ -35,7 +35,7 @@ type child struct {
 func listChildren(ctx context.Context) map[string]child {
 	GinkgoHelper()
 	all := map[string]child{}
-	for _, e := range env.Since(0).ChildWrites(manager.User) {
+	for _, e := range env.Since(0).ObjectWrites(manager.User) {
 		if e.Verb == "create" && e.Code != 201 || e.Subresource != "" || e.DryRun || e.Verb == "delete" {
 			continue
 		}
@@ -136,7 +136,7 @@ func expectKept(before, after map[string]child) {
 func repeatedWrites(start framework.AuditPosition) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
-	for _, e := range env.Since(start).ChildWrites(manager.User) {
+	for _, e := range env.Since(start).ObjectWrites(manager.User) {
 		if e.Subresource != "status" {
 			key := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
 			all[key] = append(all[key], e)
@@ -153,7 +153,7 @@ func startManager(ctx context.Context, binary string, resources []*unstructured.
 	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
 	manager = env.StartManager(ctx, options)
 	env.WaitReady(ctx, resources)
-	env.WaitIdle(manager.User, quiet, waitTimeout)
+	env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 }
 
 var _ = Describe("An upgrade", func() {
@@ -167,7 +167,7 @@ var _ = Describe("An upgrade", func() {
 		env.Create(ctx, resources...) // except the Catalog, which exists
 		resources = append(resources, platform...)
 		env.WaitReady(ctx, resources)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		before := listChildren(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 
@@ -192,7 +192,7 @@ var _ = Describe("An upgrade", func() {
 		Expect(replacedDeployments(before, downgraded)).To(BeEmpty(), "the downgrade changed pod templates")
 		deleted := env.Since(begin).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
 		Expect(deleted).To(BeEmpty(), "deletions during the downgrade")
-		env.ExpectIdle(manager.User, quiet)
+		env.ExpectIdle(manager.User, idlePeriod)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 })

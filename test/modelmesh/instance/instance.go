@@ -57,7 +57,7 @@ type instance struct {
 	leader  string               // the address of the leader
 	fleet   *fleet               // nil unless the instance is the leader
 	conns   map[string]*grpc.ClientConn
-	loads   map[string]*loading // by model
+	loads   map[string]*loadCall // by model
 }
 
 // Run runs an instance until the context ends or an error occurs that requires a restart.
@@ -67,7 +67,7 @@ func Run(ctx context.Context, log logr.Logger) error {
 		return fmt.Errorf("reading the environment of container mm: %w", err)
 	}
 	i := &instance{
-		settings: s, log: log, conns: map[string]*grpc.ClientConn{}, loads: map[string]*loading{},
+		settings: s, log: log, conns: map[string]*grpc.ClientConn{}, loads: map[string]*loadCall{},
 		left: make(chan struct{}), failed: make(chan error, 8),
 	}
 	if err := i.connect(); err != nil {

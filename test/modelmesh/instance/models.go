@@ -7,15 +7,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// loading is a load request to the adapter; done is closed when the result is set.
-type loading struct {
+// loadCall is a load request to the adapter; done is closed when the result is set.
+type loadCall struct {
 	done  chan struct{}
 	reply frame
 	err   error
 }
 
-// manageModels requests the adapter of this pod to load or unload a model. A load is not cancelled, and a loaded or loading model
-// is not loaded again, so a new leader continues the loads of its predecessor.
+// manageModels forwards a request to the adapter of this pod. Loads of a model are shared and not cancelled, so that a new leader
+// continues the loads of its predecessor.
 func (i *instance) manageModels(ctx context.Context, method string, request frame) (frame, error) {
 	id, err := extract(request, []uint32{1})
 	if err != nil {
@@ -23,42 +23,42 @@ func (i *instance) manageModels(ctx context.Context, method string, request fram
 	}
 	switch path.Base(method) {
 	case "loadModel":
-		l := i.loadOnce(context.WithoutCancel(ctx), id, method, request)
+		load := i.loadOnce(context.WithoutCancel(ctx), id, method, request)
 		select {
 		case <-ctx.Done():
 			return nil, status.FromContextError(ctx.Err()).Err()
-		case <-l.done:
-			return l.reply, l.err
+		case <-load.done:
+			return load.reply, load.err
 		}
 	case "unloadModel":
 		i.mu.Lock()
-		l := i.loads[id]
+		load := i.loads[id]
 		delete(i.loads, id)
 		i.mu.Unlock()
-		if l != nil {
-			<-l.done
+		if load != nil {
+			<-load.done
 		}
 	}
 	return call(ctx, i.adapter, method, request)
 }
 
-func (i *instance) loadOnce(ctx context.Context, id, method string, request frame) *loading {
+func (i *instance) loadOnce(ctx context.Context, id, method string, request frame) *loadCall {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if l := i.loads[id]; l != nil {
-		return l
+	if load := i.loads[id]; load != nil {
+		return load
 	}
-	l := &loading{done: make(chan struct{})}
-	i.loads[id] = l
+	load := &loadCall{done: make(chan struct{})}
+	i.loads[id] = load
 	go func() {
-		defer close(l.done)
-		if l.reply, l.err = call(ctx, i.adapter, method, request); l.err != nil {
+		defer close(load.done)
+		if load.reply, load.err = call(ctx, i.adapter, method, request); load.err != nil {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			if i.loads[id] == l {
+			if i.loads[id] == load {
 				delete(i.loads, id)
 			}
 		}
 	}()
-	return l
+	return load
 }

@@ -67,7 +67,7 @@ func Command(common *cli.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.render(c.Context(), args) },
 	}
 	c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
-	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Kind of cluster to assume: "+strings.Join(render.Platforms(), ", ")+".")
+	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Served APIs to assume: bare (Kubernetes only), plain (also Gateway API, KubeRay, KServe and Prometheus operator) or openshift (also Routes).")
 	_ = c.MarkFlagRequired("filename") // fails for unknown flags only
 	c.Flags().BoolVar(&o.cluster, "cluster", false, "Take the served APIs and the settings from the current cluster.")
 	o.AddOutput(c)
