@@ -28,7 +28,7 @@ func manyConfigMaps(n int) []Object {
 func liveReads(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) }
 
 // restartWithOldOwner restarts the Applier after the creation of the owner.
-func (b *testApplier) restartWithOldOwner() {
+func (a *testApplier) restartWithOldOwner() {
 	a.Helper()
 	a.owner.CreationTimestamp = metav1.NewTime(a.clock.Now().Add(-time.Hour))
 	a.restart()
