@@ -127,7 +127,7 @@ func TestKubeRayLocator(t *testing.T) {
 			if _, known := s.Namespaces(config.RayCluster{}); known {
 				t.Error("the namespaces of KubeRay are known before the first list")
 			}
-			s.startHead(t)
+			s.run(t)
 			s.waitForNamespaces(t, tc.want...)
 			if s.changes.Load() == 0 {
 				t.Error("the listener was not called")
@@ -138,7 +138,7 @@ func TestKubeRayLocator(t *testing.T) {
 
 func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	s := newRunningLocator(t, false)
-	s.startHead(t)
+	s.run(t)
 	s.waitForNamespaces(t)
 	deadline := time.After(10 * time.Second)
 	for watches := 0; watches < 2; { // of the ClusterRoleBinding and of the Deployment
@@ -170,7 +170,7 @@ func TestKubeRayLocatorWithoutRights(t *testing.T) {
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
-	s.startHead(t)
+	s.run(t)
 	s.waitForNamespaces(t)
 }
 

@@ -44,7 +44,7 @@ func TestPatchExistingReportsConflict(t *testing.T) {
 }
 
 func TestPatchExistingRejectsUnknownKind(t *testing.T) {
-	b := newTestApplier(t)
+	a := newTestApplier(t)
 	if err := a.PatchExisting(t.Context(), &unregisteredObject{}, func() {}); err == nil {
 		t.Error("want an error for an object of an unknown kind")
 	}

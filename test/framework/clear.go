@@ -23,9 +23,9 @@ var externalKinds = []schema.GroupVersionKind{
 	{Group: "serving.kserve.io", Version: "v1beta1", Kind: "InferenceService"},
 }
 
-// Empty deletes the custom resources in a namespace and removes all labels of the namespace. It causes a twentieth of the requests of a
+// ClearNamespace deletes the custom resources in a namespace and removes all labels of the namespace. It causes a twentieth of the requests of a
 // namespace deletion, which lists each kind of the API server several times.
-func (e *Env) Empty(ctx context.Context, namespace string) {
+func (e *Env) ClearNamespace(ctx context.Context, namespace string) {
 	ginkgo.GinkgoHelper()
 	for _, kind := range e.reconciledKinds() {
 		err := e.Admin.DeleteAllOf(ctx, Unstructured(kind, namespace, ""), client.InNamespace(namespace))
