@@ -159,5 +159,5 @@ func TestRenderRejectsInvalidResources(t *testing.T) {
 	}
 	run(t, cluster, "render").expect(t, 2, `required flag(s) "filename" not set`)
 	run(t, cluster, "render -f /nowhere").expect(t, 2, "no such file")
-	run(t, cluster, "render --cluster -f "+write("{apiVersion: v1, kind: Secret, metadata: {name: s}}")+" -- --namespace=x").expect(t, 2, "come from the cluster")
+	run(t, cluster, "render --cluster -f "+write("{apiVersion: v1, kind: Secret, metadata: {name: s}}")+" -- --namespace=x").expect(t, 2, "takes the settings from the cluster")
 }

@@ -58,9 +58,12 @@ type Env struct {
 	FullObjectKinds []schema.GroupVersionKind
 }
 
+// maxParallelWrites is the number of child objects of one resource that are written at the same time.
+const maxParallelWrites = 4
+
 // Applier returns an Applier with the clients of the manager. The caller sets the other options.
 func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
-	o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true
+	o.Client, o.Live, o.FullObjectKinds, o.Indexed, o.MaxParallel = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true, maxParallelWrites
 	return apply.New(o)
 }
 
@@ -71,7 +74,7 @@ func (e *Env) serverDeps(mgr ctrl.Manager, o apply.Options) servers.Deps {
 		Settings: servers.Settings{Authors: e.Config.Authors, ModelRegistry: e.Config.ModelRegistry},
 		Served:   e.Capabilities, Domain: e.Domain, Hub: e.Hub, Dynamic: e.Dynamic, Clock: e.Clock,
 		Applier: func(reader client.Client) *apply.Applier {
-			o.Client, o.Live, o.FullObjectKinds = reader, mgr.GetAPIReader(), e.FullObjectKinds
+			o.Client, o.Live, o.FullObjectKinds, o.MaxParallel = reader, mgr.GetAPIReader(), e.FullObjectKinds, maxParallelWrites
 			return apply.New(o)
 		},
 	}

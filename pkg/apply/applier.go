@@ -49,6 +49,8 @@ type Options struct {
 	FullObjectKinds []schema.GroupVersionKind
 	// Indexed reports whether the cache has the index OwnerIndex.
 	Indexed bool
+	// MaxParallel is the number of objects of one stage that Apply writes at the same time; 0 means 1.
+	MaxParallel int
 	// Clock measures the lag of the cache, the time of deletions and the age of owners; nil is the real clock.
 	Clock clock.PassiveClock
 }

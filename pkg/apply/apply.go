@@ -45,9 +45,6 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	return nil
 }
 
-// maxParallel is the number of objects of one owner that are written at the same time.
-const maxParallel = 4
-
 // applyStage applies objects in parallel, but RoleBindings after all others, because the API server looks up their roles.
 func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) error {
 	children, errs := make([]*child, len(desired)), make([]error, len(desired))
@@ -56,7 +53,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 		children[i], errs[i] = c, c.key.wrapError("", err)
 	}
 	for _, bindings := range []bool{false, true} {
-		workqueue.ParallelizeUntil(ctx, maxParallel, len(children), func(i int) {
+		workqueue.ParallelizeUntil(ctx, max(a.MaxParallel, 1), len(children), func(i int) {
 			if errs[i] == nil && strings.HasSuffix(children[i].key.Kind, "RoleBinding") == bindings {
 				errs[i] = children[i].key.wrapError("", a.applyOne(ctx, o, children[i]))
 			}

@@ -137,6 +137,7 @@ func newStageTest(t *testing.T, rejected string) (*testApplier, *[]string) {
 			},
 		}).Build()
 	a.restart()
+	a.MaxParallel = 4
 	return a, written
 }
 

@@ -41,7 +41,7 @@ func TestClaims(t *testing.T) {
 		"[modelmesh-96] any and missing":          {Legacy, nil, true, []string{"other-shelf"}, []string{"missing"}},
 		"invalid names":                           {Legacy, []string{"", "../etc", "Upper"}, false, nil, []string{"", "../etc", "Upper"}},
 		"duplicates":                              {Current, []string{"other-shelf", "other-shelf"}, true, []string{"other-shelf"}, []string{"missing"}},
-		"legacy form, listed and used by a model": {Legacy, []string{"missing"}, true, []string{"other-shelf", "missing"}, nil},
+		"legacy form, listed and used by a model": {Legacy, []string{"missing"}, true, []string{"missing", "other-shelf"}, nil},
 	} {
 		claims, missing := Claims(ClaimInputs{
 			Form: c.form, FromSecret: c.fromSecret, AllowAny: c.allowAny, Models: models, Labels: []string{"mt:onnx", "rt:own"},

@@ -98,7 +98,7 @@ func TestRenderRejectsInvalidInput(t *testing.T) {
 		"unknown kind":         {"{apiVersion: v1, kind: Pod}", []string{"-f", "-"}, "known kinds: aihub.opendatahub.io/v1alpha1/Catalog"},
 		"unknown platform":     {wrapper, []string{"-f", "-", "--platform", "mars"}, `unknown platform "mars"`},
 		"unknown flag":         {wrapper, []string{"-f", "-", "--", "--colour"}, "unknown flag --colour"},
-		"flags with --cluster": {wrapper, []string{"-f", "-", "--cluster", "--", "--namespace=a"}, "leave out --cluster"},
+		"flags with --cluster": {wrapper, []string{"-f", "-", "--cluster", "--", "--namespace=a"}, "leave out one of the two"},
 	} {
 		s := start(t, tc.stdin, nil, tc.args...)
 		if s.code != cli.ExitFailed || !strings.Contains(s.stderr, tc.want) {
