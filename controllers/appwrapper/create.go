@@ -210,7 +210,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case observed.unreadable != nil:
 		return notCreatedError{fmt.Errorf("%s exists, but cannot be read: grant the ServiceAccount of the operator the verb get on it: %w", objectName, observed.unreadable)}
 	case observed.object == nil:
-		return fmt.Errorf("%s existed, but was deleted meanwhile: creation is retried", objectName)
+		return fmt.Errorf("%s existed, but was deleted meanwhile: waiting for the next attempt", objectName)
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", objectName)}
 	case controls(aw, observed.object):

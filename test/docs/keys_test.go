@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/kserve/kserve/pkg/constants"
+	corev1 "k8s.io/api/core/v1"
 )
 
 var (
@@ -31,10 +32,11 @@ var notKeys = []string{
 	"labeled-", "true", "webhook-ca", "webhook-serving", // a prefix of file names, a value, and labels of a metric
 }
 
-// keysOutsideCode are keys in the manifests, and keys whose constants are in the module of KServe.
+// keysOutsideCode are keys in the manifests, and keys whose constants are in other modules.
 var keysOutsideCode = []string{
 	"platform.opendatahub.io/manager", "platform.opendatahub.io/metrics", "odh-platform-operator/keep",
 	constants.AutoscalerClass, constants.AutoscalerMetrics, constants.TargetUtilizationPercentage,
+	corev1.LabelMetadataName,
 }
 
 // codeKeys returns the keys of labels, annotations and finalizers in the code.

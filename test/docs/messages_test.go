@@ -52,7 +52,7 @@ var notMessage = regexp.MustCompile(`\n|\$|\(\?|<svg|<path|/bin/| -[a-z] |[\\^]|
 var (
 	// anyFix matches an imperative at the start of a clause, a requirement, or a wait.
 	anyFix = regexp.MustCompile(`(?i)(?:(?:^|[:;.,)] |%s )(?:please )?(?:add|allow|annotate|apply|ask|build|change|check|choose|configure|copy|correct|create|declare|delete|describe|enable|fix|free|give|grant|` +
-		`have|install|keep|label|leave|let|list|lower|merge|move|name|percent-encode|publish|put|raise|read|recreate|remove|rename|renew|replace|request|restart|restore|run|see|send|serve|set|split|` +
+		`have|install|keep|label|leave|let|list|lower|merge|move|name|percent-encode|publish|put|raise|read|recreate|reduce|remove|rename|renew|replace|request|restart|restore|run|see|send|serve|set|split|` +
 		`start|stop|switch|upgrade|use|wait|write|try again)|\b(?:must|has to|needs to|need to|should be)|\bwait(?:s|ing)?(?: for| until| a few minutes|s? with)|\bto (?:remove|keep|change|avoid) )\b`)
 	// cause matches a text that ends with another text, which has its own fix.
 	cause = regexp.MustCompile(`(?:: |%w|\()(?:%[wvsq]|…)\)?$|: $|:$`)
@@ -243,7 +243,7 @@ func textOf(expression ast.Expr) (text string, literal bool) {
 var (
 	byCall = map[string]string{
 		"Error": logged, "Info": logged, "validated": expectations, "text": expectations, "stringList": expectations, "objectList": expectations,
-		"refuse": expectations, "parsed": expectations, "MetaForDashboard": descriptions, "recordStep": steps, "promoteNext": steps, "newLeaf": steps,
+		"reject": expectations, "parsed": expectations, "MetaForDashboard": descriptions, "recordStep": steps, "promoteNext": steps, "newLeaf": steps,
 		"CheckFailed": actions, "reportNonFatal": actions, "Contains": "", "CutPrefix": "", "MustCompile": "", "HasPrefix": "",
 	}
 	byField = map[string]string{"For": steps, "Name": steps, "help": descriptions, "Help": descriptions, "defaultValue": descriptions, "annotationDescription": descriptions}
