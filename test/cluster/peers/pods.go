@@ -80,7 +80,7 @@ func container(objects []*unstructured.Unstructured) (image, program string, err
 		}
 		containers := deployment.Spec.Template.Spec.Containers
 		if len(containers) == 0 || len(containers[0].Command) == 0 {
-			return "", "", fmt.Errorf("Deployment %s has no command", object.GetName())
+			return "", "", fmt.Errorf("the Deployment %s has no command", object.GetName())
 		}
 		return containers[0].Image, containers[0].Command[0], nil
 	}
