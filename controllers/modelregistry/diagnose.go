@@ -47,8 +47,8 @@ func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistr
 	return list.Items, nil
 }
 
-// diagnose returns why a replica is unavailable: a missing reference, or else the log of the server or the status of its pods. It adds the problem
-// of a generated database to the latter two, because the server waits for its database.
+// diagnose returns why a replica is unavailable: a missing reference, or else the log of the server or the status of its pods. A log or
+// status is followed by the problem of a generated database, because the server waits for its database.
 func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*conditionReason, error) {
 	if problem := r.missingReference(m, d); problem != nil {
 		return problem, nil

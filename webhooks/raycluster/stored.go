@@ -143,7 +143,7 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	return equalElements(stored["command"], toAnySlice(command)) || equalElements(stored["command"], earlier)
 }
 
-// isForeignName reports whether a name is none of the names of the head in any domain.
+// isForeignName reports whether a name differs from the names of the head in every domain.
 func (p *plan) isForeignName(name string) bool {
 	defaultName := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
 	return name != defaultName && name != p.cluster.HeadDNSName() &&

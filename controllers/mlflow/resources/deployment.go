@@ -78,7 +78,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 }
 
 // serveProgram locks the volume, starts the server, and stops it gracefully: a Deployment replaces a terminating pod while its server still
-// runs, and both servers could write to one SQLite file. Without SQLite, or if the volume cannot be locked, the server starts at once.
+// runs, and both servers could write to one SQLite file. Without SQLite, or if the volume cannot be locked, the server starts immediately.
 //
 //go:embed serve.py
 var serveProgram string

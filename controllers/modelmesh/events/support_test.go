@@ -277,7 +277,7 @@ func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// recordingClock is a clock whose timers fire at once. It records their durations.
+// recordingClock is a clock whose timers fire immediately. It records their durations.
 type recordingClock struct {
 	*clocktesting.FakeClock
 	delays  []time.Duration

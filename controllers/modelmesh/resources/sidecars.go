@@ -164,7 +164,7 @@ func (e *environment) setFieldRef(name, path string) {
 		WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath(path))))
 }
 
-// dedupEnv keeps the last variable of each name, because that one takes effect. Server-side apply rejects duplicate keys.
+// dedupEnv keeps the last variable of each name, which is the one that takes effect. Server-side apply rejects duplicate keys.
 func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfiguration) []corev1ac.EnvVarApplyConfiguration {
 	lastIndex := map[string]int{}
 	for i, v := range env {

@@ -114,7 +114,7 @@ func setting(name string, a authority, set setter) keySpec {
 
 func object(name string, keys ...keySpec) keySpec { return keySpec{name: name, keys: keys} }
 
-// image returns the key of an image. All parts are merged into the previous image at once.
+// image returns the key of an image. All parts are merged into the previous image together.
 func image(name string, target *Image, extraKeys ...keySpec) keySpec {
 	var parts struct{ name, tag, digest *string }
 	part := func(name string, to **string) keySpec {
