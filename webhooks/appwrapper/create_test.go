@@ -52,10 +52,10 @@ func TestInvalidComponentsAreRejected(t *testing.T) {
 		"no components":  {nil, []string{"spec.components: Invalid value: 0: components contains no podspecs"}},
 		"only a Service": {[]string{component(service)}, []string{"spec.components: Invalid value: 0: components contains no podspecs"}},
 		"nine pods":      {[]string{strings.Repeat(component(pod), 9)}, []string{"spec.components: Invalid value: 9: components contains 9 podspecs; at most 8 are allowed: remove some, or use several AppWrappers"}},
-		"missing path":   {[]string{component(pod, "{replicas: 1}")}, []string{first + "podSets[0].path: Required value: pod set must specify path"}},
-		"empty path":     {[]string{component(pod, "{path: ''}")}, []string{first + "podSets[0].path: Required value: pod set must specify path"}},
+		"missing path":   {[]string{component(pod, "{replicas: 1}")}, []string{first + "podSets[0].path: Required value: podspec must specify path"}},
+		"empty path":     {[]string{component(pod, "{path: ''}")}, []string{first + "podSets[0].path: Required value: podspec must specify path"}},
 		"path to metadata": {[]string{component(pod, "{path: template.metadata}")}, []string{
-			first + `podSets[0].path: Invalid value: "template.metadata": path does not refer to a v1.PodTemplateSpec: `}},
+			first + `podSets[0].path: Invalid value: "template.metadata": path does not refer to a v1.PodSpecTemplate: `}},
 		"map access on an array":  {[]string{set("template.spec.replicatedJobs.template.spec.template")}, []string{first + "podSets[0].path: Invalid value"}},
 		"array itself":            {[]string{set("template.spec.replicatedJobs")}, []string{first + "podSets[0].path: Invalid value"}},
 		"array access on a map":   {[]string{set("template.spec.replicatedJobs[0].template[0]")}, []string{first + "podSets[0].path: Invalid value"}},
@@ -71,9 +71,9 @@ func TestInvalidComponentsAreRejected(t *testing.T) {
 			first + "template: Forbidden: Nested AppWrappers are forbidden"}},
 
 		"path declared twice": {[]string{component(unservedTemplate, "{path: template}"), component(pod, "{path: template}", "{path: template}")}, []string{
-			first + "template: Invalid value", first + "podSets[0].path", `spec.components[1].podSets[1].path: Duplicate value: "template": remove`}},
+			first + "template: Invalid value", first + "podSets[0].path", "spec.components[1].podSets: Invalid value: 2: "}},
 		"other replicas than inferred": {[]string{component(deployment, "{path: template.spec.template, replicas: 3}")}, []string{
-			first + `podSets: Invalid value: 1: replica count 3 differs from inferred count 2 for PodSet with path "template.spec.template": correct replicas`}},
+			first + `podSets: Invalid value: 1: replica count 3 differs from inferred count 2 for PodSet at path position 'template.spec.template': correct replicas`}},
 		"invalid replicas in the template": {[]string{component("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: x, template: {spec: {}}}}"), component(pod)}, []string{
 			first + `template: Invalid value: "Deployment.apps": error inferring PodSets: `}},
 		"negative replicas": {[]string{component(pod), component(strings.Replace(pod, "kind: Pod", "kind: ConfigMap", 1), "{path: template, replicas: -1}")}, []string{

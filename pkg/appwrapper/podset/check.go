@@ -40,14 +40,14 @@ func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstru
 			errs = append(errs, field.Invalid(setPath.Child("replicas"), *set.Replicas, "replicas must be 0 or more"))
 		}
 		if set.Path == "" {
-			errs = append(errs, field.Required(setPath.Child("path"), "pod set must specify path"))
+			errs = append(errs, field.Required(setPath.Child("path"), "podspec must specify path"))
 			continue
 		}
 		if err := CheckTemplate(u.Object, set.Path); err != nil {
-			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodTemplateSpec: %v: write a path such as template.spec.template", err)))
+			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodSpecTemplate: %v: write a path such as template.spec.template", err)))
 		}
 		if seenPaths[set.Path] {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeDuplicate, Field: setPath.Child("path").String(), BadValue: set.Path, Detail: "remove all but one pod set with this path"})
+			errs = append(errs, field.Invalid(path, len(declared), fmt.Sprintf("multiple DeclaredPodSets with path '%s': remove all but one", set.Path)))
 		}
 		seenPaths[set.Path] = true
 	}
@@ -75,7 +75,7 @@ func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSe
 		case !ok:
 			reject("PodSet with path '%s' is missing: add it", set.Path)
 		case Replicas(declaredSet) != Replicas(set.AppWrapperPodSet):
-			reject("replica count %d differs from inferred count %d for PodSet with path %q: correct replicas", Replicas(declaredSet), Replicas(set.AppWrapperPodSet), set.Path)
+			reject("replica count %d differs from inferred count %d for PodSet at path position '%s': correct replicas", Replicas(declaredSet), Replicas(set.AppWrapperPodSet), set.Path)
 		}
 	}
 	return errs

@@ -42,25 +42,25 @@ func TestCheck(t *testing.T) {
 			"c.podSets: DeclaredPodSet count 1 differs from inferred count 2: declare all of them, or remove podSets",
 			"c.podSets: PodSet with path '" + driver + "' is missing: add it"}},
 		{"other replicas", jobSet, "[{path: '" + workers + "'}, {path: '" + driver + "'}]", 2, []string{
-			"c.podSets: replica count 1 differs from inferred count 4 for PodSet with path \"" + workers + "\": correct replicas"}},
+			"c.podSets: replica count 1 differs from inferred count 4 for PodSet at path position '" + workers + "': correct replicas"}},
 		{"duplicate path", jobSet, "[{path: '" + workers + "', replicas: 4}, {path: '" + driver + "'}, {path: '" + driver + "'}]", 3, []string{
-			"c.podSets[2].path: remove all but one pod set with this path",
+			"c.podSets: multiple DeclaredPodSets with path '" + driver + "': remove all but one",
 			"c.podSets: DeclaredPodSet count 3 differs from inferred count 2: declare all of them, or remove podSets"}},
 		{"empty path", jobSet, "[{path: ''}]", 2, []string{
-			"c.podSets[0].path: pod set must specify path",
+			"c.podSets[0].path: podspec must specify path",
 			"c.podSets: DeclaredPodSet count 1 differs from inferred count 2: declare all of them, or remove podSets",
 			"c.podSets: PodSet with path '" + workers + "' is missing: add it",
 			"c.podSets: PodSet with path '" + driver + "' is missing: add it"}},
 		{"path to metadata", `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}}`, "[{path: template.metadata}]", 1, []string{
-			"c.podSets[0].path: path does not refer to a v1.PodTemplateSpec: content at template.metadata does not contain a spec: write a path such as template.spec.template",
+			"c.podSets[0].path: path does not refer to a v1.PodSpecTemplate: content at template.metadata does not contain a spec: write a path such as template.spec.template",
 			"c.podSets: PodSet with path 'template' is missing: add it"}},
 		{"negative replicas", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 0, template: ` + pod + `}}`, "[{path: template.spec.template, replicas: -2}]", 1, []string{
 			"c.podSets[0].replicas: replicas must be 0 or more"}},
 		{"unknown kind", `{apiVersion: example.com/v1, kind: Own, spec: {a: ` + pod + `, b: ` + pod + `}}`, "[{path: template.spec.a, replicas: 7}]", 1, nil},
 		{"invalid path in an unknown kind", `{apiVersion: example.com/v1, kind: Own, spec: {}}`, "[{path: template.spec.a}, {path: template.spec.a}]", 2, []string{
-			"c.podSets[0].path: path does not refer to a v1.PodTemplateSpec: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
-			"c.podSets[1].path: path does not refer to a v1.PodTemplateSpec: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
-			"c.podSets[1].path: remove all but one pod set with this path"}},
+			"c.podSets[0].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
+			"c.podSets[1].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
+			"c.podSets: multiple DeclaredPodSets with path 'template.spec.a': remove all but one"}},
 		{"pod sets cannot be inferred", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []string{
 			"c.template: error inferring PodSets: " + errClusterSelector.Error()}},
 		// With any declaration, the requested quota would contain no GPU.
@@ -77,7 +77,7 @@ func TestCheck(t *testing.T) {
 		{"RayJob without the submitter", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}]", 3, nil},
 		{"RayJob with the submitter", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}, {path: template.spec.submitterPodTemplate}]", 3, nil},
 		{"RayJob with replicas without hosts", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 2}]", 3, []string{
-			"c.podSets: replica count 2 differs from inferred count 4 for PodSet with path \"template.spec.rayClusterSpec.workerGroupSpecs[0].template\": correct replicas"}},
+			"c.podSets: replica count 2 differs from inferred count 4 for PodSet at path position 'template.spec.rayClusterSpec.workerGroupSpecs[0].template': correct replicas"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			count, known, errs := Check(parsePodSets(t, test.sets), parseObject(t, test.text), field.NewPath("c"))

@@ -88,7 +88,7 @@ func infer(u *unstructured.Unstructured) ([]inferredPodSet, error) {
 	}
 	for _, set := range sets {
 		if err := CheckTemplate(u.Object, set.Path); err != nil {
-			return nil, fmt.Errorf("%s does not refer to a v1.PodTemplateSpec: %w", set.Path, err)
+			return nil, fmt.Errorf("%s does not refer to a v1.PodSpecTemplate: %w", set.Path, err)
 		}
 	}
 	return sets, nil

@@ -49,7 +49,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Entry("only a Service", "components contains no podspecs", component(service)),
 		Entry("nine pods", "components contains 9 podspecs; at most 8 are allowed", strings.Repeat(component(pod), 9)),
 		Entry("an empty path", "spec.components[0].podSets[0].path: Required value", component(pod, "{path: ''}")),
-		Entry("a path to metadata", "path does not refer to a v1.PodTemplateSpec", component(pod, "{path: template.metadata}")),
+		Entry("a path to metadata", "path does not refer to a v1.PodSpecTemplate", component(pod, "{path: template.metadata}")),
 		Entry("map access on an array", "at path position 'template.spec.replicatedJobs' non-map value", component(jobSet, "{path: template.spec.replicatedJobs.template}")),
 		Entry("index 10", "out of bounds index '10'", component(jobSet, "{path: 'template.spec.replicatedJobs[10].template'}")),
 		Entry("another namespace", "AppWrappers cannot create objects in other namespaces",
