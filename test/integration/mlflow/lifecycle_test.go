@@ -117,7 +117,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 })
 
 var _ = Describe("A new MLflow", func() {
-	It("sends one write for each child and one for each status, in a fixed order [D20] [D21]", func(ctx SpecContext) {
+	It("sends one write for each child and one for each status, stage by stage [D20] [D21]", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, idlePeriod, specTimeout) // the cache of the manager may still contain the Job of the previous spec
 		start := env.AuditPosition()
 		createReady(ctx, newMLflow())
@@ -131,12 +131,13 @@ var _ = Describe("A new MLflow", func() {
 				order = append(order, w.Resource+"/"+w.Name)
 			}
 		}
-		Expect(order).To(Equal([]string{
-			"persistentvolumeclaims/mlflow-pvc", "serviceaccounts/mlflow-sa", "clusterroles/mlflow", "clusterrolebindings/mlflow",
-			"networkpolicies/mlflow", "networkpolicies/mlflow-migration", "deployments/mlflow", "jobs/mlflow-mg-3140-g1",
-			"services/mlflow", "servicemonitors/mlflow-metrics-monitor", "httproutes/mlflow", "consolelinks/mlflow",
-			"deployments/mlflow", // scaled down for the migration, then up
-		}))
+		Expect(order).To(HaveLen(13))
+		Expect(order[:6]).To(ConsistOf("persistentvolumeclaims/mlflow-pvc", "serviceaccounts/mlflow-sa", "clusterroles/mlflow", "clusterrolebindings/mlflow",
+			"networkpolicies/mlflow", "networkpolicies/mlflow-migration"))
+		Expect(slices.Index(order, "clusterroles/mlflow")).To(BeNumerically("<", slices.Index(order, "clusterrolebindings/mlflow")))
+		Expect(order[6:8]).To(Equal([]string{"deployments/mlflow", "jobs/mlflow-mg-3140-g1"}))
+		Expect(order[8:12]).To(ConsistOf("services/mlflow", "servicemonitors/mlflow-metrics-monitor", "httproutes/mlflow", "consolelinks/mlflow"))
+		Expect(order[12]).To(Equal("deployments/mlflow"), "scaled down for the migration, then up")
 		statuses := writes.ForResource("mlflows")
 		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
 		Expect(all.Unchanged().ByUser(manager.User).Where(managed)).To(BeEmpty(), "each status must differ from the previous one")
