@@ -120,18 +120,18 @@ var _ = Describe("a manager", func() {
 		manager.Restart(ctx)
 		manager.WaitReady(ctx)
 		manager.Stop(ctx)
-		Expect(manager.Manager.Stop(ctx)).To(MatchError(ContainSubstring("ended before with exit code 0")))
+		Expect(manager.Manager.Stop(ctx)).To(MatchError(ContainSubstring("it has already exited with code 0")))
 	}, NodeTimeout(specExpiry))
 
 	It("reports an exit code other than 0", func(ctx SpecContext) {
 		manager, err := operator.Start(ctx, env.Instance, options("badly", "--exit-code=3"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(manager.Stop(ctx)).To(MatchError(ContainSubstring("exit code 3")))
+		Expect(manager.Stop(ctx)).To(MatchError(ContainSubstring("it exited with code 3, want 0")))
 	}, NodeTimeout(specExpiry))
 
 	It("is reported with its log if it exits immediately", func(ctx SpecContext) {
 		_, err := operator.Start(ctx, env.Instance, options("broken", "--broken"))
-		Expect(err).To(MatchError(And(ContainSubstring("exit code 1"), ContainSubstring("broken on purpose"))))
+		Expect(err).To(MatchError(And(ContainSubstring("the manager exited with code 1"), ContainSubstring("broken on purpose"))))
 		_, err = operator.Start(ctx, env.Instance, framework.ManagerOptions{Binary: binary})
 		Expect(err).To(MatchError(ContainSubstring("requesting a token")))
 	}, NodeTimeout(specExpiry))

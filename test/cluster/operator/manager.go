@@ -199,8 +199,8 @@ func (m *Manager) Stop(ctx context.Context) error {
 	if err := m.Process.Wait(ctx, stopTimeout); err != nil {
 		return errors.Join(err, m.Kill(ctx))
 	}
-	if code, exited := m.Process.ExitCode(); !exited || code != 0 {
-		return fmt.Errorf("stopping the manager: exited %t, code %d, want 0\n%s", exited, code, m.Process.LogTail())
+	if code, _ := m.Process.ExitCode(); code != 0 {
+		return fmt.Errorf("stopping the manager: it exited with code %d, want 0\n%s", code, m.Process.LogTail())
 	}
 	return nil
 }
