@@ -30,7 +30,6 @@ var (
 	ServingRuntime        = register("serving.kserve.io", "v1alpha1", "ServingRuntime")
 	ClusterServingRuntime = register("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
 
-	KueueWorkload = register("kueue.x-k8s.io", "v1beta1", "Workload")
 	// The newest version of ClusterQueue is preferred for writing, because older ones are removed earlier.
 	KueueClusterQueue      = register("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
 	KueueClusterQueueOlder = register("kueue.x-k8s.io", "v1beta1", "ClusterQueue")

@@ -23,12 +23,12 @@ const (
 	wrapperCount = 4
 )
 
-const flavor = `{apiVersion: kueue.x-k8s.io/v1beta1, kind: ResourceFlavor, metadata: {name: chaos}}`
+const flavor = `{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: chaos}}`
 
-const queues = `{apiVersion: kueue.x-k8s.io/v1beta1, kind: ClusterQueue, metadata: {name: NAME}, spec: {namespaceSelector: {}, resourceGroups:
+const queues = `{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: NAME}, spec: {namespaceSelector: {}, resourceGroups:
   [{coveredResources: [cpu], flavors: [{name: chaos, resources: [{name: cpu, nominalQuota: 3}]}]}]}}
 ---
-{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, metadata: {name: queue, namespace: NAME}, spec: {clusterQueue: NAME}}`
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: queue, namespace: NAME}, spec: {clusterQueue: NAME}}`
 
 const queuedWrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: NAME, name: qNUMBER, labels: {kueue.x-k8s.io/queue-name: queue}},
   spec: {components: [{template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: qNUMBER}, spec: {replicas: 2, selector: {matchLabels: {app: qNUMBER}},
@@ -121,7 +121,7 @@ func (q *queue) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue"}}
+	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue"}}
 	cluster.SetName(q.name)
 	return errors.Join(q.testCluster.deleteNamespacesAndWait(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cluster)))
 }

@@ -34,7 +34,7 @@ func (v *validator) reviewStart(ctx context.Context, request admission.Request, 
 	}
 	c := v.newCreationValidator(request, wrapper)
 	mayAdmit, err := c.access(ctx, c.user, authorizationv1.ResourceAttributes{
-		Namespace: request.Namespace, Verb: "update", Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "workloads", Subresource: "status"})
+		Namespace: request.Namespace, Verb: "update", Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads", Subresource: "status"})
 	if err != nil {
 		return nil, fmt.Errorf("checking whether %s may update workloads/status: %w", c.user.Username, err)
 	}

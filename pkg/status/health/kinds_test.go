@@ -149,7 +149,7 @@ func otherKinds() map[string]healthCase {
 		"bound PersistentVolumeClaim":             {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Bound}}`, Healthy, "", ""},
 		"pending PersistentVolumeClaim":           {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Pending}}`, Progressing, "NotBound", "Pending"},
 		"lost PersistentVolumeClaim":              {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Lost}}`, Failed, "Lost", "deleted"},
-		"Workload without quota":                  {`{apiVersion: kueue.x-k8s.io/v1beta1, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
+		"Workload without quota":                  {`{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
 		"accepted HTTPRoute":                      {httpRoute(`{conditions: [{type: Accepted, status: "True"}]}`), Healthy, "", ""},
 		"rejected HTTPRoute":                      {httpRoute(`{conditions: [{type: Accepted, status: "False", reason: NotAllowed, message: denied}]}`), Failed, "NotAllowed", "denied"},
 		"HTTPRoute without a Gateway":             {httpRoute(``), Idle, "", "router or gateway to accept it"},

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const kueueAPIVersion = "kueue.x-k8s.io/v1beta1"
+const kueueAPIVersion = "kueue.x-k8s.io/v1beta2"
 
 // eventuallyCreate retries until the admission webhooks respond. An attempt whose response was lost may have created the object.
 func eventuallyCreate(ctx context.Context, o client.Object) {

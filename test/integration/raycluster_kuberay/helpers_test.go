@@ -24,7 +24,7 @@ import (
 
 const (
 	settingsName    = "codeflare-operator-config"
-	kueueAPIVersion = "kueue.x-k8s.io/v1beta1"
+	kueueAPIVersion = "kueue.x-k8s.io/v1beta2"
 	queueNameLabel  = "kueue.x-k8s.io/queue-name"
 )
 

@@ -122,7 +122,7 @@ func clusterFaults() map[string]fault {
 		"server without a version": {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
 		"older version served":     {withKinds(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
 		"no KubeRay":               {withKinds(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
-		"no Kueue":                 {withKinds(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
+		"no Kueue":                 {withKinds(capability.KueueClusterQueue), "capabilities", Warn, "Kueue: not installed", "Kueue"},
 	}
 }
 

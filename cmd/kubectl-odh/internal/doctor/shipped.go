@@ -189,7 +189,7 @@ func checkCapabilities(ctx context.Context, e *checkEnv) (summary string) {
 			e.report(Warn, "component "+c.Name, "enabled, and waits for "+strings.Join(missing, ", "), "", fix)
 		}
 	}
-	if e.manager.IsEnabled("appwrapper") && !e.Kind(capability.KueueWorkload.GroupKind().String()).Served() {
+	if e.manager.IsEnabled("appwrapper") && !e.Kind(capability.KueueClusterQueue.GroupKind().String()).Served() {
 		e.report(Warn, "Kueue", "not installed, and the component appwrapper is enabled",
 			"AppWrappers with a queue remain suspended; those without one start immediately",
 			"install Kueue with the framework workload.codeflare.dev/appwrapper enabled, if you want quotas")

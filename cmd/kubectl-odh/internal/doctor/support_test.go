@@ -298,7 +298,7 @@ func installation(t *testing.T) *clusterState {
 		gvk("rbac.authorization.k8s.io/v1", "ClusterRole"), gvk("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
 		gvk("rbac.authorization.k8s.io/v1", "Role"), gvk("rbac.authorization.k8s.io/v1", "RoleBinding"), gvk("discovery.k8s.io/v1", "EndpointSlice"),
 		gvk("apiextensions.k8s.io/v1", "CustomResourceDefinition"), gvk("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
-		gvk("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), capability.HTTPRoute, capability.KueueWorkload, capability.ServiceMonitor,
+		gvk("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), capability.HTTPRoute, capability.KueueClusterQueue, capability.ServiceMonitor,
 	}}
 	for _, k := range kinds.All() {
 		w.served = append(w.served, k.GroupVersionKind)
