@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// document is a ConfigMap of settings, reduced to the fields that Events and settings need. It is replaced, with its resourceVersion, only if
-// the data changes: Kubernetes aggregates Events with the same object, resourceVersion and reason, and shows the first message.
+// document is a ConfigMap of settings, reduced to the fields that Events and settings need. It is replaced, with its resourceVersion, only
+// if the data changes: Kubernetes aggregates Events with the same object, resourceVersion and reason, and shows the first message.
 type document struct {
 	*corev1.ConfigMap
 	lastMessage string // of the last Event
