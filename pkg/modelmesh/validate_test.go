@@ -79,7 +79,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// [modelmesh-30] The messages of the legacy controller's rules begin as there.
+// [modelmesh-30] Messages about rules of the legacy controller begin with its text.
 func TestValidateErrors(t *testing.T) {
 	in := func(problem string) string { return "container spec for server is invalid: " + problem }
 	for name, c := range map[string]struct {
