@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// In a single-namespace installation the operator's Deployment owns the Service. The manifests must set its name, which differs from that
-// of the legacy controller.
-func TestSingleNamespaceInstallationSetsOperatorDeployment(t *testing.T) {
+// In a single-namespace installation the operator's Deployment owns the Service. The operator derives its name from the name of the pod,
+// which the manifests must set.
+func TestSingleNamespaceInstallationSetsPodName(t *testing.T) {
 	manager := &appsv1.Deployment{}
 	readManifest(t, "../../config/manager/deployment.yaml", manager)
 	env := slices.Clone(manager.Spec.Template.Spec.Containers[0].Env)

@@ -28,7 +28,7 @@ type Lister struct {
 	NotServingCauses Problems[Cause]
 }
 
-// Runtime is a ServingRuntime or ClusterServingRuntime that is available in a namespace.
+// Runtime is a ServingRuntime or ClusterServingRuntime that the models of a namespace can use.
 type Runtime struct {
 	// Object is shared with the cache and must not be changed.
 	Object client.Object

@@ -59,8 +59,8 @@ func NewNamespaces(mgr ctrl.Manager, operatorNamespace string, singleNamespace b
 // SingleNamespace reports whether only the operator's namespace can be enabled.
 func (n *Namespaces) SingleNamespace() bool { return n.Cache == nil }
 
-// GetLabelled returns the metadata of a namespace with LabelEnabled, or nil if it does not exist or lacks the label. The object is shared with
-// the cache and must not be changed.
+// GetLabelled returns the metadata of a namespace with LabelEnabled, or nil if it does not exist or lacks the label, and in a
+// single-namespace installation. The object is shared with the cache and must not be changed.
 func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	if n.SingleNamespace() {
 		return nil, nil
@@ -69,7 +69,7 @@ func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.Part
 }
 
 // GetMetadata returns the metadata of a namespace, or nil if it does not exist. A namespace without the label is read from the API
-// server; the operator's namespace only once.
+// server; the operator's namespace only once. It must not be called in a single-namespace installation.
 func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	metadata, err := n.GetLabelled(ctx, name)
 	if err != nil || metadata != nil {
@@ -215,7 +215,7 @@ func CreatedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }
 
-// SpecOrAnnotationsChanged admits relists, recreated objects, the start of a deletion, and changes of the spec, of the annotations (KServe
+// SpecOrAnnotationsChanged passes relists, recreated objects, the start of a deletion, and changes of the spec, of the annotations (KServe
 // stores settings there) and of the finalizers of a terminating object. It drops status updates, which are frequent.
 func SpecOrAnnotationsChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

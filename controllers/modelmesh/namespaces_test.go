@@ -39,7 +39,7 @@ func TestNamespaceEnabledByLabel(t *testing.T) {
 			n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.operatorNamespace)...)}}
 			got, err := n.List(t.Context())
 			if err != nil || !slices.Equal(got, tc.want) {
-				t.Errorf("%v, %v, want %v", got, err, tc.want)
+				t.Errorf("List returned %v, error %v, want %v", got, err, tc.want)
 			}
 			for _, namespace := range []string{"yes", "no", "capitalized", "unlabelled", "terminating", "own", "absent"} {
 				enabled, err := n.Enabled(t.Context(), namespace)
@@ -101,7 +101,7 @@ func TestStripNamespace(t *testing.T) {
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := stripNamespace(m)
 	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
-		t.Errorf("stripNamespace returned %+v, error %v, want only the labels kept", out, err)
+		t.Errorf("stripNamespace returned %+v, error %v, want only the two labels kept", out, err)
 	}
 	for _, other := range []any{toolscache.DeletedFinalStateUnknown{Key: "a"}, runtime.Object(&corev1.Pod{})} {
 		if got, err := stripNamespace(other); err != nil || got == nil {
@@ -127,7 +127,7 @@ func TestGetMetadata(t *testing.T) {
 		reads = 0
 		metadata, err := n.GetMetadata(t.Context(), c.name)
 		if err != nil || (metadata == nil) != (c.uid == "") || metadata != nil && string(metadata.UID) != c.uid || reads != c.reads {
-			t.Errorf("%s: %+v after %d reads, error %v", c.name, metadata, reads, err)
+			t.Errorf("%s: %+v after %d reads, error %v, want UID %q after %d", c.name, metadata, reads, err, c.uid, c.reads)
 		}
 	}
 	n.Cache = meshtest.Cache{Reader: failingReader{}}

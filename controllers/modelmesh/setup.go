@@ -32,7 +32,7 @@ const MaxEventNoteBytes = 1000
 // LegacyManagers returns the field managers of the legacy controller, which updated whole objects.
 func LegacyManagers() []string { return []string{"manager"} }
 
-// LegacyAnnotations returns the annotations in which the legacy controller stored the last applied object.
+// LegacyAnnotations returns the annotations that the legacy controller set on the objects that it applied.
 func LegacyAnnotations() []string {
 	return []string{corev1.LastAppliedConfigAnnotation, "manifestival"}
 }
@@ -40,7 +40,7 @@ func LegacyAnnotations() []string {
 // PredictorKind is the API that the component requires. All other APIs of KServe are optional.
 var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"}
 
-// RBAC for cluster-scoped kinds, and for the optional kinds of KServe and Prometheus, which are watched in all namespaces. The permission to
+// RBAC for cluster-scoped kinds, and for the kinds of KServe and Prometheus, which are watched in all namespaces. The permission to
 // update finalizers is needed to set blockOwnerDeletion. RBAC for child objects is in package runtimes.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=list;watch

@@ -53,7 +53,7 @@ func TestParseAutoscaling(t *testing.T) {
 	}
 }
 
-// The result is always valid for a HorizontalPodAutoscaler, and invalid annotations are reported.
+// The result is always valid for a HorizontalPodAutoscaler, and an unknown class is reported.
 func TestParsedAutoscalingIsValid(t *testing.T) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "0", "1", "5", "100", "-1", "2147483648", "1.5", " 1"}), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +71,7 @@ func TestParsedAutoscalingIsValid(t *testing.T) {
 			t.Fatalf("annotations %v: got %+v", annotations, a)
 		}
 		if annotations[AnnotationAutoscalerClass] == "external" && len(warnings) != 1 {
-			t.Fatalf("annotations %v: got no warning", annotations)
+			t.Fatalf("annotations %v: got warnings %q, want one", annotations, warnings)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 type Endpoints struct {
 	// Management is the endpoint for loading and unloading models.
 	Management Endpoint
-	// Data is the endpoint for inference; nil if it equals Management.
+	// Data is the endpoint for inference; nil if the spec sets none, and Management serves inference too.
 	Data *Endpoint
 }
 

@@ -47,7 +47,7 @@ func TestLabels(t *testing.T) {
 		"[modelmesh-35] grpc-v2 with the REST proxy implies v2": {
 			"r", v1alpha1.ServingRuntimeSpec{ProtocolVersions: []string{"grpc-v2", "grpc-v1"}}, true, "pv:grpc-v1,pv:grpc-v2,pv:v2,rt:r",
 		},
-		"REST proxy and other protocols": {
+		"duplicate protocols": {
 			"r", v1alpha1.ServingRuntimeSpec{ProtocolVersions: []string{"grpc-v2", "v2", "v2"}}, true, "pv:grpc-v2,pv:v2,rt:r",
 		},
 		"no formats": {"r", v1alpha1.ServingRuntimeSpec{}, true, "rt:r"},
@@ -158,15 +158,15 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 // supportedModelLabels returns the labels of all models that a runtime with these labels supports.
 func supportedModelLabels(labels []string) []string {
 	var all []string
-	for _, l := range labels {
+	for _, label := range labels {
 		switch {
-		case strings.HasPrefix(l, "rt:"):
-			all = append(all, l)
-		case strings.HasPrefix(l, "mt:"):
-			all = append(all, l)
-			for _, p := range labels {
-				if strings.HasPrefix(p, "pv:") {
-					all = append(all, l+"|"+p)
+		case strings.HasPrefix(label, "rt:"):
+			all = append(all, label)
+		case strings.HasPrefix(label, "mt:"):
+			all = append(all, label)
+			for _, protocol := range labels {
+				if strings.HasPrefix(protocol, "pv:") {
+					all = append(all, label+"|"+protocol)
 				}
 			}
 		}

@@ -95,7 +95,7 @@ func (m Model) Claim() string {
 	return ""
 }
 
-// ValidationMessage returns the first error in the spec, or "". Messages are those of the legacy controller.
+// ValidationMessage returns the first error in the spec, or "". All messages but the one about ".." begin as in the legacy controller.
 func (m Model) ValidationMessage() string {
 	s := m.Spec.Storage
 	switch {

@@ -129,7 +129,7 @@ func fieldOrAnnotation(field *string, annotations map[string]string, name string
 // azureBlobSuffix is the suffix of the hosts of Azure Blob Storage.
 const azureBlobSuffix = ".blob.core.windows.net"
 
-// parseStorageURI converts a storageUri to storage parameters and a path. Its errors quote the URI and suggest a valid one.
+// parseStorageURI converts a storageUri to storage parameters and a path. Its errors quote the URI and suggest a fix.
 func parseStorageURI(uri string) (parameters map[string]string, path string, err error) {
 	u, err := url.Parse(uri)
 	if err != nil {

@@ -75,10 +75,10 @@ func TestInferenceServiceErrors(t *testing.T) {
 		"port":                  {`{model: {modelFormat: {name: a}, storageUri: "s3://bucket:9000/p"}}`, mode, true, "would be lost"},
 		"no scheme":             {`{model: {modelFormat: {name: a}, storageUri: b/p}}`, mode, true, "unsupported storageUri scheme"},
 		"invalid URI":           {`{model: {modelFormat: {name: a}, storageUri: "s3://b/%zz"}}`, mode, true, "parsing storageUri"},
-		"invalid host":          {`{model: {modelFormat: {name: a}, storageUri: "s3://b:c/d"}}`, mode, true, "parsing storageUri"},
+		"invalid port":          {`{model: {modelFormat: {name: a}, storageUri: "s3://b:c/d"}}`, mode, true, "parsing storageUri"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, managed, err := FromInferenceService(service(t, "name", tc.spec, tc.annotations...))
+			m, managed, err := FromInferenceService(inferenceService(t, "name", tc.spec, tc.annotations...))
 			if managed != tc.managed || (err == nil) != (tc.want == "") {
 				t.Fatalf("got managed %t and error %v", managed, err)
 			}
@@ -141,9 +141,9 @@ func TestInferenceServiceStorageAnnotations(t *testing.T) {
 	}
 }
 
-// The model shares no memory with the object, which belongs to the cache.
+// Parameters of the URI are not added to the object, which belongs to the cache.
 func TestConversionDoesNotModifyObject(t *testing.T) {
-	s := service(t, "m", `{model: {modelFormat: {name: a}, storageUri: "s3://b/p", storage: {parameters: {x: "1"}}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
+	s := inferenceService(t, "m", `{model: {modelFormat: {name: a}, storageUri: "s3://b/p", storage: {parameters: {x: "1"}}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	if _, _, err := FromInferenceService(s); err != nil {
 		t.Fatal(err)
 	}

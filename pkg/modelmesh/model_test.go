@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// predictor decodes the spec of a Predictor.
+// predictor returns the model of a Predictor with the given spec in YAML.
 func predictor(t *testing.T, name, spec string) Model {
 	t.Helper()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid"}}
@@ -23,8 +23,8 @@ func predictor(t *testing.T, name, spec string) Model {
 	return FromPredictor(p)
 }
 
-// service decodes spec.predictor of an InferenceService; annotations are pairs of name and value.
-func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.InferenceService {
+// inferenceService returns an InferenceService with the given spec.predictor in YAML; annotations are pairs of name and value.
+func inferenceService(t *testing.T, name, spec string, annotations ...string) *v1beta1.InferenceService {
 	t.Helper()
 	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid", Annotations: map[string]string{}}}
 	for i := 0; i < len(annotations); i += 2 {
@@ -39,7 +39,7 @@ func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.In
 // convertedModel returns the model of an InferenceService in ModelMesh mode.
 func convertedModel(t *testing.T, name, spec string, annotations ...string) Model {
 	t.Helper()
-	m, managed, err := FromInferenceService(service(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
+	m, managed, err := FromInferenceService(inferenceService(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
 	if err != nil || !managed {
 		t.Fatalf("got managed %t and error %v", managed, err)
 	}
@@ -199,7 +199,7 @@ func TestModelIdentity(t *testing.T) {
 	if !FromPredictor(p).Terminating {
 		t.Error("want Terminating for a Predictor that is being deleted")
 	}
-	s := service(t, "a", `{model: {modelFormat: {name: x}, storage: {path: p}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
+	s := inferenceService(t, "a", `{model: {modelFormat: {name: x}, storage: {path: p}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	s.DeletionTimestamp = &now
 	m, _, err := FromInferenceService(s)
 	if err != nil || m.Source != "isvc" || m.Name != "a" || m.Namespace != "ns" || m.UID != "uid" || !m.Terminating {
@@ -207,8 +207,8 @@ func TestModelIdentity(t *testing.T) {
 	}
 }
 
-// [modelmesh-71]
-func TestDeprecatedFieldsAreHashed(t *testing.T) {
+// [modelmesh-71] A model with deprecated fields has the same ID after encoding and decoding.
+func TestDeprecatedFieldsKeepID(t *testing.T) {
 	bucket, gpu, schema := "b", v1alpha1.GPURequest("required"), "s"
 	p := v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: "a"}, Path: "p", SchemaPath: &schema, GPU: &gpu,

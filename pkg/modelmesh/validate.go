@@ -15,7 +15,7 @@ import (
 // reservedPrefix is the prefix of names that are reserved for ModelMesh.
 const reservedPrefix = "mm-"
 
-// Names and ports that all runtime pods use.
+// Names and ports that are reserved for ModelMesh in all runtimes.
 var (
 	reservedContainers = []string{"mm", "rest-proxy", "puller"}
 	reservedMounts     = []string{"storage-config", "etcd-config", "tc-config", "domain-socket"}
@@ -30,13 +30,13 @@ const (
 	lastReservedPort  = 11899
 )
 
-// MaxReplicas is the maximum in the API of KServe, whose clients read 16 bits.
+// MaxReplicas is the maximum of spec.replicas in the API of KServe, where it is an unsigned 16-bit integer.
 const MaxReplicas = math.MaxUint16
 
 // ModelsVolume is the volume with the models. Runtimes can mount but not define it.
 const ModelsVolume = "models-dir"
 
-// Messages of the legacy controller.
+// Messages that begin as in the legacy controller.
 const (
 	managedFieldsMessage = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them"
 	reservedPortFormat   = "Port %d is reserved for internal use: choose another"
@@ -127,7 +127,7 @@ var (
 	conditionalPorts      = []int32{8033, 8008, 2112, 8443, 8444, 8086}
 )
 
-// Warnings returns the errors of [Validate] and conflicts with ModelMesh under other settings, for the author of a multi-model runtime.
+// Warnings returns the errors of [Validate], fields without effect, and conflicts with ModelMesh under other settings.
 func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string {
 	var warnings []string
 	if err := Validate(spec, serverTypes); err != nil {
@@ -145,7 +145,7 @@ func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string 
 	return warnings
 }
 
-// IgnoredFieldWarnings returns a warning for each field of a runtime without effect.
+// IgnoredFieldWarnings returns a warning for each field of the spec that ModelMesh ignores.
 func IgnoredFieldWarnings(spec *v1alpha1.ServingRuntimeSpec) []string {
 	var warnings []string
 	for _, name := range spec.Ignored {

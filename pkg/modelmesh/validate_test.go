@@ -79,7 +79,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// [modelmesh-30] The messages are those of the legacy controller.
+// [modelmesh-30] Messages about rules of the legacy controller begin with its text.
 func TestValidateErrors(t *testing.T) {
 	in := func(problem string) string { return "container spec for server is invalid: " + problem }
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestValidateErrors(t *testing.T) {
 		"volume":                 {validRuntime(volume("models-dir")), "volume models-dir is reserved for internal use: choose another name"},
 		"volume of etcd":         {validRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use: choose another name"},
 		"volume prefix":          {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use: choose another name"},
-		"no container":           {validRuntime(withAdapter("triton")), "must include runtime container with name triton"},
+		"no server container":    {validRuntime(withAdapter("triton")), "must include runtime container with name triton"},
 		"unknown type":           {validRuntime(withAdapter("other"), named("other")), "unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve"},
 		"[M1] no endpoint":       {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>"},
 		"[M43] invalid address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},

@@ -24,7 +24,7 @@ const (
 	PortName = "https"
 	// HealthPort is the probe port of kube-rbac-proxy, whose default is already the management port of OpenVINO.
 	HealthPort = 8444
-	// DefaultServiceAccount is the service account of runtime pods if the settings name none.
+	// DefaultServiceAccount is the service account of runtime pods on OpenShift or with a sidecar if the settings name none.
 	DefaultServiceAccount = "modelmesh-serving-sa"
 	// TLSSecret holds the serving certificate of the sidecar.
 	TLSSecret = "model-serving-proxy-tls"

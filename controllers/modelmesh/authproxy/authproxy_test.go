@@ -99,8 +99,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// [O2] [M7] Each namespace has its own cookie key, image and arguments come from the settings, and the container meets the restricted
-// Pod Security Standard.
+// [O2] [M7] The cookie key comes from a Secret of the namespace, image and arguments come from the settings, and the container meets the
+// restricted Pod Security Standard.
 func TestOAuthContainer(t *testing.T) {
 	p := Decide(newSettings(func(s *meshsettings.Settings) { s.AuthProxy.ExtraArgs = []string{"--request-logging=true"} }), "ns", openShift)
 	spec := sidecarPod(t, p)

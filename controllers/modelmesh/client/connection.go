@@ -118,7 +118,7 @@ func dial(namespace string, target Target) (*connection, error) {
 	return c, nil
 }
 
-// dialTarget returns the gRPC target. It ends in .svc, because NO_PROXY usually contains that suffix.
+// dialTarget returns the gRPC target. The host of a Service ends in .svc, because NO_PROXY usually contains that suffix.
 func (c *connection) dialTarget() string {
 	if c.target.Endpoint != "" {
 		return c.target.Endpoint

@@ -298,7 +298,7 @@ func TestSetEndpointSlicesNotifiesOnChangeOnly(t *testing.T) {
 	}
 }
 
-// The first addresses of an existing client are notified, because callers may have received ErrNoAddress already.
+// The pool notifies of the first addresses of an existing client, because callers may have received ErrNoAddress already.
 func TestClientCreatedBeforeAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))

@@ -110,7 +110,7 @@ func TestEndpointSliceReconciler(t *testing.T) {
 	}
 }
 
-// The dial target, which decides on the use of a proxy, ends in .svc. The server name in the certificate is <service>.<namespace>.
+// The host of the dial target, which decides on the use of a proxy, ends in .svc. The name in the certificate is <service>.<namespace>.
 func TestDialTarget(t *testing.T) {
 	pair := newKeyPair(t, "mesh.fraud")
 	for name, tc := range map[string]struct {

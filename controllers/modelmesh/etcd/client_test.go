@@ -43,7 +43,7 @@ func TestListPages(t *testing.T) {
 		t.Fatalf("listing %+v, want all pages at the revision of the first", got)
 	}
 	if last := got.Entries[2]; last.Key != "p/c" || string(last.Value) != "3" || last.Revision != 5 || last.Deleted {
-		t.Errorf("entry %+v", last)
+		t.Errorf("last entry %+v, want p/c with its value and revision", last)
 	}
 	if want := []string{`"p/" "p0" 1000@0 true`, `"p/b\x00" "p0" 1000@7 true`}; !slices.Equal(requests, want) {
 		t.Errorf("requests %v, want %v", requests, want)
@@ -133,7 +133,7 @@ func TestWatchCancellation(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Watch(ctx, "p/", 1, func([]Entry) {}) }()
-		cancel()
+		time.AfterFunc(100*time.Millisecond, cancel) // the watch has started, or waits for a connection
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error %v, want context.Canceled", name, err)
 		}
@@ -219,7 +219,7 @@ func TestMultipleEndpoints(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t, "127.0.0.1")
-	named, namedKey := certificate(t, "etcd.example")
+	hostCert, hostKey := certificate(t, "etcd.example")
 	client, clientKey := certificate(t, "client")
 	responses := &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return &pb.RangeResponse{Header: header(1)}, nil
@@ -234,15 +234,15 @@ func TestTLS(t *testing.T) {
 		})
 		return "https://" + address
 	}
-	byAddress, byName := serveTLS(cert, key), serveTLS(named, namedKey)
+	byAddress, byName := serveTLS(cert, key), serveTLS(hostCert, hostKey)
 	for name, tc := range map[string]struct {
 		connection Connection
 		wantErr    bool
 	}{
 		"certificate of the address":                 {Connection{Endpoints: byAddress, Certificate: cert, ClientKey: clientKey, ClientCertificate: client}, false},
-		"certificate of another name":                {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
-		"certificate of another name, with override": {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client, OverrideAuthority: "etcd.example"}, false},
-		"certificate of an unknown CA":               {Connection{Endpoints: byAddress, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"certificate of another name":                {Connection{Endpoints: byName, Certificate: hostCert, ClientKey: clientKey, ClientCertificate: client}, true},
+		"certificate of another name, with override": {Connection{Endpoints: byName, Certificate: hostCert, ClientKey: clientKey, ClientCertificate: client, OverrideAuthority: "etcd.example"}, false},
+		"certificate of an unknown CA":               {Connection{Endpoints: byAddress, Certificate: hostCert, ClientKey: clientKey, ClientCertificate: client}, true},
 		"no client certificate":                      {Connection{Endpoints: byAddress, Certificate: cert}, true},
 		"system CAs":                                 {Connection{Endpoints: byAddress, ClientKey: clientKey, ClientCertificate: client}, true},
 	} {

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Copy adds the prefix of the namespace and keeps the other fields of the connection.
+// Copy adds the prefix of the namespace and keeps the other known fields of the connection.
 func TestCopy(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"minimal":     {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
 		"no endpoint": {`{}`, `{"endpoints":"","root_prefix":"/mm_ns/vision"}`},
-		"all files": {
+		"all inline fields": {
 			`{"override_authority":"a","client_certificate":"c","client_key":"k","certificate":"ca","root_prefix":"modelmesh-serving","password":"p","userid":"root","endpoints":"https://etcd.example.com:2379"}`,
 			`{"endpoints":"https://etcd.example.com:2379","userid":"root","password":"p","root_prefix":"modelmesh-serving/mm_ns/vision","certificate":"ca","client_key":"k","client_certificate":"c","override_authority":"a"}`,
 		},
@@ -116,7 +116,7 @@ func TestCopyErrors(t *testing.T) {
 	}
 }
 
-// FuzzCopy checks that Copy keeps all fields of a valid connection, and never panics.
+// FuzzCopy checks that Copy keeps all fields but the endpoints, to which qualifyHosts adds a namespace once, and never panics.
 func FuzzCopy(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
 	f.Add(`{`, "a,b,,://,:,[")

@@ -133,7 +133,7 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 	}
 }
 
-// counts returns the number of lists and of running watches of a prefix.
+// counts returns the number of all lists, and of the running watches of a prefix.
 func (s *store) counts(prefix string) (lists, watches int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,8 +57,8 @@ func TestPredictorReportsCauseOfRuntime(t *testing.T) {
 			}
 			env.runtimeCause = modelmeshcontroller.Cause{Message: "token=abc " + strings.Repeat("x", 2*maxMessageBytes)}
 			env.reconcile(predictorKey)
-			if f := env.status().LastFailureInfo; len(f.Message) > maxMessageBytes {
-				t.Errorf("message of %d bytes, want at most %d", len(f.Message), maxMessageBytes)
+			if f := env.status().LastFailureInfo; len(f.Message) > maxMessageBytes || strings.Contains(f.Message, "token=abc") {
+				t.Errorf("message %.90q of %d bytes, want at most %d without the token", f.Message, len(f.Message), maxMessageBytes)
 			}
 		})
 	}

@@ -25,24 +25,24 @@ func simulate(t *testing.T, test func(t *testing.T, sim *simulation), change ...
 	})
 }
 
-// expectStable checks each second, for the given duration, that the status of a model satisfies a condition.
-func (sim *simulation) expectStable(t *testing.T, name string, d time.Duration, condition func(v1alpha1.PredictorStatus) bool) {
+// expectStable checks each second, for the given duration, that matches returns true for the status of a model.
+func (sim *simulation) expectStable(t *testing.T, name string, d time.Duration, matches func(v1alpha1.PredictorStatus) bool) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		sim.run(t, time.Second)
-		if s := sim.statusOf(t, name); !condition(s) {
+		if s := sim.statusOf(t, name); !matches(s) {
 			t.Fatalf("%s: unexpected status %+v", name, s)
 		}
 	}
 }
 
-// waitFor returns the time until the status of a model satisfies a condition.
-func (sim *simulation) waitFor(t *testing.T, name string, condition func(v1alpha1.PredictorStatus) bool) time.Duration {
+// waitFor returns the time until matches returns true for the status of a model.
+func (sim *simulation) waitFor(t *testing.T, name string, matches func(v1alpha1.PredictorStatus) bool) time.Duration {
 	t.Helper()
 	start := time.Now()
 	for time.Since(start) < 10*time.Minute {
 		sim.run(t, 50*time.Millisecond)
-		if condition(sim.statusOf(t, name)) {
+		if matches(sim.statusOf(t, name)) {
 			return time.Since(start)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// kstatus computes this status from the conditions of a Predictor of generation 3.
+// kstatus computes the wanted status from the conditions of a Predictor of generation 3.
 func TestReadyFollowsKstatus(t *testing.T) {
 	withFailureInfo := func(reason v1alpha1.FailureReason, message string) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {

@@ -15,9 +15,9 @@ import (
 
 const serviceID = "digits__isvc-6b2eb0b8bf"
 
-func getCondition(s *v1beta1.InferenceService, name string) v1beta1.Condition {
+func getCondition(s *v1beta1.InferenceService, conditionType string) v1beta1.Condition {
 	for _, c := range s.Status.Conditions {
-		if c.Type == name {
+		if c.Type == conditionType {
 			return c
 		}
 	}

@@ -139,5 +139,5 @@ func (es *eventSource) onEndpointsChanged(namespace string) {
 	es.enqueue(es.states.markPodsChanged(namespace)...)
 }
 
-// onSourceReady is called when a source becomes available. It enqueues all models with a state: earlier reconciles did nothing.
+// onSourceReady is called when a source becomes available. It enqueues its models with a state: earlier reconciles did nothing.
 func (es *eventSource) onSourceReady(id string) { es.enqueue(es.states.keysOfSource(id)...) }

@@ -121,7 +121,7 @@ func (c concreteStatus) waitIfUnsupported() concreteStatus {
 type vmodelStatus struct {
 	status         meshpb.VModelStatusInfo_VModelStatus
 	active, target concreteStatus
-	// hasTargetStatus is false if the mesh returned no status of the target, nor, if targetIsActive, of the active model.
+	// hasTargetStatus is true if the mesh returned a status of the target or, if targetIsActive, of the active model.
 	targetIsActive, hasTargetStatus bool
 	targetID                        string
 	targetCopies                    []*meshpb.ModelStatusInfo_ModelCopyInfo

@@ -218,7 +218,7 @@ func (env *testEnv) reconcile(key types.NamespacedName) time.Duration {
 	return result.RequeueAfter
 }
 
-// expectSteadyState checks that further reconciles send no requests to the mesh and the API server.
+// expectSteadyState checks that further reconciles neither call the mesh nor patch the status.
 func (env *testEnv) expectSteadyState(key types.NamespacedName) {
 	env.t.Helper()
 	calls, patches := env.mesh.calls(), len(env.patches)

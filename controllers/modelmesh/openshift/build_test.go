@@ -69,7 +69,7 @@ func namesOf(objects []*unstructured.Unstructured) []string {
 	return kindsAndNames
 }
 
-// [O5] An enabled namespace has the ServiceAccount, its binding, a random cookie key, and the RoleBinding for the Prometheus of the platform.
+// [O5] An enabled namespace has the ServiceAccount, its binding, a cookie key, and the RoleBinding for the Prometheus of the platform.
 func TestDesiredObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
 	for name, in := range map[string]Inputs{
@@ -94,11 +94,11 @@ func TestDesiredObjects(t *testing.T) {
 func TestGoldenFilesAreUsed(t *testing.T) {
 	files, err := os.ReadDir(filepath.Join("testdata", "golden"))
 	if err != nil || len(files) != 5 {
-		t.Errorf("%d golden files, error %v", len(files), err)
+		t.Errorf("%d golden files, error %v, want the 5 of TestDesiredObjects", len(files), err)
 	}
 }
 
-// A namespace without pods and models has only the objects for its runtimes.
+// The desired objects depend on models, runtimes, the ServiceAccount, the sidecar and the namespace of Prometheus.
 func TestDesiredObjectsByInputs(t *testing.T) {
 	prometheus := "RoleBinding prometheus-ns-access"
 	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
@@ -110,7 +110,7 @@ func TestDesiredObjectsByInputs(t *testing.T) {
 		want   []string
 	}{
 		"all objects":                  {openShift, func(in *Inputs) { in.StorageData = storageData }, []string{prometheus, account, delegator, cookie, entries}},
-		"no models":                    {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, storageData }, []string{prometheus}},
+		"neither models nor pods":      {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, storageData }, []string{prometheus}},
 		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.InUse, in.HasRuntimes = false, false }, nil},
 		"models without runtimes":      {openShift, func(in *Inputs) { in.HasRuntimes = false }, []string{account, delegator, cookie}},
 		"no monitoring":                {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},

@@ -2,5 +2,5 @@
 // namespace. It creates a Route, HTTPRoute or Ingress for each InferenceService whose runtime requests one, and adopts objects of the legacy
 // controller of Open Data Hub.
 //
-// The desired objects are pure functions: see desiredObjects and buildRoute.
+// Pure functions build the desired objects: see desiredObjects and buildRoute.
 package openshift

@@ -44,7 +44,7 @@ type inferenceServiceReconciler struct {
 // routeState is the state of one InferenceService between reconciles.
 type routeState struct {
 	uid types.UID
-	// lastProblem is the message of the last Event.
+	// lastProblem is the problem that the last reconcile found; empty for none.
 	lastProblem string
 }
 
@@ -143,7 +143,7 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)
 }
 
-// recordProblem records an Event with the reason why a model is not published, once for each message.
+// recordProblem records an Event with the reason why a model is not published, if that reason has changed.
 func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, report routestatus.Report) {
 	action := eventAction
 	if first := report.FirstProblem(); problem == "" && first != nil {
@@ -206,8 +206,8 @@ func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *
 	return servingRuntimeAnnotations(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// servingRuntimeAnnotations returns the annotations of the runtime that serves a model; nil without a runtime. That is the runtime in the spec
-// of the model, or the newest runtime that supports the model. ServingRuntimes take precedence over ClusterServingRuntimes.
+// servingRuntimeAnnotations returns the annotations of the runtime that serves a model; nil without a runtime. The spec of the model names
+// the runtime; otherwise it is the newest one that supports the model. ServingRuntimes take precedence over ClusterServingRuntimes.
 func servingRuntimeAnnotations(model pkgmodelmesh.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {

@@ -70,7 +70,8 @@ func TestRouteFollowsRuntimeAnnotations(t *testing.T) {
 // A model with a name that registries and Ray clusters use is published only if its Route exists already.
 func TestReservedNamesOfRoutes(t *testing.T) {
 	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
-		env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		model := newInferenceService(name, func(s *v1beta1.InferenceService) { s.UID = "uid" })
+		env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
 		if writes := env.reconcileRoute(name); len(writes) > 0 {
 			t.Errorf("%s: unexpected writes: %q", name, writes)
 		}
@@ -81,15 +82,15 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 		existing.SetNamespace("team")
 		existing.SetName(name)
 		existing.SetLabels(map[string]string{LabelInferenceService: name})
-		env = newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		existing.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(model, v1beta1.GroupVersion.WithKind("InferenceService"))})
 		env.create(existing)
-		if _, _, err := env.reconcile(env.routes, "team", name); err != nil || strings.Contains(env.takeEvents(), "names such as") {
-			t.Errorf("%s: existing Route: error %v or an Event, want neither", name, err)
+		if writes := env.reconcileRoute(name); !env.exists(existing, name) || !isManaged(existing) || strings.Contains(env.takeEvents(), "names such as") {
+			t.Errorf("%s: writes %q, want the existing Route adopted without the Event", name, writes)
 		}
 	}
 }
 
-// A Route requires the deployment mode, an enabled namespace, the Route API and a runtime.
+// A Route requires the deployment mode, a valid model, an enabled namespace, the Route API and a runtime.
 func TestNoRouteWithoutPrerequisites(t *testing.T) {
 	for name, change := range map[string]func(*testEnv, *v1beta1.InferenceService){
 		"namespace not enabled": func(env *testEnv, _ *v1beta1.InferenceService) { env.enabled = false },

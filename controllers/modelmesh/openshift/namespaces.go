@@ -162,7 +162,8 @@ func (r *namespaceReconciler) reportProblem(namespace client.Object, err error, 
 	return retry, err
 }
 
-// classify returns the message of a write error that a retry with backoff cannot resolve, and the delay until the next attempt.
+// classify returns the message of a write error that a retry with backoff cannot resolve, and the delay until the next attempt. It returns
+// other errors, except those because the namespace is terminating.
 func classify(err error) (problem string, retry time.Duration, _ error) {
 	switch {
 	case err == nil, isNamespaceTerminating(err):

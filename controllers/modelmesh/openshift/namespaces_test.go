@@ -254,7 +254,7 @@ func TestIssuesAndRenewsSidecarCertificate(t *testing.T) {
 	env.expectNoRequests("with a certificate", env.reconcileNamespace)
 	_, requeueAfter, err := env.reconcile(env.namespaces, "", "team")
 	if err != nil || requeueAfter < 200*24*time.Hour || requeueAfter > 365*24*time.Hour {
-		t.Errorf("requeue after %s, error %v; want a renewal in a year", requeueAfter, err)
+		t.Errorf("requeue after %s, error %v; want a renewal in 200 to 365 days", requeueAfter, err)
 	}
 	env.clock.SetTime(env.clock.Now().Add(requeueAfter + time.Minute))
 	if got := env.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) {

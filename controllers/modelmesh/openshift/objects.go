@@ -31,7 +31,7 @@ const (
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
 	// LabelInferenceService on a Route is the name of its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
-	// Finalizer is the finalizer of the legacy controller. Without that controller, this operator removes it.
+	// Finalizer is the finalizer of the legacy controller, which this operator removes.
 	Finalizer = "odh.inferenceservice.finalizers"
 	// LabelManaged and LabelDashboard, both "true", select the Secrets that are data connections. LabelManaged alone selects the Secret with the
 	// storage entries.
@@ -160,7 +160,7 @@ func buildPrometheusBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.Monitoring))
 }
 
-// isWrittenByLegacyController reports whether the legacy controller is a manager of the object.
+// isWrittenByLegacyController reports whether the legacy controller is a field manager of the object, not only of its status.
 func isWrittenByLegacyController(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == legacyManager && e.Subresource == ""

@@ -58,7 +58,7 @@ var (
 	withRouteAndAuth = map[string]string{pkgmodelmesh.AnnotationRoute: "true", pkgmodelmesh.AnnotationAuth: "true"}
 )
 
-// [O10] [modelmesh-102] buildRoute builds the Route of section 14, also in the cases in which that of the legacy controller was wrong.
+// [O10] [modelmesh-102] The Route has the port and TLS settings of the server, also where those of the legacy controller were wrong.
 func TestBuildRoute(t *testing.T) {
 	authProxyNever := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyNever }
 	for name, c := range map[string]struct {

@@ -84,7 +84,7 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 	return true, nil
 }
 
-// listConnections returns the metadata of the data connections, sorted by name.
+// listConnections returns the metadata of the data connections, sorted by name, except one with the name of the storage Secret.
 func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
 	all, err := modelmesh.ListMetadata(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
 	var metadata []*metav1.PartialObjectMetadata
@@ -185,7 +185,7 @@ func buildStorageData(connections []corev1.Secret, bundle string) map[string][]b
 	return data
 }
 
-// buildStorageEntry returns the storage entry of a data connection, or nil if the connection is not for S3: pullers support no other type.
+// buildStorageEntry returns the storage entry of a data connection, or nil if the connection has no field for S3 and another type.
 func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 	fields := map[string]string{}
 	for _, f := range connectionFields {

@@ -144,7 +144,8 @@ func (b controllerBuilder) addInferenceServiceController(r *inferenceServiceReco
 	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
-// requestsForInferenceServices returns the InferenceServices of ModelMesh in the namespace of an object, or all for a ClusterServingRuntime.
+// requestsForInferenceServices returns the InferenceServices of ModelMesh in the namespace of an object, or in the Namespace that it is. It
+// returns all for a ClusterServingRuntime or an object without a name.
 func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil

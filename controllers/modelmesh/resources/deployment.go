@@ -179,8 +179,8 @@ func toPointers[T any](values []T) []*T {
 	return pointers
 }
 
-// buildAffinity restricts the affinity of the runtime to the architectures of the images. Node selector terms are alternatives, so each term
-// gets the requirement. The legacy controller added it as one more alternative.
+// buildAffinity restricts the affinity of the runtime to the architectures in the settings. Node selector terms are alternatives, so each
+// term gets the requirement. The legacy controller added it as one more alternative.
 func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	affinity := &corev1.Affinity{}
 	if p.Spec.Affinity != nil {

@@ -163,7 +163,7 @@ func TestDuplicateVariablesAndPorts(t *testing.T) {
 	}
 }
 
-// Specs that the API server would reject are rejected with an error that contains the fix. [M41]
+// Conflicting names and paths, which the API server would reject, and invalid endpoints are errors that name the field. [M41]
 func TestConflictingNamesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs

@@ -53,7 +53,7 @@ func TestGoldenBuiltInRuntimes(t *testing.T) {
 	}
 }
 
-// With all settings enabled, the objects match the golden files on both platforms.
+// The objects of a runtime with sockets in a restricted namespace, and of one with an adapter on OpenShift, match the golden files.
 func TestGoldenAllSettings(t *testing.T) {
 	openShift := capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup)
 	for name, c := range map[string]struct {

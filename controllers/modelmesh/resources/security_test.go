@@ -143,7 +143,7 @@ func TestLegacySecurityContext(t *testing.T) {
 	}
 }
 
-// The proxy is added after the mesh and becomes the second container. Its volumes follow those of the runtime.
+// The proxy becomes the second container, and no container of the runtime can have its name.
 func TestAuthenticationProxy(t *testing.T) {
 	withProxy := func(in *RuntimeInputs) { in.Proxy = newOAuthProxy() }
 	for want, in := range map[string]RuntimeInputs{

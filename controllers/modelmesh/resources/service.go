@@ -62,8 +62,8 @@ func ServiceMonitorEnabled(s meshsettings.Settings) bool {
 	return s.Metrics.Enabled && !s.Metrics.DisablePrometheusOperatorSupport
 }
 
-// BuildServiceMonitor builds the ServiceMonitor of a namespace. The mesh always serves metrics with a self-signed certificate, which
-// cannot be verified.
+// BuildServiceMonitor builds the ServiceMonitor of a namespace. Over HTTPS the mesh serves metrics with a self-signed certificate,
+// which cannot be verified.
 func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
 	s := in.Settings
 	return resources.ServiceMonitor(

@@ -53,7 +53,7 @@ func (r *runtimeReconciler) findCause(ctx context.Context, state *namespaceState
 	return modelmesh.Cause{Message: conditions.Cause(liveDeployment, pods.Items)}, nil
 }
 
-// availabilityChanged admits updates of a Deployment that change its availability or the reason why it is unavailable.
+// availabilityChanged passes updates of a Deployment that change its availability or the reason why it is unavailable.
 func availabilityChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok := e.ObjectOld.(*appsv1.Deployment)
@@ -63,7 +63,7 @@ func availabilityChanged() predicate.Predicate {
 	}}
 }
 
-// podProblemChanged admits pods with a problem, and changes of the problem.
+// podProblemChanged passes created and deleted pods with a problem, and changes of the problem.
 func podProblemChanged() predicate.Predicate {
 	problem := func(o client.Object) string {
 		if pod, ok := o.(*corev1.Pod); ok {

@@ -78,7 +78,7 @@ func hasServiceLabel(o metav1.Object) bool { return o.GetLabels()[resources.Labe
 
 func isConstraints(o metav1.Object) bool { return o.GetName() == resources.ConstraintsName }
 
-// controllerUID returns the UID of an object's controller owner, or "".
+// controllerUID returns the UID in the controller reference of an object, or "".
 func controllerUID(o metav1.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return owner.UID

@@ -67,7 +67,7 @@ func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	})
 }
 
-// Failed deletions are retried until all of them succeed or the operator stops.
+// Failed deletions are retried until all of them succeed.
 func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newTestEnv(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
@@ -88,7 +88,7 @@ func TestLegacyCleanerRetries(t *testing.T) {
 		env.failRequest = nil
 		env.clock.Step(legacyCleanupRetry)
 		if err := <-done; err != nil || !strings.Contains(strings.Join(env.takeWrites(), " "), "delete Deployment ns/modelmesh-serving-r") {
-			t.Errorf("unexpected error: %v", err)
+			t.Errorf("got error %v, want the Deployment deleted by the second attempt", err)
 		}
 	})
 }

@@ -65,7 +65,8 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 			env.must(client.IgnoreNotFound(env.api.Delete(t.Context(), guard.DeepCopyObject().(client.Object))))
 			env.takeWrites()
 			env.reconcileOnce("ns")
-			if first := slices.IndexFunc(env.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); first < slices.Index(env.writes, "apply "+kind+" ns/"+guard.GetName()) {
+			guardIndex := slices.Index(env.writes, "apply "+kind+" ns/"+guard.GetName())
+			if first := slices.IndexFunc(env.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); guardIndex < 0 || first < guardIndex {
 				t.Errorf("%s %s: writes %q, want the guard before the Deployments", guard.GetName(), reason, env.writes)
 			}
 			env.takeWrites()
@@ -74,7 +75,7 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 	}
 }
 
-// An existing Deployment is not changed if the NetworkPolicy is missing.
+// An existing Deployment is not changed if a foreign NetworkPolicy prevents the guard.
 func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
 	env := newTestEnvWithGuards(t)
 	env.reconcileUntilStable("ns")
@@ -111,15 +112,15 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 	}
 }
 
-// Guards are deleted after the last Deployment: when the last runtime is deleted, the label is removed, or a setting disables them.
+// When the last runtime is deleted or the label removed, the guards are deleted after the Deployments. A setting deletes the NetworkPolicy.
 func TestGuardsAreDeletedLast(t *testing.T) {
 	deletions := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
 	for name, change := range map[string]func(*testEnv){
-		"runtimes": func(env *testEnv) {
+		"runtimes deleted": func(env *testEnv) {
 			env.must(env.api.Delete(t.Context(), newServingRuntime("r", "onnx")))
 			env.must(env.api.Delete(t.Context(), newClusterServingRuntime("shared", "onnx")))
 		},
-		"label": func(env *testEnv) {
+		"label removed": func(env *testEnv) {
 			namespace := &corev1.Namespace{}
 			env.get(namespace, "", "ns")
 			namespace.Labels[modelmesh.LabelEnabled] = "false"

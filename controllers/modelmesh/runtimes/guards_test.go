@@ -37,7 +37,7 @@ func (env *testEnv) hasProxy() (pods, service bool, account string) {
 
 // [O4] [O5] In a single-namespace installation pods have no sidecar, because no controller creates its account, cookie key and rules. An
 // Event reports settings that require a sidecar.
-func TestNoGuardsInSingleNamespace(t *testing.T) {
+func TestNoSidecarInSingleNamespace(t *testing.T) {
 	env := newOpenShiftEnv(t)
 	env.reconcileUntilStable("ns")
 	if pods, service, account := env.hasProxy(); !pods || !service || account != "modelmesh-serving-sa" {

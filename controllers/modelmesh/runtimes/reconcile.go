@@ -93,7 +93,7 @@ func readTLS(secret *corev1.Secret) tlsContent {
 	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
 }
 
-// foreignSecretData returns the data of a Secret, or nil for a copy that the legacy controller created.
+// foreignSecretData returns the data of a Secret, or nil for a copy that this operator or the legacy controller created.
 func foreignSecretData(secret *corev1.Secret) map[string][]byte {
 	switch {
 	case isLegacy(secret):
@@ -149,7 +149,8 @@ func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// needsUserAction reports whether a user must resolve the error: a foreign object has the name, or the API server rejects the object as invalid.
+// needsUserAction reports whether a user must resolve the error: a foreign object has the name, a deletion timed out, or the API server rejects
+// the object as invalid.
 func needsUserAction(err error) bool {
 	switch e := any(err).(type) {
 	case *apply.ForeignError, *apply.TerminatingError:

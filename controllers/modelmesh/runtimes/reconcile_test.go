@@ -146,7 +146,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	}
 }
 
-// [M6] A field that cannot be decoded affects one runtime only.
+// [M6] A field that cannot be decoded makes its runtime invalid.
 func TestMalformedRuntimeIsReported(t *testing.T) {
 	env := newTestEnv(t)
 	malformed := newServingRuntime("malformed", "onnx")
@@ -177,7 +177,7 @@ func TestProductConfigMapMustExist(t *testing.T) {
 	}
 }
 
-// foreignObjects returns objects of other clients with the names of managed objects.
+// foreignObjects returns objects of other clients with the names or labels of managed objects.
 func foreignObjects() []client.Object {
 	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}
@@ -331,14 +331,14 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 	}
 }
 
-// The ServiceMonitor exists if metrics are enabled and its API is served.
+// The ServiceMonitor exists unless a setting disables it, and if its API is served.
 func TestServiceMonitor(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"))
 	env.reconcileUntilStable("ns")
 	env.settings.Metrics.DisablePrometheusOperatorSupport = true
-	env.expect("writes after metrics were disabled", env.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
+	env.expect("writes after the ServiceMonitor was disabled", env.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
 	env.settings.Metrics.DisablePrometheusOperatorSupport = false
-	env.expect("writes after metrics were enabled", env.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
+	env.expect("writes after the ServiceMonitor was enabled", env.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
 
 	env = newTestEnv(t, newServingRuntime("r", "onnx"))
 	env.served = capability.NewSet(capability.ServingRuntime)
@@ -503,7 +503,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 	}
 }
 
-// An error for one object does not block the others and is retried.
+// An error for one object is retried and does not block objects that do not depend on it.
 func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
 	writeErr := errors.New("write failed")
 	for _, kind := range []string{"Service", "ConfigMap", "Secret", "Deployment"} {

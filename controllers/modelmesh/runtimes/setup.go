@@ -167,7 +167,7 @@ func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 // mayBeReferenced reports whether annotation productConfig may refer to a ConfigMap. It excludes the ConfigMap that every namespace has.
 func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
-// metadataChanged admits creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields
+// metadataChanged passes creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields
 // entry of this operator, which changes when another client changes a field that the operator sets.
 func metadataChanged() predicate.Predicate {
 	metadata := func(o client.Object) []any {

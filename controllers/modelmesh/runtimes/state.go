@@ -51,7 +51,7 @@ type namespaceState struct {
 	tls                 *resources.TLSInputs
 	errTLSSecretMissing error
 	tlsWarnings         []string
-	// clientKeyPair is the certificate with which the operator connects to the mesh.
+	// clientKeyPair holds the certificate and key with which the operator connects to the mesh.
 	clientKeyPair       *meshclient.KeyPair
 	storage             storageContent
 	storageSecretExists bool

@@ -3,6 +3,7 @@ package runtimes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,18 +20,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// failReads fails reads of a kind from the cache; the kind of lists ends with List.
-func (env *testEnv) failReads(kind string) {
-	readErr := errors.New(kind + " cannot be read")
+// failLists fails lists of a type, such as PredictorList, from the cache.
+func (env *testEnv) failLists(listType string) {
+	readErr := errors.New(listType + " cannot be read")
 	env.Cached = interceptor.NewClient(env.Cached.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if kindOf(o) == kind {
-				return readErr
-			}
-			return c.Get(ctx, key, o, opts...)
-		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			if strings.Contains(strings.TrimPrefix(typeName(l), "*"), kind) {
+			if strings.HasSuffix(fmt.Sprintf("%T", l), "."+listType) {
 				return readErr
 			}
 			return c.List(ctx, l, opts...)
@@ -38,26 +33,13 @@ func (env *testEnv) failReads(kind string) {
 	})
 }
 
-func typeName(l client.ObjectList) string {
-	switch l.(type) {
-	case *v1alpha1.ServingRuntimeList:
-		return "ServingRuntimeList"
-	case *v1alpha1.ClusterServingRuntimeList:
-		return "ClusterServingRuntimeList"
-	case *v1alpha1.PredictorList:
-		return "PredictorList"
-	default:
-		return "InferenceServiceList"
-	}
-}
-
 // After a read error nothing is written or deleted.
 func TestReadErrorEndsReconcile(t *testing.T) {
-	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
-		t.Run(kind, func(t *testing.T) {
+	for _, listType := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
+		t.Run(listType, func(t *testing.T) {
 			env := newTestEnv(t, newServingRuntime("r", "sklearn"))
 			env.reconcileUntilStable("ns")
-			env.failReads(kind)
+			env.failLists(listType)
 			if _, err := env.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("error %v, want that of the read", err)
 			}
@@ -171,7 +153,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 		t.Error("HasSupportingRuntime returned no error, want that of the settings")
 	}
 	env = newTestEnv(t)
-	env.failReads("ServingRuntimeList")
+	env.failLists("ServingRuntimeList")
 	if _, err := env.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("HasSupportingRuntime returned no error, want that of the runtimes")
 	}

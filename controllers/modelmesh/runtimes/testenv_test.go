@@ -155,8 +155,8 @@ func (env *testEnv) restart() {
 	})
 }
 
-// managerCache hides the objects that the manager does not cache: unmanaged Deployments and other children, and the data of Secrets and
-// foreign ConfigMaps.
+// managerCache hides the objects that the manager does not cache, unmanaged Deployments and other children, and the labels and annotations
+// of foreign Secrets and ConfigMaps.
 func (env *testEnv) managerCache() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {

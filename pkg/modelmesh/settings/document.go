@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// document is a ConfigMap of settings, reduced to the fields that Events and settings need. It is replaced only if the data changes: Kubernetes
-// aggregates Events with the same object, resourceVersion and reason, and shows the first message.
+// document is a ConfigMap of settings, reduced to the fields that Events and settings need. It is replaced, with its resourceVersion, only
+// if the data changes: Kubernetes aggregates Events with the same object, resourceVersion and reason, and shows the first message.
 type document struct {
 	*corev1.ConfigMap
 	lastMessage string // of the last Event
@@ -70,7 +70,7 @@ func (d *document) applyTo(settings Settings, key string, read func(Settings, st
 	return settings, notes, nil
 }
 
-// baseSettings returns the settings without those of administrators: the built-in ones, the defaults, and the images of the environment.
+// baseSettings returns the settings without those of administrators: the built-in ones, the defaults, and images and TLS profile of cfg.
 func baseSettings(cfg config.ModelMesh, defaults *document) (settings Settings, notes []string, err error) {
 	settings = Default()
 	switch {

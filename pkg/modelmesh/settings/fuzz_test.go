@@ -97,28 +97,30 @@ func FuzzStorageEntries(f *testing.F) {
 // The largest document is decoded fast, because other namespaces wait for their settings. The limit allows for slow machines.
 func TestLargeDocuments(t *testing.T) {
 	const size = maxDocumentBytes - 100
-	fill := func(piece func(i int) string) string {
-		var b strings.Builder
-		for i := 0; b.Len() < size; i++ {
-			b.WriteString(piece(i))
+	fill := func(start string, piece func(i int) string) string {
+		text := []byte(start)
+		for i := 0; len(text) < size; i++ {
+			text = append(text, piece(i)...)
 		}
-		return b.String()
+		return string(text)
 	}
-	numbered := func(format string) string { return fill(func(i int) string { return fmt.Sprintf(format, i) }) }
+	numbered := func(start, format string) string {
+		return fill(start, func(i int) string { return fmt.Sprintf(format, i) })
+	}
 	anchor := "a: &a {" + strings.Repeat("x", 1000) + ": 1, "
-	for i := range 3000 {
+	for i := range 1000 {
 		anchor += fmt.Sprintf("k%d: 1, ", i)
 	}
 	for name, text := range map[string]string{
-		"many keys":            numbered("key%d: 1\n"),
-		"one long key":         "? " + fill(func(int) string { return "a" }) + "\n: 1\n",
-		"deep lists":           "payloadProcessors: " + fill(func(int) string { return "[" }),
-		"deep maps":            "tls: " + fill(func(int) string { return "{a: " }),
-		"many labels":          "runtimePodLabels:\n" + numbered("  l%d: v\n"),
-		"many secrets":         "imagePullSecrets:\n" + numbered("- {name: s%d, odd: 1}\n"),
-		"many variables":       "internalModelMeshEnvVars:\n" + numbered("- {name: 'A B', value: v%d}\n"),
-		"merged aliases":       anchor + "}\nrunTimePodLabels: {<<: [" + fill(func(int) string { return "*a, " }) + "]}",
-		"aliased objects":      anchor + "}\nimagePullSecrets: [" + fill(func(int) string { return "*a, " }) + "]",
+		"many keys":            numbered("", "key%d: 1\n"),
+		"one long key":         fill("? ", func(int) string { return "a" }) + "\n: 1\n",
+		"deep lists":           fill("payloadProcessors: ", func(int) string { return "[" }),
+		"deep maps":            fill("tls: ", func(int) string { return "{a: " }),
+		"many labels":          numbered("runtimePodLabels:\n", "  l%d: v\n"),
+		"many secrets":         numbered("imagePullSecrets:\n", "- {name: s%d, odd: 1}\n"),
+		"many variables":       numbered("internalModelMeshEnvVars:\n", "- {name: 'A B', value: v%d}\n"),
+		"merged aliases":       fill(anchor+"}\nrunTimePodLabels: {<<: [", func(int) string { return "*a, " }) + "]}",
+		"aliased objects":      fill(anchor+"}\nimagePullSecrets: [", func(int) string { return "*a, " }) + "]",
 		"recursive merge keys": "a: &a {<<: [*a, *a]}\nb: &b {<<: [*a, *a, *b]}\ntls: *b\nmetrics: {<<: *a}",
 		"billion laughs":       "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
 	} {

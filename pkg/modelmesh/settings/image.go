@@ -47,7 +47,8 @@ func splitTag(name string) (string, string) {
 // isSet reports whether a part is set and not empty.
 func isSet(part *string) bool { return part != nil && *part != "" }
 
-// merge overrides the parts of an image that are not nil. A tag, or a name with a tag, removes the digest, because a digest would take precedence.
+// merge replaces the parts of an image whose argument is not nil. A tag, or a name with a tag, removes the digest, because a
+// digest would take precedence.
 func (i Image) merge(name, tag, digest *string) (Image, error) {
 	if name != nil {
 		parsed := ParseImage(*name)

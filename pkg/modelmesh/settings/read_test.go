@@ -39,7 +39,7 @@ func requireEqual(t *testing.T, got, want Settings) {
 	}
 }
 
-// allKeysDocument sets each key to a value other than its default.
+// allKeysDocument sets each key to a value other than its default, except the digests of images.
 const allKeysDocument = `
 inferenceServiceName: served
 inferenceServicePort: 8034
@@ -229,11 +229,11 @@ func TestKubernetesTypes(t *testing.T) {
 	}
 }
 
-// [modelmesh-36] A payload processor can have no scheme.
+// [modelmesh-36] A payload processor needs no scheme, and spaces around it are removed.
 func TestPayloadProcessors(t *testing.T) {
 	got := mustRead(t, Default(), "payloadProcessors: ['example:8080/consumer/kserve/v2', ' example2:8080/consumer/kserve/v2 ']")
 	if s := strings.Join(got.PayloadProcessors, " "); s != "example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2" {
-		t.Error(s)
+		t.Errorf("unexpected payloadProcessors: %s", s)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each error names the key, its value and the valid values.
+// The error for an invalid value names the key, the value and the valid values.
 func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"inferenceServiceName: Served":                                `inferenceServiceName "Served": must be the name of a Service`,
@@ -84,7 +84,7 @@ func TestPortsOfDisabledListeners(t *testing.T) {
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
 }
 
-// All errors are reported, in the order of the document.
+// All errors are reported, each in a line.
 func TestAllErrorsAreReported(t *testing.T) {
 	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
@@ -169,7 +169,7 @@ func TestNamespaceAuthority(t *testing.T) {
 		"networkPolicy: {enabled: false}": false, "ServiceAccountName: root": false, "tls: {secretName: other}": false,
 	} {
 		if _, _, err := ReadOverride(Default(), text); (err == nil) != ok {
-			t.Errorf("%s: unexpected error: %v", text, err)
+			t.Errorf("%s: got error %v, want it accepted: %t", text, err, ok)
 		}
 	}
 	if _, notes, err := ReadOverride(Default(), "odd: 1"); err != nil || len(notes) != 1 {

@@ -67,7 +67,7 @@ type Settings struct {
 // TLS configures the encryption of traffic. It is disabled if SecretName is empty.
 type TLS struct {
 	SecretName string
-	// ClientAuth is empty, optional or require.
+	// ClientAuth is empty, optional or require; ModelMesh gets any other value unchanged.
 	ClientAuth string
 }
 

@@ -51,10 +51,10 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 	labels := func(s Settings) string {
 		return s.RuntimePodLabels["a"] + s.RuntimePodLabels["b"] + s.RuntimePodLabels["c"]
 	}
-	if labels(admin) != "daa" || labels(tenant) != "daa" || !tenant.EnableAccessLogging {
+	if labels(admin) != "daa" || labels(tenant) != "daa" {
 		t.Errorf("got labels %s and %s, want daa for both", labels(admin), labels(tenant))
 	}
-	if tenant.Metrics.Scheme != "https" || !tenant.Metrics.Enabled || tenant.ScaleToZero.GracePeriod != 7*time.Second || admin.ScaleToZero.GracePeriod != time.Minute {
+	if !tenant.EnableAccessLogging || tenant.Metrics.Scheme != "https" || !tenant.Metrics.Enabled || tenant.ScaleToZero.GracePeriod != 7*time.Second || admin.ScaleToZero.GracePeriod != time.Minute {
 		t.Errorf("unexpected settings of the tenant %+v or of the administrator %+v", tenant, admin)
 	}
 	own, err := f.Admin(t.Context())
@@ -130,7 +130,7 @@ func TestAPIServerErrors(t *testing.T) {
 	}
 	f.listErr.Store(nil)
 	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 {
-		t.Errorf("got %+v, want the last valid settings", got)
+		t.Errorf("got %+v, want the settings of the administrators", got)
 	}
 	f.listErr.Store(&listErr)
 	if got := f.settingsFor(t, "other"); got.PodsPerRuntime != 4 {
@@ -193,7 +193,7 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 	f.apply(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
 	poll.Until(t, 10*time.Second, "the settings of the administrators are in effect", func() bool { return f.settingsFor(t, "other").EnableAccessLogging })
 	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
-		t.Errorf("the settings changed although the document of the administrator is invalid: %+v", got)
+		t.Errorf("the settings of the namespace changed although its document is invalid: %+v", got)
 	}
 	f.apply(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
 	poll.Until(t, 10*time.Second, "the corrected document is in effect", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2113 })
@@ -291,11 +291,11 @@ func TestChangesNotifiesNamespaces(t *testing.T) {
 	}
 }
 
-// In a single-namespace installation only that namespace is read.
+// In a single-namespace installation only the namespace of the operator is read.
 func TestNamespaceScope(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
 	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 3 {
-		t.Errorf("got %+v, want the settings of the namespace", got)
+		t.Errorf("got %+v, want the settings of the administrators", got)
 	}
 	f.start(t)
 	for _, action := range f.dynamic.Actions() {

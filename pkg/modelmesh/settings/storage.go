@@ -26,17 +26,17 @@ func StorageClaims(data map[string][]byte) (claims, notices []string) {
 	return slices.Compact(claims), notices
 }
 
-// parseClaim returns the claim of an entry, or "" if the entry has another type. Other members can have any type, such as the headers of
+// parseClaim returns the claim of an entry, or "" if the entry has another type. Other fields can have any type, such as the headers of
 // an HTTP entry.
 func parseClaim(entry []byte) (string, error) {
-	var members map[string]json.RawMessage // Unmarshal would merge into a map of another entry
-	if json.Unmarshal(entry, &members) != nil || members == nil {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(entry, &fields) != nil || fields == nil {
 		return "", fmt.Errorf("it must be a JSON object") // the error of the decoder quotes values
 	}
-	if stringMember(members, "type") != pvcType {
+	if stringField(fields, "type") != pvcType {
 		return "", nil
 	}
-	name := stringMember(members, "name")
+	name := stringField(fields, "name")
 	if name == "" {
 		return "", fmt.Errorf("it is of type %s and names no claim: set its name to that of a PersistentVolumeClaim", pvcType)
 	}
@@ -46,10 +46,10 @@ func parseClaim(entry []byte) (string, error) {
 	return name, nil
 }
 
-// stringMember returns a string member, or "" if it is unset or has another type.
-func stringMember(members map[string]json.RawMessage, name string) string {
+// stringField returns a string field, or "" if it is unset or has another type.
+func stringField(fields map[string]json.RawMessage, name string) string {
 	var text string
-	if json.Unmarshal(members[name], &text) != nil {
+	if json.Unmarshal(fields[name], &text) != nil {
 		return ""
 	}
 	return text
