@@ -45,7 +45,8 @@ func disableArtifactsServer(t testing.TB, s *fakeapi.Server, more ...func(*mlflo
 	}
 }
 
-func (w *fixture) reconcileUntilIdle() {
+// reconcileWithWorkloads reconciles 20 times. After each, Deployments get their replicas, and Jobs succeed.
+func (w *fixture) reconcileWithWorkloads() {
 	w.t.Helper()
 	for range 20 {
 		if _, err := w.reconcileOnce(); err != nil {
@@ -67,7 +68,7 @@ func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 // [mlflow-82]
 func TestArtifactsServerLifecycle(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	m := getMLflow(t, w.server)
 	if got := w.condition(ConditionAvailable); got.Status != metav1.ConditionTrue || got.Message != messageBothReady {
 		t.Errorf("Available=%s: %s", got.Status, got.Message)
@@ -78,16 +79,16 @@ func TestArtifactsServerLifecycle(t *testing.T) {
 	route := framework.Unstructured(capability.HTTPRoute, "", "")
 	d := &appsv1.Deployment{}
 	if !w.get("mlflow-artifacts", d) || *d.Spec.Replicas != 2 || !w.get("mlflow-artifacts", &corev1.Service{}) || !w.get("mlflow-artifacts", route) {
-		t.Errorf("Deployment %+v", d.Spec.Replicas)
+		t.Error("want a Deployment with 2 replicas, a Service and an HTTPRoute of the artifacts server")
 	}
 	before := len(w.server.Writes)
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	if writes := w.server.Writes[before:]; len(writes) > 0 {
 		t.Errorf("writes in the steady state: %+v", writes)
 	}
 
 	disableArtifactsServer(t, w.server)
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	for _, deleted := range []client.Object{d, &corev1.Service{}} { // the fake API server does not list routes
 		if w.get("mlflow-artifacts", deleted) {
 			t.Errorf("%T was not deleted", deleted)
@@ -104,7 +105,7 @@ func TestArtifactsServerLifecycle(t *testing.T) {
 // The message names the server that is not ready. Available becomes False when no pod of that server is ready. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	for _, step := range []struct {
 		readyReplicas int32
 		available     metav1.ConditionStatus
@@ -137,7 +138,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 // [mlflow-84]
 func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	disableArtifactsServer(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })
 	d := &appsv1.Deployment{}
 	var reportedBoth, scaledDown bool
@@ -173,7 +174,7 @@ func TestForeignArtifactsServer(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "foreign", Labels: map[string]string{"app": "mlflow-artifacts"}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	w := newFixture(t, mlflowWithAllChildren(), foreign, service, certificate, pod)
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue {
 		t.Errorf("Available=%s: %s", c.Status, c.Message)
 	}
@@ -192,7 +193,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
 	in := platformInputs["plain"]
 	w.inputs = func() resources.Inputs { return in }
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	first, second := &corev1.Secret{}, &corev1.Secret{}
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Fatal("want different certificates for the tracking server and the artifact server")
@@ -201,7 +202,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 		t.Error("the certificate of the artifact server has no renewal timer or no CA")
 	}
 	disableArtifactsServer(t, w.server)
-	w.reconcileUntilIdle()
+	w.reconcileWithWorkloads()
 	if !w.get("mlflow-tls", first) || w.get("mlflow-artifacts-tls", second) {
 		t.Error("want only the certificate of the artifact server deleted")
 	}
@@ -215,9 +216,9 @@ func TestArtifactsServerNeedsHTTPRouteAPI(t *testing.T) {
 	if _, err := w.reconcileOnce(); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{ConditionAvailable, ConditionProgressing} {
-		if c := w.condition(kind); c.Status != metav1.ConditionFalse || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "install the Gateway API") {
-			t.Errorf("unexpected condition %s=%s with reason %s: %s", kind, c.Status, c.Reason, c.Message)
+	for _, conditionType := range []string{ConditionAvailable, ConditionProgressing} {
+		if c := w.condition(conditionType); c.Status != metav1.ConditionFalse || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "install the Gateway API") {
+			t.Errorf("unexpected condition %s=%s with reason %s: %s", conditionType, c.Status, c.Reason, c.Message)
 		}
 	}
 	if writes := slices.DeleteFunc(slices.Clone(w.server.Writes), func(w fakeapi.Write) bool { return w.Kind == "MLflow" }); len(writes) > 0 {
@@ -283,7 +284,7 @@ func TestArtifactsServerNeedsSharedStores(t *testing.T) {
 	}
 }
 
-// A Secret is read once per version. A failed read changes no condition. [mlflow-88]
+// A Secret is read once per version. A failed read returns the error and no problem. [mlflow-88]
 func TestStoresAreReadOncePerVersion(t *testing.T) {
 	reads, readErr := 0, error(nil)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"}, Data: map[string][]byte{"uri": []byte("mysql://a/x")}}
@@ -329,8 +330,8 @@ func TestStoresAreReadOncePerVersion(t *testing.T) {
 	}
 }
 
-// If a Gateway rejects one of the routes, the URL of that route is removed. [mlflow-89]
-func TestRejectedArtifactsRoute(t *testing.T) {
+// If the HTTPRoute of one server cannot be written, the URL of that server is removed. [mlflow-89]
+func TestUnwrittenRouteRemovesURL(t *testing.T) {
 	m := mlflowWithArtifactsServer()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"
 	if clearURL(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {

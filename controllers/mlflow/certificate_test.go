@@ -35,19 +35,19 @@ func TestCertificateIsIssued(t *testing.T) {
 		"on OpenShift, provided": {mlflowtest.MLflow(withMode(mlflowv1.TLSProvided)), "openshift", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, in, s := newFixture(t, c.m), platformInputs[c.platform], &corev1.Secret{}
+			w, in, secret := newFixture(t, c.m), platformInputs[c.platform], &corev1.Secret{}
 			w.inputs = func() resources.Inputs { return in }
 			if err := w.reconcileCertificates(t.Context(), c.m); err != nil {
 				t.Fatal(err)
 			}
-			if w.get(resources.TLSSecretName, s) != c.issued {
+			if w.get(resources.TLSSecretName, secret) != c.issued {
 				t.Fatalf("certificate issued: %t, want %t", !c.issued, c.issued)
 			}
 			if !c.issued {
 				return
 			}
-			if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, c.m) || s.Labels[resources.LabelApp] != "mlflow" || len(s.Data) != 3 {
-				t.Errorf("got type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
+			if secret.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(secret, c.m) || secret.Labels[resources.LabelApp] != "mlflow" || len(secret.Data) != 3 {
+				t.Errorf("got type %s, owners %v, labels %v, %d keys", secret.Type, secret.OwnerReferences, secret.Labels, len(secret.Data))
 			}
 		})
 	}

@@ -24,7 +24,7 @@ import (
 // removing the ownerReference on deletion would be too late: in a foreground deletion the garbage collector deletes dependents before
 // finalizers run.
 
-// reconcileClaim creates the claim, or updates the labels, the owner and the size of an existing one. A rejected update is
+// reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. A rejected update is
 // reported in ConditionStorage and blocks nothing else.
 func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	if m.Spec.Storage == nil {
@@ -51,7 +51,7 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 	return nil
 }
 
-// updateClaim updates a managed claim with one patch per concern, so that a rejected expansion does not block the others.
+// updateClaim updates a managed claim. The metadata has its own patch, so that a rejected expansion does not block it.
 func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
 	reason, err := ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
 	if err == nil {

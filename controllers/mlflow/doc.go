@@ -7,8 +7,8 @@
 //   - phases.go: the phases that pkg/reconciler runs in order
 //   - mlflowoperator.go: on a platform, wait until the MLflowOperator is ready
 //   - resources/check.go: reject an MLflow whose objects the API server would reject
+//   - claim.go: create the PersistentVolumeClaim, or update its owner, labels, size and storage class
 //   - references.go: hash the Secrets and ConfigMaps that pods consume; issue serving certificates where the platform does not
-//   - claim.go: create the PersistentVolumeClaim and update its owner, labels and size
 //   - migration.go: observe the workloads (migration_observe.go), decide (migration), create the Job, report
 //   - resources: build every object as a pure function of the MLflow and the inputs
 //   - pkg/apply: write NetworkPolicies, RBAC and Deployments; exposure.go: then Services, routes and monitors

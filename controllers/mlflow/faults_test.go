@@ -61,12 +61,12 @@ func scenario(t testing.TB, setup func(testing.TB) *fakeapi.Server) fakeapi.Scen
 func reconciledServer(t testing.TB, s *fakeapi.Server) *fakeapi.Server {
 	t.Helper()
 	_, reconcile := newReconciler(t, s)
-	sc := scenario(t, nil)
+	done := scenario(t, nil).Done
 	for range 20 {
 		if _, err := reconcile(); err != nil {
 			t.Fatal(err)
 		}
-		if sc.Done(s) {
+		if done(s) {
 			return s
 		}
 		runWorkloads(t, s)
@@ -91,7 +91,7 @@ func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 type workloads struct {
 	// unready keeps the replicas of the servers unready.
 	unready bool
-	// migrationFails and checkFails make the Job fail permanently.
+	// migrationFails and checkFails make the migration Job and the check Job fail permanently.
 	migrationFails, checkFails bool
 }
 

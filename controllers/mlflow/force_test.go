@@ -37,7 +37,7 @@ func (w *fixture) reconcileUntil(description string, simulated workloads, done f
 	w.t.Fatalf("the MLflow does not become %s: error %v, status %+v", description, last, getMLflow(w.t, w.server).Status)
 }
 
-// createdJobs returns the number of migration Jobs that were created after the first writes, given by their number.
+// createdJobs returns the number of migration Jobs that were created since Writes had the length writesBefore.
 func (w *fixture) createdJobs(writesBefore int) (count int) {
 	for _, write := range w.server.Writes[writesBefore:] {
 		if write.Verb == "create" && write.Kind == "Job" && write.Name != "mlflow-migration-check" {
@@ -75,7 +75,7 @@ func TestForcedMigrationOfUnreadyServer(t *testing.T) {
 	}
 	w.reconcileUntil("ready again", workloads{}, migratedAndReady)
 	if created := w.createdJobs(writesBefore); created != 1 {
-		t.Errorf("%d Jobs", created)
+		t.Errorf("%d Jobs were created, want 1", created)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestForcedMigrationFailsTerminally(t *testing.T) {
 		w.reconcileUntil("failed", workloads{migrationFails: true}, failed)
 		d := &appsv1.Deployment{}
 		if w.get("mlflow", d); w.createdJobs(writesBefore) != 1 || *d.Spec.Replicas != 0 {
-			t.Errorf("%d Jobs, %d replicas", w.createdJobs(writesBefore), *d.Spec.Replicas)
+			t.Errorf("%d Jobs were created and the Deployment has %d replicas, want 1 and 0", w.createdJobs(writesBefore), *d.Spec.Replicas)
 		}
 	}
 }
@@ -131,6 +131,6 @@ func TestForcedAgainWhileAnnotationIsRemoved(t *testing.T) {
 	}
 	w.reconcileUntil("ready again", workloads{}, migratedAndReady)
 	if created := w.createdJobs(writesBefore); !changed || created != 2 {
-		t.Errorf("%d Jobs, changed: %t", created, changed)
+		t.Errorf("%d Jobs were created, want 2; annotation changed: %t", created, changed)
 	}
 }

@@ -134,7 +134,7 @@ func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, jo
 }
 
 // removeForceAnnotation removes the annotation unless the MLflow has changed since it was read: the annotation may be a new request.
-// It returns a Wait, because a status patch would use an outdated resourceVersion. The update event triggers the next reconcile.
+// It returns a Wait: the update event triggers the next reconcile, which can set the status with the new resourceVersion.
 func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv1.MLflow) error {
 	updated := m.DeepCopy()
 	delete(updated.Annotations, migration.ForceAnnotation)

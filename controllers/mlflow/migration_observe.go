@@ -286,8 +286,8 @@ func describePods(pods []corev1.Pod) string {
 	return migration.WithCause(text, conditions.Diagnose(pods))
 }
 
-// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret or key, because the status does
-// not report it. It returns "" if neither is found.
+// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret, ConfigMap or key, because the
+// status does not report it. It returns "" if neither is found.
 func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod) (string, error) {
 	if cause := conditions.Diagnose(pods); cause != "" {
 		return cause, nil

@@ -181,7 +181,7 @@ func TestJobOwnership(t *testing.T) {
 	labelled := func(key, value string) func(*batchv1.Job) {
 		return func(j *batchv1.Job) { j.Labels[key] = value }
 	}
-	before := metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)}
+	previous := metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)}
 	const foreign, owned, orphaned = "foreign", "owned", "orphaned"
 	for name, c := range map[string]struct {
 		changes []func(*batchv1.Job)
@@ -197,9 +197,9 @@ func TestJobOwnership(t *testing.T) {
 			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, foreign},
 		"owned by a ConfigMap": {[]func(*batchv1.Job){withOperatorLabels,
 			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, foreign},
-		"controlled by a deleted MLflow": {[]func(*batchv1.Job){withOperatorLabels, owners(before)}, orphaned},
+		"controlled by a deleted MLflow": {[]func(*batchv1.Job){withOperatorLabels, owners(previous)}, orphaned},
 		"controlled by a deleted MLflow and owned by a ConfigMap": {[]func(*batchv1.Job){withOperatorLabels,
-			owners(before, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, foreign},
+			owners(previous, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, foreign},
 		"owned but not controlled by the MLflow": {[]func(*batchv1.Job){withOperatorLabels,
 			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: observedMLflow().UID})}, foreign},
 		"controlled by an MLflow of another API group": {[]func(*batchv1.Job){withOperatorLabels,
@@ -260,7 +260,7 @@ func TestObserveCountsDatabaseUsers(t *testing.T) {
 		"stale status of the Deployment":                {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
 		"replicas desired":                              {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
 		"pod missing from the status of the Deployment": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
-		"pod that is counted as a replica":              {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
+		"pod that is counted as a replica":              {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
 		"pod that may start":                            {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
 		"unscheduled pod":                               {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
 		"terminating pod that never ran":                {[]client.Object{terminating(onNode(livePod("a", of("mlflow"), corev1.PodPending)))}, 0, true, false},

@@ -78,14 +78,14 @@ func newReconciler(t testing.TB, server client.Client) (*mlflowReconciler, func(
 	}
 }
 
-// mlflowWithAllChildren returns an MLflow that needs every kind of child object.
+// mlflowWithAllChildren returns an MLflow with storage, garbage collection and trace archival.
 func mlflowWithAllChildren() *mlflowv1.MLflow {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}))
 	m.Generation = 1
 	return m
 }
 
-// reconcileUntilStable reconciles five times, and updates the status of the Deployment in between as its controller would.
+// reconcileUntilStable reconciles five times. After each, it sets status.observedGeneration of the Deployment.
 func (w *fixture) reconcileUntilStable() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {
@@ -112,13 +112,13 @@ func (w *fixture) get(name string, o client.Object) bool {
 
 func (w *fixture) migrationJobExists() bool { return w.get("mlflow-mg-3140-g1", &batchv1.Job{}) }
 
-func (w *fixture) condition(kind string) metav1.Condition {
+func (w *fixture) condition(conditionType string) metav1.Condition {
 	w.t.Helper()
 	m := &mlflowv1.MLflow{}
 	if err := w.server.Get(w.t.Context(), client.ObjectKey{Name: "mlflow"}, m); err != nil {
 		w.t.Fatal(err)
 	}
-	c, _ := conditions.Get(m.Status.Conditions, kind)
+	c, _ := conditions.Get(m.Status.Conditions, conditionType)
 	return c
 }
 
@@ -147,8 +147,8 @@ var faults = []fault{
 	{"ConsoleLink", "mlflow", true, true, ConditionConsoleLink, ReasonConsoleLinkFailed},
 }
 
-// TestOneFault reconciles while one child object cannot be written. A failure of a guard blocks the server; any other failure blocks
-// only its own object. A condition reports it.
+// TestOneFault reconciles while one child object cannot be written. An object that the server needs blocks the Deployment and the migration
+// Job; any other object blocks neither. A condition reports the fault.
 func TestOneFault(t *testing.T) {
 	group := schema.GroupResource{Resource: "things"}
 	for code, refusal := range map[string]error{
@@ -235,9 +235,9 @@ func TestNoFault(t *testing.T) {
 	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{ConditionCronJobs, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
-		if c := w.condition(kind); c.Type != "" {
-			t.Errorf("condition %s=%s with reason %s was not removed: %s", kind, c.Status, c.Reason, c.Message)
+	for _, conditionType := range []string{ConditionCronJobs, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
+		if c := w.condition(conditionType); c.Type != "" {
+			t.Errorf("condition %s=%s with reason %s was not removed: %s", conditionType, c.Status, c.Reason, c.Message)
 		}
 	}
 	if !w.migrationJobExists() {
@@ -284,9 +284,9 @@ func TestRejectedExposureIsReportedOnce(t *testing.T) {
 			t.Errorf("unexpected write: %+v", write)
 		}
 	}
-	for _, kind := range []string{ConditionMonitor, ConditionRoute, ConditionConsoleLink} {
-		if c := w.condition(kind); c.Status != metav1.ConditionFalse || !c.LastTransitionTime.Time.Equal(midday) {
-			t.Errorf("%s=%s since %s", kind, c.Status, c.LastTransitionTime)
+	for _, conditionType := range []string{ConditionMonitor, ConditionRoute, ConditionConsoleLink} {
+		if c := w.condition(conditionType); c.Status != metav1.ConditionFalse || !c.LastTransitionTime.Time.Equal(midday) {
+			t.Errorf("%s=%s since %s", conditionType, c.Status, c.LastTransitionTime)
 		}
 	}
 }

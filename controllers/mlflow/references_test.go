@@ -123,6 +123,6 @@ func TestMissingReferences(t *testing.T) {
 		})
 	}
 	if !consumes(m, reference.Secret, "pull") || consumes(m, reference.ConfigMap, "pull") || !consumes(m, reference.ConfigMap, "files") {
-		t.Error("want only the pull Secret and the ConfigMap of env consumed")
+		t.Error("want the Secret pull and the ConfigMap files consumed, and no ConfigMap pull")
 	}
 }

@@ -137,7 +137,7 @@ func TestRejectedRoute(t *testing.T) {
 		}
 		in.ExternalURL = ""
 		if conditions := reconcileRoute(t, in, nil).Status.Conditions; len(conditions) > 0 {
-			t.Errorf("unexpected conditions without exposure: %+v", conditions)
+			t.Errorf("unexpected conditions without an external URL: %+v", conditions)
 		}
 		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
 		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {

@@ -78,7 +78,7 @@ func TestReportRollout(t *testing.T) {
 	}
 }
 
-// Available stays True while a pod serves; only Progressing reports the cause of an incomplete rollout.
+// A True Available stays True while a pod serves. Both conditions report the cause of the incomplete rollout.
 func TestAvailableIsKeptWhileServerRollsOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		serving bool

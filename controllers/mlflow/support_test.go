@@ -27,7 +27,7 @@ var settings = Settings{Inputs: resources.Inputs{
 	Version:          "3.14.0",
 }}
 
-// platformInputs are the Inputs of each platform: bare serves no optional API, plain serves the Gateway API and the Prometheus operator.
+// platformInputs are the Inputs of each platform: bare serves no optional API, plain serves HTTPRoute and ServiceMonitor.
 var platformInputs = map[string]resources.Inputs{
 	"bare":  settings.InputsFor(capability.NewSet()),
 	"plain": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),

@@ -47,8 +47,8 @@ func TestAddPodCause(t *testing.T) {
 		return []corev1.ContainerStatus{waitingStatus("catalog", reason, message)}
 	}
 	unavailable := serving.Unavailable("unchanged")
-	terminated := podWith(nil, waiting("ErrImagePull", "x"))
-	terminated.DeletionTimestamp = new(metav1.NewTime(now))
+	terminating := podWith(nil, waiting("ErrImagePull", "x"))
+	terminating.DeletionTimestamp = new(metav1.NewTime(now))
 	unschedulable := corev1.Pod{}
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 	for name, test := range map[string]struct {
@@ -62,7 +62,7 @@ func TestAddPodCause(t *testing.T) {
 		"without message":  {[]corev1.Pod{podWith(nil, waiting("CreateContainerError", ""))}, "ConfigurationError container catalog waiting: CreateContainerError"},
 		"crash loop":       {[]corev1.Pod{podWith(nil, waiting("CrashLoopBackOff", "back-off 20s restarting"))}, "ConfigurationError container catalog waiting: CrashLoopBackOff"},
 		"init container":   {[]corev1.Pod{podWith([]corev1.ContainerStatus{waitingStatus("catalog-data-init", "InvalidImageName", "bad")}, waiting("PodInitializing", ""))}, "ConfigurationError container catalog-data-init waiting: bad"},
-		"terminating":      {[]corev1.Pod{terminated}, "DeploymentUnavailable unchanged"},
+		"terminating":      {[]corev1.Pod{terminating}, "DeploymentUnavailable unchanged"},
 		"unschedulable":    {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
 		state := addPodCause(unavailable, &appsv1.Deployment{}, test.pods)

@@ -181,7 +181,7 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if env.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !env.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
-		t.Error("without a namespace in the settings: want the legacy server deleted and the foreign Secret kept")
+		t.Error("without a namespace in the settings: want the legacy server deleted and the Secret of the database kept")
 	}
 }
 

@@ -89,7 +89,7 @@ func TestOrderOfDesiredObjects(t *testing.T) {
 	}
 }
 
-// Every object has the eight labels. It has a controller reference too, unless it is cluster-scoped or in another namespace.
+// Every object has the labels of catalog and component, and those in the namespace of the Catalog have a controller reference.
 func TestLabelsAndOwners(t *testing.T) {
 	for _, o := range buildObjects(t, newCatalog(), openShiftInputs(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
@@ -222,14 +222,14 @@ func TestDatabase(t *testing.T) {
 func TestExternalDatabase(t *testing.T) {
 	in := kubernetesInputs()
 	in.SkipDatabase = true
-	e := aihubv1alpha1.ExternalDatabase{Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "require"}
+	external := aihubv1alpha1.ExternalDatabase{Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "require"}
 	for name, test := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		in      resources.Inputs
 		env     string
 	}{
 		"skipped":  {newCatalog(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
-		"external": {newCatalog(withExternalDatabase(e)), kubernetesInputs(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
+		"external": {newCatalog(withExternalDatabase(external)), kubernetesInputs(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
 	} {
 		for _, o := range buildObjects(t, test.catalog, test.in) {
 			if o.GetName() == resources.DatabaseName {
@@ -249,7 +249,7 @@ func TestExternalDatabase(t *testing.T) {
 		}
 	}
 	retained := withRetained(newCatalog(), in, nil)
-	if len(retained) != 4 || len(withRetained(newCatalog(), kubernetesInputs(), nil)) != 0 || len(withRetained(newCatalog(withExternalDatabase(e)), in, nil)) != 0 {
+	if len(retained) != 4 || len(withRetained(newCatalog(), kubernetesInputs(), nil)) != 0 || len(withRetained(newCatalog(withExternalDatabase(external)), in, nil)) != 0 {
 		t.Error("want a database retained with SkipDatabase, and deleted once the spec names an external one")
 	}
 }
@@ -331,8 +331,8 @@ func TestEgressPolicies(t *testing.T) {
 	}
 }
 
-// [S1] The port of the server is never open to other pods while it has a proxy.
-func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
+// [S1] Policies open the port of the proxy, and that of the server only without a proxy.
+func TestPoliciesOpenOnePort(t *testing.T) {
 	for name, test := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		in      resources.Inputs

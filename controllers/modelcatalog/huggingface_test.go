@@ -34,7 +34,7 @@ func (env *testEnv) setHuggingFaceKeys(secrets ...string) {
 	env.r.apiKeys.OnList(env.huggingFaceKeys)
 }
 
-// Keys for Hugging Face are variables of the server only. A change rolls its pods once, and invalid Secrets are reported.
+// Keys for Hugging Face are variables of the server only. A change restarts its pods, and invalid Secrets are reported.
 // [modelregistry-123] [modelregistry-124]
 func TestHuggingFaceKeys(t *testing.T) {
 	env := newTestEnv(t, newCatalog())

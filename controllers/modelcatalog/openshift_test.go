@@ -164,7 +164,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	}
 }
 
-// A foreign HTTPRoute is adopted only with labels of the legacy operator.
+// A foreign HTTPRoute is reported and not adopted.
 func TestForeignHTTPRoute(t *testing.T) {
 	foreign := httpRouteIn("redhat-ods-applications")
 	foreign.SetLabels(map[string]string{"app": "a user"})

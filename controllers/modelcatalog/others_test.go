@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// The deletion of an inactive Catalog does not delete objects of the active one, D23.
-func TestFinalizeInactiveNamespace(t *testing.T) {
+// The deletion of a Catalog with an invalid name does not delete objects of the active one, D23.
+func TestFinalizeMisnamedCatalog(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
 	other := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: newCatalog().Namespace, Name: "other", UID: "other"}}
@@ -51,8 +51,8 @@ func TestBindingIsWatchedByName(t *testing.T) {
 	}
 }
 
-// The ClusterRoleBinding of a registry is not adopted, and the Catalog reports it.
-func TestBindingOfARegistry(t *testing.T) {
+// The ClusterRoleBinding of a registry or a user is not adopted, and the Catalog reports it.
+func TestForeignBinding(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"of this operator":       withLegacyLabels(names.Labels("modelregistry"), "model-registry"),
 		"of the legacy operator": withLegacyLabels(map[string]string{}, "model-registry"),

@@ -32,33 +32,33 @@ func TestSelectSourcesProperties(t *testing.T) {
 				current = append(current, c.name)
 			}
 		}
-		v := selectSources(slices.Clone(all), current, func() bool { return mayAdd })
-		if !slices.IsSorted(v.mounted) || len(v.mounted) > maxSources {
-			t.Fatalf("mounted %v", v.mounted)
+		selection := selectSources(slices.Clone(all), current, func() bool { return mayAdd })
+		if !slices.IsSorted(selection.mounted) || len(selection.mounted) > maxSources {
+			t.Fatalf("mounted %v", selection.mounted)
 		}
-		if len(v.statuses) > maxReportedSources || len(v.statuses)+int(v.omitted) != len(all) {
-			t.Fatalf("%d reported, %d omitted of %d", len(v.statuses), v.omitted, len(all))
+		if len(selection.statuses) > maxReportedSources || len(selection.statuses)+int(selection.omitted) != len(all) {
+			t.Fatalf("%d reported, %d omitted of %d", len(selection.statuses), selection.omitted, len(all))
 		}
 		accepted := 0
-		for _, s := range v.statuses {
+		for _, s := range selection.statuses {
 			if s.State == aihubv1alpha1.SourceAccepted {
 				accepted++
-				if !slices.Contains(v.mounted, s.Name) {
+				if !slices.Contains(selection.mounted, s.Name) {
 					t.Fatalf("source %s is Accepted, but not mounted", s.Name)
 				}
 			}
 		}
-		if v.omitted == 0 && accepted != len(v.mounted) {
-			t.Fatalf("%d accepted, %d mounted", accepted, len(v.mounted))
+		if selection.omitted == 0 && accepted != len(selection.mounted) {
+			t.Fatalf("%d accepted, %d mounted", accepted, len(selection.mounted))
 		}
-		for _, name := range v.mounted {
+		for _, name := range selection.mounted {
 			if len(name) > maxSourceNameLength || strings.Contains(name, ".") || !mayAdd && !slices.Contains(current, name) {
 				t.Fatalf("source %s is mounted", name)
 			}
 		}
 		shuffled := rapid.Permutation(all).Draw(t, "shuffled")
-		if other := selectSources(slices.Clone(shuffled), current, func() bool { return mayAdd }); !slices.Equal(other.mounted, v.mounted) {
-			t.Fatalf("the result depends on the order: got %v and %v", other.mounted, v.mounted)
+		if other := selectSources(slices.Clone(shuffled), current, func() bool { return mayAdd }); !slices.Equal(other.mounted, selection.mounted) {
+			t.Fatalf("the result depends on the order: got %v and %v", other.mounted, selection.mounted)
 		}
 	})
 }

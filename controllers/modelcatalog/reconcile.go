@@ -46,7 +46,7 @@ type catalogReconciler struct {
 	*servers.Reconciler
 
 	settings Settings
-	// aihub watches the AIHub; nil if component platform is disabled.
+	// aihub watches the AIHub; nil if the component platform is disabled.
 	aihub  *aihub.Watcher
 	served func() capability.Set
 	// domain is the default domain of the routers of OpenShift.

@@ -130,7 +130,7 @@ func TestCrashAfterEveryWrite(t *testing.T) {
 	}
 }
 
-// [modelregistry-100] An error of the API server is returned unchanged and reported in the status. All objects are created afterwards.
+// [modelregistry-100] Errors are returned, and reported in the status of a Catalog that was read. All objects are created afterwards.
 func TestAPIErrorsAreReported(t *testing.T) {
 	for _, verb := range []string{"get", "create", "apply"} {
 		env := newTestEnv(t, newCatalog())
@@ -138,7 +138,11 @@ func TestAPIErrorsAreReported(t *testing.T) {
 		if _, err := env.reconcile(); !errors.Is(err, errBroken) {
 			t.Errorf("%s fails: got error %v, want the injected error", verb, err)
 		}
-		for _, c := range conditionsOf(env) {
+		reported := conditionsOf(env)
+		if verb != "get" && len(reported) == 0 {
+			t.Errorf("%s fails: no condition reports the error", verb)
+		}
+		for _, c := range reported {
 			if c.Type != reconciler.ConditionReconciled && c.Type != conditions.Ready || !strings.Contains(c.Message, errBroken.Error()) {
 				t.Errorf("%s fails: unexpected condition %+v", verb, c)
 			}
@@ -176,25 +180,25 @@ func TestRandomFaults(t *testing.T) {
 func TestReconcileRevertsManagedFieldsOnly(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
-	edited := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)}
-	env.update(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
-	foreign := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
+	defaultSources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)}
+	env.update(defaultSources, func() { defaultSources.Data[resources.SourcesKey] = "catalogs: []" })
+	userSources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
 	custom := "# ours\ncatalogs:\n    - {id:   mine, name: \"x\"}\n"
-	env.update(foreign, func() { foreign.Data[resources.SourcesKey] = custom })
-	rule := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}
-	env.update(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
+	env.update(userSources, func() { userSources.Data[resources.SourcesKey] = custom })
+	proxyConfig := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}
+	env.update(proxyConfig, func() { proxyConfig.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
 	policy := mustGet(env, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 	if err := env.server.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
 	env.reconcileUntilStable()
-	if mustGet(env, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
+	if mustGet(env, defaultSources).Data[resources.SourcesKey] != resources.DefaultSourcesText {
 		t.Error("the default sources were not restored")
 	}
-	if mustGet(env, foreign).Data[resources.SourcesKey] != custom {
-		t.Errorf("the sources of users were changed to %q", foreign.Data[resources.SourcesKey])
+	if mustGet(env, userSources).Data[resources.SourcesKey] != custom {
+		t.Errorf("the sources of users were changed to %q", userSources.Data[resources.SourcesKey])
 	}
-	if !strings.Contains(mustGet(env, rule).Data["config-file.yaml"], "services") {
+	if !strings.Contains(mustGet(env, proxyConfig).Data["config-file.yaml"], "services") {
 		t.Error("[W1] the changed rule of the proxy was not reverted")
 	}
 	mustGet(env, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})

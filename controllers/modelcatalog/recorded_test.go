@@ -22,7 +22,7 @@ var defaultedFields = []string{
 // intendedDifferences are the intended differences from the recording, by object and prefix of the path.
 var intendedDifferences = map[string]string{
 	"* metadata.ownerReferences":                                                              "the Catalog is the owner",
-	"* metadata.labels":                                                                       "eight labels, the same on all objects",
+	"* metadata.labels":                                                                       "more labels on all objects",
 	"ConfigMap/default-catalog-sources data":                                                  "agents, runtimes, more labels and other texts",
 	"ConfigMap/model-catalog-kube-rbac-proxy-config data":                                     "the same rule in another encoding",
 	"Service/model-catalog metadata.annotations.routing":                                      "[D22] no address without a Route",

@@ -12,10 +12,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// podOf returns a pod of the catalog with its creation time.
-func podOf(name, uid string, creationTime time.Duration) *corev1.Pod {
+// podOf returns a pod of the catalog. Its creation time has the given offset.
+func podOf(name, uid string, creationOffset time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: newCatalog().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationTime)),
+		Namespace: newCatalog().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationOffset)),
 	}}
 }
 

@@ -77,8 +77,8 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// [D26] The shared ReferenceGrant is not read after its deletion has succeeded.
-func TestSharedGrantIsReadOnce(t *testing.T) {
+// [D26] After its deletion has succeeded, a shared ReferenceGrant that is created again is kept.
+func TestSharedGrantIsDeletedOnce(t *testing.T) {
 	env := newGatewayEnv(t, "gateway.example.com")
 	env.create(sharedGrant())
 	env.fail = func(verb string) error {
@@ -108,7 +108,7 @@ func TestSharedGrantIsReadOnce(t *testing.T) {
 	}
 }
 
-// [D2] The shared ReferenceGrant is not requested if the API is not served.
+// [D2] The shared ReferenceGrant is not deleted if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	env := newGatewayEnv(t, "gateway.example.com")
 	env.served = capability.NewSet(capability.Route, capability.HTTPRoute)

@@ -37,24 +37,24 @@ func summarize(v sourceSelection) []string {
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(validSources("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
-	v := selectSources(all, nil, always)
-	if want := []string{long, "alpha", "broken", "zebra"}; !slices.Equal(v.mounted, want) {
-		t.Errorf("mounted %v, want %v", v.mounted, want)
+	selection := selectSources(all, nil, always)
+	if want := []string{long, "alpha", "broken", "zebra"}; !slices.Equal(selection.mounted, want) {
+		t.Errorf("mounted %v, want %v", selection.mounted, want)
 	}
 	want := []string{
 		long + " Accepted Mounted", long + "a Rejected NameTooLong", "alpha Accepted Mounted", "broken Accepted ContentNotUnderstood",
 		"dotted.name Rejected NameInvalid", "without-key Rejected KeyMissing", "zebra Accepted Mounted",
 	}
-	if diff := cmp.Diff(want, summarize(v)); diff != "" {
+	if diff := cmp.Diff(want, summarize(selection)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, s := range v.statuses {
+	for _, s := range selection.statuses {
 		if (s.Message == "") != (s.Reason == ReasonMounted) || len(s.Message) > 300 {
 			t.Errorf("%s: message %q", s.Name, s.Message)
 		}
 	}
-	if v := selectSources(nil, nil, always); len(v.mounted)+len(v.statuses) > 0 || v.postponed {
-		t.Errorf("got selection %+v without sources, want an empty one", v)
+	if selection := selectSources(nil, nil, always); len(selection.mounted)+len(selection.statuses) > 0 || selection.postponed {
+		t.Errorf("got selection %+v without sources, want an empty one", selection)
 	}
 }
 
@@ -64,14 +64,14 @@ func TestSelectSourcesLimit(t *testing.T) {
 	for i := range 130 {
 		names = append(names, fmt.Sprintf("s-%03d", i))
 	}
-	v := selectSources(validSources(names...), nil, always)
-	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.statuses) != maxReportedSources || v.omitted != 30 {
-		t.Errorf("got %d mounted, %d reported and %d omitted sources", len(v.mounted), len(v.statuses), v.omitted)
+	selection := selectSources(validSources(names...), nil, always)
+	if len(selection.mounted) != maxSources || selection.mounted[0] != "s-000" || len(selection.statuses) != maxReportedSources || selection.omitted != 30 {
+		t.Errorf("got %d mounted, %d reported and %d omitted sources", len(selection.mounted), len(selection.statuses), selection.omitted)
 	}
 	if next := selectSources(validSources(names...), []string{"s-120"}, always); len(next.mounted) != maxSources || !slices.Contains(next.mounted, "s-120") {
 		t.Errorf("got mounted sources %v, want the one that was mounted before among them", next.mounted)
 	}
-	if got := v.statuses[maxSources].Reason; got != ReasonTooMany {
+	if got := selection.statuses[maxSources].Reason; got != ReasonTooMany {
 		t.Errorf("got reason %s of the first source over the limit, want %s", got, ReasonTooMany)
 	}
 }
@@ -79,13 +79,13 @@ func TestSelectSourcesLimit(t *testing.T) {
 // [S10] New sources are postponed if the pod was replaced too often. Mounted sources are kept, and removals do not count.
 func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
-	v := selectSources(validSources("old", "new"), []string{"old", "gone"}, never)
-	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || summarize(v)[0] != "new Rejected Postponed" {
-		t.Errorf("got mounted sources %v and statuses %v, want only old mounted and new postponed", v.mounted, summarize(v))
+	selection := selectSources(validSources("old", "new"), []string{"old", "gone"}, never)
+	if !slices.Equal(selection.mounted, []string{"old"}) || !selection.postponed || summarize(selection)[0] != "new Rejected Postponed" {
+		t.Errorf("got mounted sources %v and statuses %v, want only old mounted and new postponed", selection.mounted, summarize(selection))
 	}
 	called := false
-	v = selectSources(validSources("old"), []string{"old", "gone"}, func() bool { called = true; return false })
-	if called || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
+	selection = selectSources(validSources("old"), []string{"old", "gone"}, func() bool { called = true; return false })
+	if called || selection.postponed || !slices.Equal(selection.mounted, []string{"old"}) {
 		t.Error("without an addition, want the mounted source kept and mayAdd not called")
 	}
 }

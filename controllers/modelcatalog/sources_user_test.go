@@ -87,7 +87,7 @@ func TestCommentsAndStyleArePreserved(t *testing.T) {
 	}
 }
 
-// [modelregistry-95] Invalid sources are not changed, and the reason is logged.
+// [modelregistry-95] Invalid sources are not changed, and the error contains the reason.
 func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, test := range map[string]struct{ sources, want string }{
 		"invalid YAML":       {"catalogs: [", "not valid YAML"},

@@ -169,7 +169,7 @@ func TestDisabledFeaturesDeleteAndRecreateObjects(t *testing.T) {
 	}
 }
 
-// SkipCatalogDatabase does not delete an existing database.
+// SkipCatalogDatabase neither deletes an existing database nor creates one.
 func TestSkippedDatabaseIsNotDeleted(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
@@ -265,7 +265,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 	}
 }
 
-// Strings of the spec do not change the structure of objects.
+// Strings of the spec do not change the number of objects, containers and variables.
 func FuzzStringsKeepStructure(f *testing.F) {
 	f.Add("db.example.com", "secret", "apps.example.com")
 	f.Add("a\": {}\n- b: c", "{{.}}", "$(X)")

@@ -53,7 +53,7 @@ type testEnv struct {
 	fail func(verb string) error
 	// huggingFaceKeys are the Secrets with keys for Hugging Face.
 	huggingFaceKeys []*unstructured.Unstructured
-	// writes since the last reset, as "verb Kind/name".
+	// writes since the last reset, including failed ones, as "verb Kind/name".
 	writes []string
 	// rollouts are the last seen rollout hashes of pods by Deployment.
 	rollouts map[string]string
@@ -88,13 +88,13 @@ func (c *fakeCache) List(ctx context.Context, list client.ObjectList, opts ...cl
 
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
-	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
+	scheme := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
 	for _, kind := range servers.OptionalKinds { // in advance, because the fake client keeps the first Go type that it sees for a kind
-		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
-		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
 	env := &testEnv{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }, rollouts: map[string]string{}}
-	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(newRESTMapper()).WithReturnManagedFields().
+	server := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newRESTMapper()).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the default converter has no schemas of some kinds
 		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).
 		WithIndex(&aihubv1alpha1.Catalog{}, metav1.ObjectNameField, byName).

@@ -22,10 +22,10 @@ func TestSplitByOwnership(t *testing.T) {
 // [D30] Legacy objects are adopted if their labels identify the registry.
 func TestAdoptable(t *testing.T) {
 	m := newRegistry("demo")
-	managed := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
+	legacyLabels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
 	with := func(key, value string) map[string]string {
 		all := map[string]string{key: value}
-		for k, v := range managed {
+		for k, v := range legacyLabels {
 			if k != key {
 				all[k] = v
 			}
@@ -36,7 +36,7 @@ func TestAdoptable(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		"of the legacy operator": {managed, true},
+		"of the legacy operator": {legacyLabels, true},
 		"of the same namespace":  {with(resources.LabelNamespace, "ns"), true},
 		"of another namespace":   {with(resources.LabelNamespace, "elsewhere"), false},
 		"of another registry":    {with(resources.LabelApp, "other"), false},

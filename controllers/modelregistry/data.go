@@ -24,9 +24,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
-// reference by default. Removing the reference in the finalizer would be too late: in a foreground deletion, the garbage collector deletes
-// dependents before it waits for finalizers.
+// The volume and credentials of a generated database hold user data. They are created once, the spec can only expand the volume, and they
+// have no owner reference by default. Removing the reference in the finalizer would be too late: in a foreground deletion, the garbage
+// collector deletes dependents before it waits for finalizers.
 
 // credentials are the user and database of a generated database, without the password. uid and resourceVersion identify the Secret that was
 // read; retainsData is the retention policy at that time.
@@ -177,13 +177,13 @@ func isManaged(object client.Object) bool {
 		slices.ContainsFunc(object.GetOwnerReferences(), isRegistryReference)
 }
 
-// updateDataMetadata sets the labels and owner references of volume or credentials and removes the legacy copy.
+// updateDataMetadata sets the labels and owner references of volume or credentials, and removes servers.LegacyCopyAnnotation.
 func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
 	updateLabels(object, names.Labels(ComponentName))
 	object.SetOwnerReferences(servers.DataOwners(object, m, registryKind, retainsData(m)))
 }
 
-// updateLabels sets labels and removes the legacy copy.
+// updateLabels sets labels, and removes servers.LegacyCopyAnnotation.
 func updateLabels(object client.Object, desired map[string]string) {
 	object.SetLabels(labels.Merge(object.GetLabels(), desired))
 	annotations := object.GetAnnotations()

@@ -111,7 +111,7 @@ func TestEventsOfReferencedObjects(t *testing.T) {
 	}
 }
 
-// Cached kinds are declared once, with full objects only where they are read.
+// Cached kinds are declared once. Foreign objects are cached only of Secrets and ConfigMaps, without their data.
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "registries"} {
 		seen := map[string]bool{}

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// withBackups enables all features of a generated database.
+// withBackups requests a generated database with TLS, backups and resource requests.
 func withBackups(s *v1beta1.ModelRegistrySpec) {
 	withGeneratedDatabase(s)
 	s.Postgres.ServerTLS = server.Enabled
@@ -224,7 +224,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 	})
 }
 
-// The certificate of the database is issued, clients verify it, and its renewal rolls the pods.
+// The certificate of the database is issued, clients verify it, and its renewal causes a rollout.
 func TestDatabaseTLS(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withBackups)
@@ -260,7 +260,7 @@ func TestDatabaseTLS(t *testing.T) {
 		t.Fatal("the certificate was not reissued")
 	}
 	if rollout("demo") == "" || rollout("demo-postgres") == "" {
-		t.Errorf("the renewed certificate does not roll the pods: server %q, database %q", rollout("demo"), rollout("demo-postgres"))
+		t.Errorf("the renewed certificate caused no rollout: server %q, database %q", rollout("demo"), rollout("demo-postgres"))
 	}
 	env.requireWait(env.reconcile(newRegistry("other", withGeneratedDatabase)), "available")
 	if env.get(&corev1.Secret{}, "ns", "other-postgres-tls") {

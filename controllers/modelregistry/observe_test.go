@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
-	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
+func deploymentCondition(conditionType appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
+	return appsv1.DeploymentCondition{Type: conditionType, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
 // Only updates about the start of a server may wait. Its availability, and conditions about data, are stored immediately.
@@ -241,8 +241,8 @@ func TestWaitsForObservedGeneration(t *testing.T) {
 // [modelregistry-52] D19: legacy conditions are removed, and that of the proxy is removed with the proxy.
 func TestLegacyConditionsAreRemoved(t *testing.T) {
 	m := newRegistry("demo")
-	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
-		setCondition(m, kind, metav1.ConditionTrue, "Old", "old")
+	for _, conditionType := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
+		setCondition(m, conditionType, metav1.ConditionTrue, "Old", "old")
 	}
 	if err := removeLegacyConditions(t.Context(), m); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestLegacyConditionsAreRemoved(t *testing.T) {
 	}
 }
 
-// The reconcile waits for the domain if the cluster reports one.
+// On OpenShift, the reconcile waits until the cluster reports its domain, unless a domain is configured.
 func TestWaitForDomain(t *testing.T) {
 	for name, test := range map[string]struct {
 		openShift bool

@@ -304,7 +304,7 @@ func TestForbiddenReferencesAndNames(t *testing.T) {
 					t.Errorf("message %q", c.Message)
 				}
 				if env.get(&appsv1.Deployment{}, "ns", test.m.Name) {
-					t.Error("the Deployment was created despite a forbidden reference")
+					t.Error("the Deployment was created despite the rejection")
 				}
 			}
 		})

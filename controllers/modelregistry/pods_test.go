@@ -80,16 +80,16 @@ func TestCheckRoute(t *testing.T) {
 		"True":    {},
 		"False":   {"RouteNotAdmitted", "router default does not admit Route ns/demo-https with host h (HostAlreadyClaimed): taken"},
 	} {
-		u := newUnstructured(capability.Route)
-		u.SetName("demo-https")
-		u.SetNamespace("ns")
-		u.Object["spec"] = map[string]any{"host": "h"}
+		route := newUnstructured(capability.Route)
+		route.SetName("demo-https")
+		route.SetNamespace("ns")
+		route.Object["spec"] = map[string]any{"host": "h"}
 		if status != "" {
-			u.Object["status"] = map[string]any{"ingress": []any{map[string]any{"routerName": "default", "conditions": []any{
+			route.Object["status"] = map[string]any{"ingress": []any{map[string]any{"routerName": "default", "conditions": []any{
 				map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken"},
 			}}}}
 		}
-		if got := checkRoute(decode[routev1.Route](t, u)); got != want {
+		if got := checkRoute(decode[routev1.Route](t, route)); got != want {
 			t.Errorf("%q: got %+v, want %+v", status, got, want)
 		}
 	}

@@ -93,7 +93,7 @@ func TestServiceRequestsTheCertificate(t *testing.T) {
 	}
 }
 
-// The operator issues the certificate of the proxy once, unless the platform issues certificates.
+// The operator issues the certificate of the proxy once, unless the platform or the user provides it.
 func TestServingCertificate(t *testing.T) {
 	for name, test := range map[string]struct {
 		served   []schema.GroupVersionKind

@@ -33,7 +33,7 @@ type registryReconciler struct {
 	*servers.Reconciler
 
 	settings Settings
-	// aihub watches the AIHub; nil if component platform is disabled.
+	// aihub watches the AIHub; nil if the component platform is disabled.
 	aihub  *aihub.Watcher
 	served func() capability.Set
 	// domain is the default domain of the routers of OpenShift.

@@ -69,7 +69,7 @@ func TestProgressCountsAllWrites(t *testing.T) {
 	}
 }
 
-// The Secret with the password of a generated database is written first.
+// A generated database is written before the server, and its Secret with the password first.
 func TestGeneratedDatabaseComesFirst(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)

@@ -33,7 +33,7 @@ func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective
 	return err
 }
 
-// serverReferences returns the Secrets and ConfigMaps that the server reads only when it starts. A change of one must roll its pods. The
+// serverReferences returns the Secrets and ConfigMaps that the server reads only when it starts. A change of one requires a rollout. The
 // proxy reloads the serving certificate, and its ConfigMap never changes.
 func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	var refs []reference.Reference

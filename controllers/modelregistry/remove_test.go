@@ -76,7 +76,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	}
 }
 
-// [W5] Objects that are no longer desired are deleted, and without such objects no request is sent.
+// [W5] Objects that are no longer desired are deleted, and without such objects nothing is written.
 func TestPrunesUndesiredObjects(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.AddProxy)
@@ -104,7 +104,7 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{}
 	env.get(claim, "ns", "demo-postgres-storage")
 	if reasonOf(m, ConditionEarlierData) != "" {
-		t.Errorf("unexpected conditions with a separate volume: %v", m.Status.Conditions)
+		t.Errorf("unexpected conditions with a new volume: %v", m.Status.Conditions)
 	}
 	m.CreationTimestamp = metav1.NewTime(claim.CreationTimestamp.Add(time.Hour))
 	env.requireWait(env.reconcile(m), "available")
@@ -212,7 +212,7 @@ func TestFinalizeLegacyObjects(t *testing.T) {
 	}
 }
 
-// [D1] ClusterRoleBindings of deleted registries are deleted, and no similar ones.
+// [D1] ClusterRoleBindings, HTTPRoutes and Groups of deleted registries are deleted, and no similar ones.
 func TestLegacyCleaner(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{

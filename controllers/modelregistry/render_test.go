@@ -17,7 +17,7 @@ func registryObject(spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// The rendered objects contain the defaults of webhooks, schema and settings.
+// The rendered objects depend on the served APIs, and include those of defaults, such as the proxy on OpenShift.
 func TestRender(t *testing.T) {
 	settings := Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: "apps.example.com",
 		Images: config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"}}}

@@ -43,8 +43,8 @@ func TestRouteRejectedByRouter(t *testing.T) {
 	env.requireWait(env.reconcile(m), "available")
 	expectHost(false)
 	const message = "router default does not admit Route ns/demo-https with host " + host + " (HostAlreadyClaimed): taken by another"
-	for _, kind := range []string{ConditionAvailable, ConditionProxy, routestatus.Condition} {
-		if c, _ := conditions.Get(m.Status.Conditions, kind); c.Status != metav1.ConditionFalse || c.Reason != "RouteNotAdmitted" || c.Message != message {
+	for _, conditionType := range []string{ConditionAvailable, ConditionProxy, routestatus.Condition} {
+		if c, _ := conditions.Get(m.Status.Conditions, conditionType); c.Status != metav1.ConditionFalse || c.Reason != "RouteNotAdmitted" || c.Message != message {
 			t.Errorf("got condition %+v, want False with RouteNotAdmitted and the message of the router", c)
 		}
 	}

@@ -132,7 +132,7 @@ func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 		cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: trimPod})
 }
 
-// trimPod keeps only labels, container names and status of a pod.
+// trimPod removes managed fields, annotations, owner references and spec of a pod, except the names of its containers.
 func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {

@@ -36,7 +36,7 @@ func TestSpecDefaults(t *testing.T) {
 	}
 }
 
-// [W2] References are the objects that pods read only when they start.
+// [W2] References of server and database are the objects that they read only when they start, without the certificate of the proxy.
 func TestReferences(t *testing.T) {
 	of := func(kind reference.Kind, name string, keys ...string) reference.Reference {
 		return reference.Reference{Kind: kind, Name: name, Keys: keys}

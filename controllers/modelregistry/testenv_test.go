@@ -241,7 +241,7 @@ var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
 
 var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
 
-// newSecret returns a Secret with every key that a pod can refer to.
+// newSecret returns a Secret with the keys to which the pods of these tests refer.
 func newSecret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{
 		"password": []byte("p"), "tls.crt": []byte("c"), "tls.key": []byte("k"),
@@ -257,7 +257,7 @@ func (env *testEnv) requireWait(err error, part string) {
 	}
 }
 
-// setRunning sets the status of Deployment, pod and EndpointSlice as if they had run for a while.
+// setRunning sets the Deployment available since a minute ago, and creates a ready pod and an EndpointSlice.
 func (env *testEnv) setRunning(m *v1beta1.ModelRegistry) {
 	env.Helper()
 	d := &appsv1.Deployment{}

@@ -154,7 +154,7 @@ func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace stri
 	return errors.Join(errs...)
 }
 
-// ignoreTransient returns nil if all errors are caused by a terminating namespace or RoleBinding. The deletion triggers the next reconcile.
+// ignoreTransient returns nil if all errors are caused by a terminating namespace, or by a RoleBinding whose deletion has not timed out.
 func ignoreTransient(err error) error {
 	if apply.AllErrorsMatch(err, func(err error) bool {
 		return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

@@ -73,7 +73,7 @@ func TestReadAuth(t *testing.T) {
 		"both lists":     {object(map[string]any{"allowedGroups": []any{"a", "b"}, "adminGroups": []any{"c"}}), authKnown, "a b", "c", nil},
 		"no lists":       {object(map[string]any{}), authKnown, "", "", nil},
 		"no spec":        {&unstructured.Unstructured{Object: map[string]any{}}, authKnown, "", "", nil},
-		"blank names":    {object(map[string]any{"allowedGroups": []any{"", "b"}, "adminGroups": []any{""}}), authKnown, "b", "", nil},
+		"empty names":    {object(map[string]any{"allowedGroups": []any{"", "b"}, "adminGroups": []any{""}}), authKnown, "b", "", nil},
 		"not a list":     {object(map[string]any{"allowedGroups": "a", "adminGroups": []any{"c"}}), authInvalid, "", "", []string{"spec.allowedGroups of Auth auth"}},
 		"numbers":        {object(map[string]any{"allowedGroups": []any{"a"}, "adminGroups": []any{int64(1)}}), authInvalid, "", "", []string{"spec.adminGroups of Auth auth", "list each group as a string"}},
 		"both invalid":   {object(map[string]any{"allowedGroups": true, "adminGroups": map[string]any{}}), authInvalid, "", "", []string{"spec.allowedGroups", "spec.adminGroups"}},
@@ -136,7 +136,7 @@ func roleBindingError(err error) error {
 	return &apply.Error{Kind: "RoleBinding", Namespace: "team", Name: ViewBinding, Err: err}
 }
 
-// An error that the deletion of an object causes is ignored, unless it is joined with another error.
+// An error that the deletion of an object causes is ignored, unless the deletion has timed out or another error is joined.
 func TestIgnoreTransient(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -174,7 +174,7 @@ func TestReportState(t *testing.T) {
 		t.Helper()
 		gotStatus, gotReason, message := r.State()
 		if gotStatus != status || gotReason != reason {
-			t.Errorf("%s got %s, want %s %s", gotStatus, gotReason, status, reason)
+			t.Errorf("got %s %s, want %s %s", gotStatus, gotReason, status, reason)
 		}
 		for _, part := range parts {
 			if !strings.Contains(message, part) {

@@ -68,7 +68,7 @@ func (w *authFixture) expectState(state authState, admins string, notified int32
 	w.Helper()
 	synctest.Wait()
 	if a := w.current(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
-		w.Errorf("got groups %+v, want state %d with %q", a, state, admins)
+		w.Errorf("got Auth %+v, want state %d with %q", a, state, admins)
 	}
 	if n := w.notifications.Swap(0); n != notified {
 		w.Errorf("got %d notifications, want %d", n, notified)

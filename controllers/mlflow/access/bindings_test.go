@@ -132,17 +132,17 @@ func TestIsManagedAcceptsOwnAndLegacyBindings(t *testing.T) {
 }
 
 func TestHasOtherRole(t *testing.T) {
-	w := desiredBinding{name: ViewBinding, role: "mlflow-operator-mlflow-view"}
+	binding := desiredBinding{name: ViewBinding, role: "mlflow-operator-mlflow-view"}
 	for name, tc := range map[string]struct {
 		ref  rbacv1.RoleRef
 		want bool
 	}{
-		"desired roleRef": {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}, false},
+		"desired roleRef": {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: binding.role}, false},
 		"another role":    {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}, true},
-		"a Role":          {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.role}, true},
-		"another group":   {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: w.role}, true},
+		"a Role":          {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: binding.role}, true},
+		"another group":   {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: binding.role}, true},
 	} {
-		if got := w.hasOtherRole(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
+		if got := binding.hasOtherRole(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// pluginVersion is the release of mlflow-kubernetes-plugins that pluginResources is from: ALLOWED_RESOURCES in auth/constants.py. Release 2.1.0
-// adds skills.
+// pluginVersion is the tested release of mlflow-kubernetes-plugins.
 const pluginVersion = "mlflow-kubernetes-plugins==1.7.1"
 
+// pluginResources are ALLOWED_RESOURCES in auth/constants.py of that release, and skills, which release 2.1.0 adds.
 var pluginResources = []string{
 	"assistants", "datasets", "experiments", "mcpservers", "registeredmodels", "gatewaysecrets", "gatewayendpoints", "gatewaymodeldefinitions",
 	"gatewaybudgets", "gatewayguardrails", "skills",
@@ -57,5 +57,8 @@ func TestRolesCoverResourcesOfServer(t *testing.T) {
 				t.Errorf("no role grants %s %s", permission, resource)
 			}
 		}
+	}
+	if granted["view get gatewaysecrets"] || granted["view list gatewaysecrets"] {
+		t.Error("the role view grants gatewaysecrets")
 	}
 }

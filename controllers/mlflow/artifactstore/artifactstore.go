@@ -34,7 +34,7 @@ const (
 	artifactSecret, archiveSecret, bucketKey = "mlflow-artifact-connection", "mlflow-archive-secret", "AWS_S3_BUCKET"
 )
 
-// ReasonFound is the reason of reference.Condition while the Secrets of an MLflowConfig name buckets.
+// ReasonFound is the reason of reference.Condition while each Secret of an MLflowConfig names a bucket, or no Secret is configured.
 const ReasonFound = "ReferencesFound"
 
 // Kind is the kind of MLflowConfig, which is watched while it is served.

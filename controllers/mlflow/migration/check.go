@@ -14,7 +14,7 @@ import (
 )
 
 // A running server is stopped only after a read-only Job has verified that the image can be pulled and the databases opened. The
-// checkRules precede all rules that stop a server. They do not apply without a running server or once a migration has started.
+// checkRules precede the jobRules, which stop the server. They do not apply without a running server or once a migration has started.
 
 // checkHash identifies the requested migration, for check Jobs.
 func (f *Facts) checkHash() string {

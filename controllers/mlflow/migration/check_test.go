@@ -48,7 +48,7 @@ var withOtherImage = func(f *Facts) {
 // checkCases are the cases with a running server.
 var checkCases = []ruleCase{
 	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
-	{"CronJobs run during the check", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"Jobs of CronJobs run while nothing is checked", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a forced migration is checked before the previous Job is deleted", upgrade(withForce("a"), job(JobSucceeded), withOutcome(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
 		ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a rollout is pending for other stores", factsOf(serverRunning, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),

@@ -93,7 +93,7 @@ type JobState struct {
 	Orphaned bool
 	// Terminating is true if the Job has a deletionTimestamp.
 	Terminating bool
-	// RequestHash identifies the request: the value of ForceAnnotation, or the migration that a check Job tests.
+	// RequestHash identifies the request: the hash of ForceAnnotation, or of the migration that a check Job tests.
 	RequestHash string
 	// Image is the image of the Job; ImageReport and ExitCode are the result of its program.
 	Image       string

@@ -171,22 +171,22 @@ func TestMigrationRequested(t *testing.T) {
 		facts *Facts
 		want  bool
 	}{
-		"[mlflow-36] empty version":                       {factsOf(), true},
-		"[mlflow-36] equal version":                       {factsOf(withVersion("3.14.0")), false},
-		"[mlflow-36] different version":                   {factsOf(withVersion("3.13.0")), true},
-		"[mlflow-36] Always":                              {factsOf(withVersion("3.14.0"), always), true},
-		"[mlflow-36] Always with success":                 {factsOf(withVersion("3.14.0"), always, withCondition("True", ReasonMigrationSucceeded, 2)), false},
-		"[mlflow-36] Always after a previous success":     {factsOf(withVersion("3.14.0"), always, withCondition("True", ReasonMigrationSucceeded, 1)), true},
-		"[mlflow-36] different version despite a success": {factsOf(withVersion("3.13.0"), withCondition("True", ReasonMigrationSucceeded, 2)), true},
-		"[mlflow-36] False of this generation":            {factsOf(withVersion("3.14.0"), withCondition("False", ReasonMigrationFailed, 2)), true},
-		"[mlflow-36] Unknown of this generation":          {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 2)), true},
-		"[mlflow-36] Unknown of a previous generation":    {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 1)), false},
-		"[mlflow-36] annotation":                          {factsOf(withVersion("3.14.0"), withForce("a")), true},
-		"refused downgrade":                               {factsOf(withVersion("3.14.0"), withCondition("False", ReasonDowngradeRefused, 2)), false},
-		"stores differ from the migrated ones":            {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
-		"stores equal the migrated ones":                  {factsOf(withVersion("3.14.0"), withOutcome(done)), false},
-		"record without stores":                           {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
-		"record of an unfinished migration":               {factsOf(withVersion("3.14.0"), withOutcome(running)), true},
+		"[mlflow-36] empty version":                    {factsOf(), true},
+		"[mlflow-36] equal version":                    {factsOf(withVersion("3.14.0")), false},
+		"[mlflow-36] older version":                    {factsOf(withVersion("3.13.0")), true},
+		"[mlflow-36] Always":                           {factsOf(withVersion("3.14.0"), always), true},
+		"[mlflow-36] Always with success":              {factsOf(withVersion("3.14.0"), always, withCondition("True", ReasonMigrationSucceeded, 2)), false},
+		"[mlflow-36] Always after a previous success":  {factsOf(withVersion("3.14.0"), always, withCondition("True", ReasonMigrationSucceeded, 1)), true},
+		"[mlflow-36] older version despite a success":  {factsOf(withVersion("3.13.0"), withCondition("True", ReasonMigrationSucceeded, 2)), true},
+		"[mlflow-36] False of this generation":         {factsOf(withVersion("3.14.0"), withCondition("False", ReasonMigrationFailed, 2)), true},
+		"[mlflow-36] Unknown of this generation":       {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 2)), true},
+		"[mlflow-36] Unknown of a previous generation": {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 1)), false},
+		"[mlflow-36] annotation":                       {factsOf(withVersion("3.14.0"), withForce("a")), true},
+		"refused downgrade":                            {factsOf(withVersion("3.14.0"), withCondition("False", ReasonDowngradeRefused, 2)), false},
+		"stores differ from the migrated ones":         {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
+		"stores equal the migrated ones":               {factsOf(withVersion("3.14.0"), withOutcome(done)), false},
+		"record without stores":                        {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
+		"record of an unfinished migration":            {factsOf(withVersion("3.14.0"), withOutcome(running)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.facts.requested(); got != c.want {

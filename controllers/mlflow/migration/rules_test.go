@@ -278,7 +278,8 @@ func TestMigrationRules(t *testing.T) {
 			d := Decide(c.facts)
 			seen[d.Rule] = true
 			if d.Rule != c.rule || d.Workloads != c.workloads || d.Step != c.step || d.RequeueAfter != c.requeueAfter {
-				t.Errorf("got rule %q, workloads %q, step %q, requeue after %s", d.Rule, d.Workloads, d.Step, d.RequeueAfter)
+				t.Errorf("got rule %q, workloads %q, step %q, requeue after %s, want %q, %q, %q, %s",
+					d.Rule, d.Workloads, d.Step, d.RequeueAfter, c.rule, c.workloads, c.step, c.requeueAfter)
 			}
 			var reason, message string
 			if d.Report != nil {

@@ -69,7 +69,7 @@ type Inputs struct {
 	ExternalURL string
 	// SectionTitle is the section of the console menu.
 	SectionTitle string
-	// Version is the MLflow release that this build supports, without a leading "v".
+	// Version is the oldest MLflow release that this build supports, without a leading "v".
 	Version string
 	// PlatformCABundle is true if the ConfigMap with the CAs of the platform exists.
 	PlatformCABundle bool

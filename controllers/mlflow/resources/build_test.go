@@ -94,7 +94,7 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 	return in
 }
 
-func TestObjectsHaveComponentLabels(t *testing.T) {
+func TestObjectsHaveLabelsAndOwners(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}))
 	for _, o := range buildObjects(t, m, platformInputs["openshift"]) {
 		if o.GetLabels()[names.OperatorLabel] != names.OperatorName || o.GetLabels()[names.ComponentLabel] != "mlflow" {

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -168,25 +167,34 @@ func TestCombineProgramFails(t *testing.T) {
 
 func TestWatchProgram(t *testing.T) {
 	b := newBundle(t)
+	log, err := os.Create(b.path("log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	run := exec.CommandContext(ctx, "/bin/sh", "-c", watchProgram)
-	var log bytes.Buffer
-	run.Env, run.Stdout, run.Stderr, run.WaitDelay = b.env, &log, &log, time.Second
+	run.Env, run.Stdout, run.Stderr, run.WaitDelay = b.env, log, log, time.Second
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitForBundle := func(want string) {
+	logged := func() string { data, _ := os.ReadFile(log.Name()); return string(data) }
+	waitFor := func(want string, reached func() bool) {
 		t.Helper()
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
-		for b.combined(t) != want {
+		for !reached() {
 			select {
 			case <-ctx.Done():
-				t.Fatalf("the bundle is %q, want %q", b.combined(t), want)
+				t.Fatalf("the bundle is %q and the log %q, want %q", b.combined(t), logged(), want)
 			case <-tick.C:
 			}
 		}
+	}
+	waitForBundle := func(want string) {
+		t.Helper()
+		waitFor(want, func() bool { return b.combined(t) == want })
 	}
 	waitForBundle("system\n")
 	b.write(t, "custom/root.crt", "root")
@@ -200,6 +208,7 @@ func TestWatchProgram(t *testing.T) {
 	}
 	b.write(t, "custom/root.crt", "third")
 	b.write(t, "platform/a.pem", "fourth")
+	waitFor("a failed write", func() bool { return strings.Contains(logged(), "the previous bundle stays in place") })
 	if err := os.Rename(b.path("moved"), b.path("combined")); err != nil {
 		t.Fatal(err)
 	}
@@ -209,9 +218,9 @@ func TestWatchProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := run.Wait(); err != nil {
-		t.Errorf("the watcher did not exit cleanly: %v: %s", err, log.String())
+		t.Errorf("the watcher did not exit cleanly: %v: %s", err, logged())
 	}
-	if !strings.Contains(log.String(), "certificates from 1 sources") {
-		t.Errorf("got log %q", log.String())
+	if !strings.Contains(logged(), "certificates from 1 sources") {
+		t.Errorf("got log %q", logged())
 	}
 }

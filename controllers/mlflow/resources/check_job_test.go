@@ -57,7 +57,7 @@ func deleteFunc[T any](all []T, remove func(T) bool) (kept []T) {
 	return kept
 }
 
-// The check opens every database and changes none.
+// The check connects to each database server and changes nothing.
 func TestCheckProgram(t *testing.T) {
 	const backend, registry, supported = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_REGISTRY_STORE_URI", "SUPPORTED_MLFLOW_VERSION"
 	for name, c := range map[string]struct {

@@ -44,7 +44,7 @@ func TestExposure(t *testing.T) {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 			if got := ExternalURL(m, c.in); got != c.url {
-				t.Errorf("URL %q", got)
+				t.Errorf("got URL %q, want %q", got, c.url)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// platformInputs are the Inputs of each platform: bare serves no optional API, plain serves the Gateway API and the Prometheus operator.
+// platformInputs are the Inputs of each platform: bare serves no optional API, plain serves HTTPRoute and ServiceMonitor.
 var platformInputs = map[string]Inputs{
 	"bare":      withCommonInputs(Inputs{}),
 	"plain":     withCommonInputs(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),

@@ -220,8 +220,8 @@ func TestCronJobsUsePodSettings(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.TemporaryStorage = &mlflowv1.TemporaryStorageConfig{SizeLimit: new(resource.MustParse("3Gi"))}
 		s.Resources = &corev1.ResourceRequirements{}
-		limit := &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
-		s.GarbageCollection.Resources, s.TraceArchival.Resources = limit, limit
+		cpuRequest := &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+		s.GarbageCollection.Resources, s.TraceArchival.Resources = cpuRequest, cpuRequest
 		s.NodeSelector = map[string]string{"disk": "fast"}
 		s.ServiceAccountName = "mlflow-gc-sa"
 		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}

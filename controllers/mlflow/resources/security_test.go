@@ -83,7 +83,7 @@ func TestVerifiesPostgres(t *testing.T) {
 
 func TestAllowedHosts(t *testing.T) {
 	plain := platformInputs["plain"]
-	managed := "mlflow,mlflow:8443,mlflow.opendatahub,mlflow.opendatahub:8443,mlflow.opendatahub.svc,mlflow.opendatahub.svc:8443," +
+	serviceHosts := "mlflow,mlflow:8443,mlflow.opendatahub,mlflow.opendatahub:8443,mlflow.opendatahub.svc,mlflow.opendatahub.svc:8443," +
 		"mlflow.opendatahub.svc.cluster.local,mlflow.opendatahub.svc.cluster.local:8443,localhost,localhost:8443"
 	hosts := func(list ...mlflowv1.AllowedHost) func(*mlflowv1.MLflowSpec) {
 		return func(s *mlflowv1.MLflowSpec) { s.AllowedHosts = list }
@@ -96,11 +96,11 @@ func TestAllowedHosts(t *testing.T) {
 	}{
 		"[mlflow-27] no list":             {mlflowtest.MLflow(), plain, "*", ""},
 		"[mlflow-27] an empty list":       {mlflowtest.MLflow(hosts()), plain, "*", ""},
-		"[D35] a list":                    {mlflowtest.MLflow(hosts("ml.example.com", "*.lab.example.com")), plain, managed + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
-		"[D35] duplicates are removed":    {mlflowtest.MLflow(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
-		"[D35] no external URL":           {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
-		"[D35] a URL with a port":         {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
-		"[D35] invalid external URL":      {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
+		"[D35] a list":                    {mlflowtest.MLflow(hosts("ml.example.com", "*.lab.example.com")), plain, serviceHosts + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
+		"[D35] duplicates are removed":    {mlflowtest.MLflow(hosts("localhost", "gateway.apps.example.com")), plain, serviceHosts + ",gateway.apps.example.com", "mlflow"},
+		"[D35] no external URL":           {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), serviceHosts + ",a", "mlflow"},
+		"[D35] a URL with a port":         {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), serviceHosts + ",gw.example.com:9443,a", "mlflow"},
+		"[D35] invalid external URL":      {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), serviceHosts + ",a", "mlflow"},
 		"[D35] asterisk allows all hosts": {mlflowtest.MLflow(hosts("a", "*")), plain, "*", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestGarbageCollectionUsesArtifactsServer(t *testing.T) {
 }
 
 // [mlflow-92]
-func TestArtifactsServerNetworkPolicy(t *testing.T) {
+func TestArtifactsServerLabels(t *testing.T) {
 	d := typed[appsv1.Deployment](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Deployment", "mlflow-artifacts")
 	labels := d.Spec.Template.Labels
 	if labels["app"] != "mlflow-artifacts" || labels["app.kubernetes.io/instance"] != "mlflow" || labels["component"] != "mlflow" || d.Labels["app"] != "mlflow" {

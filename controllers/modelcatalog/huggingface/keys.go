@@ -91,7 +91,7 @@ type Selection struct {
 	Problems []string
 }
 
-// selectKeys selects the API keys for the server. Secrets are ordered by name. If two have the same variable, the first one is selected.
+// selectKeys selects the API keys for the server from Secrets ordered by name. Of Secrets with the same variable, it selects the first.
 func selectKeys(secrets []keySecret) Selection {
 	var selection Selection
 	secretOf, sum := map[string]string{}, sha256.New()

@@ -166,7 +166,7 @@ func TestSelectKeys(t *testing.T) {
 			[]keySecret{{"ns", "a", "team", ""}, valid("b", "team")}, []resources.HuggingFaceAPIKey{key("b", "HF_API_KEY_TEAM")},
 			[]string{"Secret a: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
 		},
-		"with a hyphen": {
+		"invalid labels": {
 			[]keySecret{valid("a", "my-team"), valid("b", "")}, nil,
 			[]string{
 				`Secret a: the label hub.kubeflow.org/hf-source is "my-team"; use only letters, digits and underscores`,

@@ -96,7 +96,7 @@ func serverDescription(c *aihubv1alpha1.Catalog) *servers.Description {
 	return d
 }
 
-// Build returns the objects of a Catalog in the order in which they are applied. It omits the user-editable ConfigMaps and the Secrets,
+// Build returns the objects of a Catalog, which Apply orders by apply.Stage. It omits the user-editable ConfigMaps and the Secrets,
 // because their content does not depend on the Catalog.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired

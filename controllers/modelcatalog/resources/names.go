@@ -58,7 +58,7 @@ const (
 	// LabelNamespace is the label with the namespace of the Catalog, on its objects outside of that namespace.
 	LabelNamespace = servers.LabelNamespace
 
-	// annotationHuggingFaceKeys is an annotation of the pod template, because a changed API key must roll the pods.
+	// annotationHuggingFaceKeys is an annotation of the pod template, because a changed API key must restart the pods.
 	annotationHuggingFaceKeys = "modelregistry.opendatahub.io/hf-secrets-hash"
 
 	// SourceLabel with SourceLabelValue marks ConfigMaps with additional sources.

@@ -52,9 +52,8 @@ func serverDescription(m *v1beta1.ModelRegistry, in Inputs) *servers.Description
 	return d
 }
 
-// Build returns the objects of a registry, without its generated database, in the order in which they are applied: RBAC, NetworkPolicies,
-// the server and its exposure. The spec must have all defaults, and spec.postgres must be a connection, see BuildDatabase. An error names
-// the invalid field.
+// Build returns the objects of a registry, without its generated database: RBAC, NetworkPolicies, the server and its exposure. The spec
+// must have all defaults, and spec.postgres must be a connection, see BuildDatabase. An error names the invalid field.
 func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	server, err := deployment(m, in)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	checkCommand     = "/usr/libexec/check-container"
 )
 
-// BuildDatabase returns the objects of a generated database, except its Secrets and claims, in the order in which they are applied.
+// BuildDatabase returns the objects of a generated database, except its Secrets and claims.
 // spec.postgres must be the connection, with the image and the database name.
 func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	if err := CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
@@ -181,7 +181,7 @@ func BackupClaim(m *v1beta1.ModelRegistry) apply.Object {
 	return apply.Object{Config: buildClaim(m, BackupClaimName(m), m.Spec.Postgres.Backup.Storage), Ownership: apply.Unowned}
 }
 
-// BuildBackup returns the objects of the backups of a generated database in the order in which they are applied.
+// BuildBackup returns the objects of the backups of a generated database, except their claim.
 func BuildBackup(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	backup := m.Spec.Postgres.Backup
 	job := resources.PostgresBackup{

@@ -97,7 +97,7 @@ func TestDatabaseFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// [D7] Claim and Secret are not applied in a reconcile, and so are never updated from the spec.
+// [D7] Claim and Secret are not among the applied objects: they are created once, and later only the claim is expanded.
 func TestDataIsNotInBuild(t *testing.T) {
 	m := registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.SetStorageAndRetention)
 	desired, err := BuildDatabase(m, plain)
@@ -152,7 +152,7 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [D12] A name that the database image does not accept is rejected with field and fix.
+// [D12] A name that the database image does not accept is rejected with its field.
 func TestDatabaseNames(t *testing.T) {
 	for _, valid := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
 		if err := CheckIdentifier("spec.postgres.username", valid); err != nil {

@@ -34,7 +34,7 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// [modelregistry-66] Resources are those of the spec without claims, and no OAuth field is set.
+// [modelregistry-66] Resources are those of the spec without claims, and the pod has no oauth-proxy.
 func TestServerContainer(t *testing.T) {
 	for name, test := range map[string]struct {
 		m                *v1beta1.ModelRegistry
@@ -178,7 +178,7 @@ func TestFSGroup(t *testing.T) {
 	}
 }
 
-// [W2] Deployment and pod template have the hashes of consumed objects as annotations, so that a change rolls the pods.
+// [W2] Deployment and pod template have the hashes of consumed objects as annotations, so that a change causes a rollout.
 func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Hashes: "server", Rollout: "rolls"}, reference.RolloutHash{Hashes: "database", Rollout: "restarts"}

@@ -60,8 +60,8 @@ func TestMySQLDSN(t *testing.T) {
 	}
 }
 
-// [D31] The error names field, value and cause.
-func TestRejectedHosts(t *testing.T) {
+// [D31] The error names the field.
+func TestRejectedConnections(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec v1beta1.ModelRegistrySpec
 		want string

@@ -78,7 +78,7 @@ func withMySQL(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = postgres
 }
 
-// registryWithText returns a registry with the text in every string field.
+// registryWithText returns a registry with the text in the string fields that accept any text.
 func registryWithText(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
 	m := registrytest.Registry(registrytest.AddProxy)
 	m.Annotations = map[string]string{servers.AnnotationDisplayName: text, servers.AnnotationDescription: text, "own/" + text: text}
@@ -107,7 +107,7 @@ func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
 	}
 }
 
-// fieldShapes returns path and type of every field of every object, except annotations copied by name.
+// fieldShapes returns the path of every field of every object, except annotations copied by name.
 func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	t.Helper()
 	objects := buildObjects(t, m, gateway)

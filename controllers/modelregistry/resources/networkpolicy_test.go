@@ -112,7 +112,7 @@ func specOf(t *testing.T, objects []*unstructured.Unstructured, kind, name strin
 	return spec
 }
 
-// [modelregistry-29] [D20] Route N-http targets an existing port of the Service.
+// [modelregistry-29] [D20] Each Route targets an existing port of the Service.
 func TestRoutes(t *testing.T) {
 	enabled := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
 	to := map[string]any{"kind": "Service", "name": "team-a"}

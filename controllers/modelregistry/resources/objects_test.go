@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// The objects of each mode in the order in which they are applied. [modelregistry-29] [modelregistry-30] [modelregistry-32]
+// The objects of each mode. [modelregistry-29] [modelregistry-30] [modelregistry-32]
 func TestObjects(t *testing.T) {
 	plainRouted := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
 	for name, test := range map[string]struct {

@@ -209,7 +209,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// Hosts and defaults in the status are those of the legacy operator, except hosts that do not exist. [D22]
+// Hosts and defaults in the status are those of the legacy operator, except the hosts of a gateway. [D22]
 func TestRecordedStatus(t *testing.T) {
 	intended := map[string]string{
 		"gateway-mode-openshift": "hosts of the gateway, newer than the recording",

@@ -30,7 +30,7 @@ const (
 	maxRetryInterval = 10 * time.Minute
 )
 
-// Migration migrates stored objects. It is a manager.Runnable that runs on the leader. All fields are required.
+// Migration migrates stored objects. It is a manager.Runnable that runs on the leader. All fields but Source and Target are required.
 type Migration struct {
 	// Reader is a client without cache.
 	Reader client.Reader

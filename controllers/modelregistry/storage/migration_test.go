@@ -59,22 +59,22 @@ func registryOf(name string) *v1beta1.ModelRegistry {
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
 	env := &testEnv{t: t, fails: func(string) error { return nil }}
-	s := runtime.NewScheme()
-	if err := v1beta1.AddToScheme(s); err != nil {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(v1beta1.GroupVersion.WithKind(v1beta1.Kind), meta.RESTScopeNamespace)
 	mapper.Add(certs.Conversion, meta.RESTScopeRoot)
-	s.AddKnownTypeWithName(certs.Conversion, &unstructured.Unstructured{})
-	s.AddKnownTypeWithName(certs.Conversion.GroupVersion().WithKind(certs.Conversion.Kind+"List"), &unstructured.UnstructuredList{})
+	scheme.AddKnownTypeWithName(certs.Conversion, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(certs.Conversion.GroupVersion().WithKind(certs.Conversion.Kind+"List"), &unstructured.UnstructuredList{})
 	var definitions []client.Object
 	for _, o := range objects {
 		if o.GetName() == crdName {
 			definitions = append(definitions, o)
 		}
 	}
-	env.client = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(objects...).
+	env.client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
 		WithStatusSubresource(append(definitions, &v1beta1.ModelRegistry{})...).
 		WithInterceptorFuncs(env.funcs()).Build()
 	return env
