@@ -59,9 +59,9 @@ type fixture struct {
 	beforeRequest, afterRequest func(request string) error
 	writes, reads               []string
 	uids                        int
-	// createdUIDs are the UIDs of created objects by name. restarts is the number of processes.
+	// createdUIDs are the UIDs of created objects by name. processes is the number of started processes.
 	createdUIDs map[string][]types.UID
-	restarts    int
+	processes   int
 }
 
 // newAppWrapper returns an AppWrapper with the given JSON templates.
@@ -139,7 +139,7 @@ func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object
 
 // restart starts another process, with an empty memory.
 func (f *fixture) restart() {
-	f.restarts++
+	f.processes++
 	intercept := func(write bool, verb string, o client.Object, send func() error) error {
 		request := verb + " " + kindName(o)
 		if o.GetName() != "" {

@@ -61,7 +61,7 @@ func buildObject(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 	return u, warnings, nil
 }
 
-// injectTemplate adds labels, pod set info, scheduler and node affinity to one pod template. It returns a warning if it adds no affinity.
+// injectTemplate adds labels, pod set info, scheduler and node affinity to a pod template. It returns a warning about an invalid affinity.
 func injectTemplate(template map[string]any, label map[string]string, info awv1beta2.AppWrapperPodSetInfo, settings Settings) (string, error) {
 	if err := errors.Join(
 		mergeAt(template, "annotations", info.Annotations, "metadata", "annotations"),
@@ -197,8 +197,8 @@ func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	return err
 }
 
-// addRequirements adds the requirements to each term, or as the only term. It does not change a term without requirements, because such a term
-// matches no node.
+// addRequirements adds the required labels to each required term, or as the only one, and the preferred labels as an additional term. It
+// does not change a required term without requirements, because such a term matches no node.
 func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabels, weight int32) {
 	if len(required) > 0 {
 		if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -247,7 +247,7 @@ func isNonZero(value any) bool {
 	return false
 }
 
-// Render returns the components of an AppWrapper as they are created on admission. Names from generateName depend on the UID, which an
+// Render returns the components of an AppWrapper as created after Kueue has admitted it. Names from generateName depend on the UID, which an
 // AppWrapper outside a cluster lacks. The additions of Kueue are read from spec.components.podSetInfos. Unknown fields are errors.
 func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	aw := &awv1beta2.AppWrapper{}

@@ -57,7 +57,7 @@ func extendedSettings() Settings {
 func TestBuildObjectGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
 	if err != nil || len(cases) < 6 {
-		t.Fatalf("cases %v: %v", cases, err)
+		t.Fatalf("got cases %v, error %v, want at least 6", cases, err)
 	}
 	for _, file := range cases {
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {

@@ -2,6 +2,7 @@ package appwrapper
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// withLegacyStatus sets a status as the CodeFlare operator stored it, without newer fields.
-func withLegacyStatus(phase awv1beta2.AppWrapperPhase, component string, conditions ...metav1.Condition) func(*awv1beta2.AppWrapper) {
+// withLegacyStatus sets a status as the CodeFlare operator stored it, without newer fields. componentReason is the reason of the component.
+func withLegacyStatus(phase awv1beta2.AppWrapperPhase, componentReason string, conditions ...metav1.Condition) func(*awv1beta2.AppWrapper) {
 	return func(aw *awv1beta2.AppWrapper) {
 		aw.Finalizers = []string{awv1beta2.Finalizer}
 		aw.Status.Phase = phase
@@ -23,13 +24,13 @@ func withLegacyStatus(phase awv1beta2.AppWrapperPhase, component string, conditi
 			setCondition(&aw.Status.Conditions, c, noon.Add(-5*time.Minute))
 		}
 		status := awv1beta2.AppWrapperComponentStatus{PodSets: []awv1beta2.AppWrapperPodSet{{Path: "template", Replicas: new(int32(1))}}}
-		if component != "" {
+		if componentReason != "" {
 			status.Name, status.Kind, status.APIVersion = "a", "Pod", "v1"
-			value := map[string]metav1.ConditionStatus{awv1beta2.ReasonComponentCreated: metav1.ConditionTrue, awv1beta2.ReasonComponentInitiated: metav1.ConditionUnknown}[component]
+			value := map[string]metav1.ConditionStatus{awv1beta2.ReasonComponentCreated: metav1.ConditionTrue, awv1beta2.ReasonComponentInitiated: metav1.ConditionUnknown}[componentReason]
 			if value == "" {
 				value = metav1.ConditionFalse
 			}
-			setResourcesDeployed(&status, value, component, "", noon.Add(-5*time.Minute))
+			setResourcesDeployed(&status, value, componentReason, "", noon.Add(-5*time.Minute))
 		}
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}
 	}
@@ -46,11 +47,11 @@ func legacyPod(phase corev1.PodPhase) *corev1.Pod {
 
 // An AppWrapper continues from each phase that the CodeFlare operator stored, and its existing objects are not created again.
 func TestLegacyPhasesAreContinued(t *testing.T) {
-	trueCondition := func(kind string) metav1.Condition {
-		return rules.NewCondition(kind, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")
+	trueCondition := func(conditionType string) metav1.Condition {
+		return rules.NewCondition(conditionType, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")
 	}
-	falseCondition := func(kind, reason string) metav1.Condition {
-		return rules.NewCondition(kind, metav1.ConditionFalse, reason, "")
+	falseCondition := func(conditionType, reason string) metav1.Condition {
+		return rules.NewCondition(conditionType, metav1.ConditionFalse, reason, "")
 	}
 	deployed := []metav1.Condition{trueCondition(quotaReserved), trueCondition(resourcesDeployed), falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming), falseCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming)}
 	unhealthy := append(append([]metav1.Condition{}, deployed...), rules.NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, ""))
@@ -60,7 +61,7 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 		suspend     bool
 		want        awv1beta2.AppWrapperPhase
 		wantCreated int
-		wantTrue    []string // types of conditions
+		wantTrue    []string // types of conditions, in the order of the loop below
 	}{
 		"suspended":                             {withLegacyStatus(awv1beta2.PhaseSuspended, ""), nil, true, awv1beta2.PhaseSuspended, 0, nil},
 		"suspended with suspend false":          {withLegacyStatus(awv1beta2.PhaseSuspended, ""), nil, false, awv1beta2.PhaseRunning, 1, []string{quotaReserved, resourcesDeployed}},
@@ -98,12 +99,12 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 				t.Errorf("got phase %s and %d created objects, want %s and %d; status %s", got.Status.Phase, len(f.createdUIDs["a"]), tc.want, tc.wantCreated, status)
 			}
 			var trueConditions []string
-			for _, kind := range []string{quotaReserved, resourcesDeployed, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
-				if meta.IsStatusConditionTrue(got.Status.Conditions, kind) {
-					trueConditions = append(trueConditions, kind)
+			for _, conditionType := range []string{quotaReserved, resourcesDeployed, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
+				if meta.IsStatusConditionTrue(got.Status.Conditions, conditionType) {
+					trueConditions = append(trueConditions, conditionType)
 				}
 			}
-			if len(trueConditions) != len(tc.wantTrue) {
+			if !slices.Equal(trueConditions, tc.wantTrue) {
 				t.Errorf("got conditions %q True, want %q; status %s", trueConditions, tc.wantTrue, status)
 			}
 			if isTerminal := tc.want == awv1beta2.PhaseSucceeded || tc.want == awv1beta2.PhaseFailed; isTerminal && got.Status.CompletionTime == nil {

@@ -27,11 +27,11 @@ func (f *fixture) reconcileUntilIdle() *awv1beta2.AppWrapper {
 }
 
 // expectCondition expects the status and reason of a condition, as "True/Reason".
-func (f *fixture) expectCondition(kind, want string) {
+func (f *fixture) expectCondition(conditionType, want string) {
 	f.Helper()
-	c := meta.FindStatusCondition(f.get().Status.Conditions, kind)
+	c := meta.FindStatusCondition(f.get().Status.Conditions, conditionType)
 	if c == nil || string(c.Status)+"/"+c.Reason != want {
-		f.Errorf("got condition %s %+v, want %s", kind, c, want)
+		f.Errorf("got condition %s %+v, want %s", conditionType, c, want)
 	}
 }
 
@@ -50,7 +50,7 @@ func (f *fixture) placeOnNode(name, node string) {
 	f.setPodPhase(corev1.PodRunning)
 }
 
-// [appwrapper-46] A workload with a GPU pod on a node with label EVICT is reset without counting a retry.
+// [appwrapper-46] A workload with a pod on a node whose GPUs are NoExecute is reset without counting a retry.
 func TestNoExecuteNodeResetsWorkload(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{podJSON("a")}, withAnnotations("retryPausePeriodDuration", "5s")))
 	nodes := unhealthyNodes{}
@@ -247,7 +247,7 @@ func TestFailedStatusUpdateIsRetried(t *testing.T) {
 	f.reconcileToPhase(awv1beta2.PhaseRunning)
 }
 
-// PodsReady contains the reason why pods cannot be created, and lastFailure contains it after the pods are deleted.
+// PodsReady contains the reason why pods cannot be created, and lastFailure contains it after the workload has failed.
 func TestRejectedPodsAreReported(t *testing.T) {
 	warningEvent := func(objectName, reason, message string) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: objectName + reason}, Type: corev1.EventTypeWarning, Reason: reason,

@@ -43,11 +43,11 @@ func withRequest(resourceName, amount string) func(*corev1.Pod) {
 
 type unhealthyNodes map[string]string
 
-func (b unhealthyNodes) NoExecute(node string) sets.Set[string] {
-	if b[node] == "" {
+func (n unhealthyNodes) NoExecute(node string) sets.Set[string] {
+	if n[node] == "" {
 		return nil
 	}
-	return sets.New(b[node])
+	return sets.New(n[node])
 }
 
 func observerOf(pods ...corev1.Pod) podObserver {
@@ -101,7 +101,7 @@ func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
 		"RayJob without a cluster name": {podIn("p", corev1.PodRunning), podSelector{kind: "RayJob", name: "j"}, false},
 		"pod of a JobSet":               {podIn("p", corev1.PodRunning, inJobSet), podSelector{kind: "JobSet", name: "s"}, true},
 	} {
-		trimmed, err := transform(tc.pod.DeepCopy())
+		trimmed, err := trimObject(tc.pod.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,15 +228,15 @@ func TestStatusReaders(t *testing.T) {
 	}
 }
 
-// Fields that transform removes do not affect any fact.
-func TestTransformKeepsReadFields(t *testing.T) {
+// Fields that trimObject removes do not affect any fact.
+func TestTrimObjectKeepsReadFields(t *testing.T) {
 	full := podIn("p", corev1.PodFailed, withTerminatedContainer("main", 3, "Error"), withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "s"}}
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}, {Type: corev1.PodReady}}
 	})
-	trimmed, err := transform(full.DeepCopy())
+	trimmed, err := trimObject(full.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestTransformKeepsReadFields(t *testing.T) {
 		t.Errorf("facts differ:\n%+v\n%+v", fullFacts, trimmedFacts)
 	}
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
-	if out, err := transform(metadata); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
+	if out, err := trimObject(metadata); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
 		t.Errorf("metadata: got %+v, error %v, want no annotations", out, err)
 	}
 }
@@ -263,10 +263,10 @@ func TestPodChanged(t *testing.T) {
 		"phase":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
 		"node":     {func(p *corev1.Pod) { p.Spec.NodeName = "n9" }, true},
 		"deletion": {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
-		"cause": {func(p *corev1.Pod) {
+		"reason why it is unschedulable": {func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}
 		}, true},
-		"heartbeat": {func(p *corev1.Pod) { p.ResourceVersion = "7" }, false},
+		"resourceVersion": {func(p *corev1.Pod) { p.ResourceVersion = "7" }, false},
 	} {
 		after := before.DeepCopy()
 		tc.change(after)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
@@ -409,7 +410,7 @@ func TestShortTTLIsRaised(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{strings.Replace(jobJSON("j", 1), `"parallelism"`, `"ttlSecondsAfterFinished":1,"parallelism"`, 1)}))
 	f.reconcileToPhase(awv1beta2.PhaseRunning)
 	job := &batchv1.Job{}
-	if err := f.server.Get(t.Context(), requestFor("j").NamespacedName, job); err != nil || *job.Spec.TTLSecondsAfterFinished != 3600 {
-		t.Errorf("got ttlSecondsAfterFinished %+v, error %v, want 3600", job.Spec.TTLSecondsAfterFinished, err)
+	if err := f.server.Get(t.Context(), requestFor("j").NamespacedName, job); err != nil || ptr.Deref(job.Spec.TTLSecondsAfterFinished, 0) != 3600 {
+		t.Errorf("got ttlSecondsAfterFinished %d, error %v, want 3600", ptr.Deref(job.Spec.TTLSecondsAfterFinished, 0), err)
 	}
 }

@@ -64,7 +64,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings Settings, served *cap
 		apiReader: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 		watched: map[schema.GroupVersionKind]*watchedKind{},
 	}
-	labeledCache, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: transform, ReaderFailOnMissingInformer: true})
+	labeledCache, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: trimObject, ReaderFailOnMissingInformer: true})
 	if err != nil {
 		return fmt.Errorf("pods and components: %w", err)
 	}
@@ -134,7 +134,7 @@ func SettingsOf(c config.AppWrapper) Settings {
 	return Settings{AppWrapper: c, Clock: clock.RealClock{}}
 }
 
-// Validate returns an error for each period that exceeds its bound. Errors name the keys below faultTolerance in the configuration. Their
+// Validate returns an error for each period out of its bounds. Errors name the keys below faultTolerance in the configuration. Their
 // values are nanoseconds.
 func Validate(f config.FaultTolerance) error {
 	var errs []error

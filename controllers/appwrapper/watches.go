@@ -103,8 +103,8 @@ func stateOf(o client.Object) reportedState {
 	return readState(o.GetObjectKind().GroupVersionKind(), o)
 }
 
-// transform removes fields that are not read from objects in the cache, which may hold thousands of pods.
-func transform(in any) (any, error) {
+// trimObject removes fields that the controller does not read from the objects in the cache, which may hold thousands of pods.
+func trimObject(in any) (any, error) {
 	switch object := in.(type) {
 	case *corev1.Pod:
 		return trimPod(object), nil

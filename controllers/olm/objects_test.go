@@ -88,7 +88,7 @@ func fileOf(crd string) string {
 	return group + "_" + plural + ".yaml"
 }
 
-// The ClusterRole allows patching exactly the objects that the controller creates.
+// The roles allow patching exactly the objects that the controller creates.
 func TestRoleNamesCreatedObjects(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/olm/role.yaml")
 	if err != nil {

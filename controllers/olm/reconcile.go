@@ -81,7 +81,7 @@ func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKin
 	return &list.Items[0], nil
 }
 
-// toResult reports a foreign object in an Event, once, and returns other errors.
+// toResult reports a foreign object, or a deletion that timed out, in one Event, and returns other errors.
 func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):

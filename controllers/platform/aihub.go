@@ -211,7 +211,7 @@ func catalogConfig(key types.NamespacedName) runtime.ApplyConfiguration {
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
-// deleteCatalogs deletes the Catalogs that the AIHub controls, except one, and returns those that still exist.
+// deleteCatalogs deletes the Catalogs that the AIHub controls, except one, and returns those that it found.
 func (r *aiHub) deleteCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, except client.ObjectKey) ([]string, error) {
 	list := &aihubv1alpha1.CatalogList{}
 	if err := reader.List(ctx, list); err != nil {

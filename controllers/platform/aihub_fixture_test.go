@@ -52,11 +52,11 @@ func newHubFixture(t *testing.T, objects ...client.Object) *hubFixture {
 	if err := errors.Join(aihubv1alpha1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &hubFixture{T: t, clock: clocktesting.NewFakeClock(startTime), served: capability.NewSet(aihubKind, catalogKind, registryKind)}
-	b.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.AIHub{}).
+	h := &hubFixture{T: t, clock: clocktesting.NewFakeClock(startTime), served: capability.NewSet(aihubKind, catalogKind, registryKind)}
+	h.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.AIHub{}).
 		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	b.restart()
-	return b
+	h.restart()
+	return h
 }
 
 // restart creates a new reconciler without state, as after a restart of the manager.
@@ -205,10 +205,10 @@ func (h *hubFixture) update(change func(*platformv1alpha1.AIHub)) {
 	}
 }
 
-func (h *hubFixture) condition(kind string) platformv1alpha1.Condition {
+func (h *hubFixture) condition(conditionType string) platformv1alpha1.Condition {
 	h.Helper()
 	for _, c := range h.get().Status.Conditions {
-		if c.Type == kind {
+		if c.Type == conditionType {
 			return c
 		}
 	}

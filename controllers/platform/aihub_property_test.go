@@ -79,7 +79,7 @@ func (s *scenario) catalogs() []aihubv1alpha1.Catalog {
 	return list.Items
 }
 
-// endFaults removes all faults and reconciles until the AIHub is stable.
+// endFaults removes all faults, restores the settings and the management state, and reconciles six times.
 func (s *scenario) endFaults() {
 	s.requestError = nil
 	s.restart()
@@ -92,7 +92,7 @@ func (s *scenario) endFaults() {
 	}
 }
 
-// After any sequence of steps, the AIHub is ready, its only Catalog is in spec.instancesNamespace, foreign Catalogs are unchanged, and
+// After any sequence of steps, the AIHub is ready, its only Catalog is in spec.instancesNamespace, no foreign Catalog was deleted, and
 // nothing is written in the steady state.
 func TestAIHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

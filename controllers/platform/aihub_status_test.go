@@ -13,10 +13,10 @@ import (
 
 // comparedFields contains the fields of a condition that tests compare.
 type comparedFields struct {
-	kind     string
-	status   metav1.ConditionStatus
-	reason   string
-	severity platformv1alpha1.Severity
+	conditionType string
+	status        metav1.ConditionStatus
+	reason        string
+	severity      platformv1alpha1.Severity
 }
 
 func comparedFieldsOf(list []platformv1alpha1.Condition) []comparedFields {
@@ -75,7 +75,7 @@ func TestReportHub(t *testing.T) {
 			}
 			for _, c := range status.Conditions {
 				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(minutesAfterStart(0))) {
-					t.Errorf("got condition %+v, want a message for generation 3 and an unchanged transition time", c)
+					t.Errorf("got condition %+v, want a message for generation 3 and the time of the report", c)
 				}
 			}
 			before := *status.DeepCopy()
@@ -88,8 +88,8 @@ func TestReportHub(t *testing.T) {
 }
 
 func TestConditionsAreAggregated(t *testing.T) {
-	c := func(kind string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
-		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: minutesAfterStart(minutes)}
+	c := func(conditionType string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
+		return platformv1alpha1.Condition{Type: conditionType, Status: status, Reason: reason, LastTransitionTime: minutesAfterStart(minutes)}
 	}
 	withSeverityInfo := func(c platformv1alpha1.Condition) platformv1alpha1.Condition {
 		c.Severity = platformv1alpha1.SeverityInfo
@@ -126,8 +126,8 @@ func TestHubStatusIsConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		status := &platformv1alpha1.AIHubStatus{}
 		foreign := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Alpha", "Paused", "Zulu", "Middle"}), 0, 4, rapid.ID[string]).Draw(t, "foreign")
-		for _, kind := range foreign {
-			status.Conditions = append(status.Conditions, platformv1alpha1.Condition{Type: kind, Status: "False", Message: kind})
+		for _, conditionType := range foreign {
+			status.Conditions = append(status.Conditions, platformv1alpha1.Condition{Type: conditionType, Status: "False", Message: conditionType})
 		}
 		for step := range rapid.IntRange(1, 5).Draw(t, "steps") {
 			f := aihubFacts{
@@ -140,14 +140,14 @@ func TestHubStatusIsConsistent(t *testing.T) {
 				t.Fatalf("%+v: phase %q, %+v", f, status.Phase, status.Conditions[0])
 			}
 		}
-		kinds := make([]string, 0, len(status.Conditions))
+		conditionTypes := make([]string, 0, len(status.Conditions))
 		for _, c := range status.Conditions {
-			kinds = append(kinds, c.Type)
+			conditionTypes = append(conditionTypes, c.Type)
 		}
 		others := append([]string{"Degraded"}, foreign...)
 		slices.Sort(others)
-		if want := append([]string{"Ready", "ProvisioningSucceeded", "ModelRegistryReady", "CatalogReady"}, others...); !slices.Equal(kinds, want) {
-			t.Fatalf("order %v, want %v", kinds, want)
+		if want := append([]string{"Ready", "ProvisioningSucceeded", "ModelRegistryReady", "CatalogReady"}, others...); !slices.Equal(conditionTypes, want) {
+			t.Fatalf("order %v, want %v", conditionTypes, want)
 		}
 	})
 }

@@ -26,63 +26,63 @@ const (
 
 // The first reconcile creates all objects; the next sends no request, even after a restart. [modelregistry-107] [modelregistry-109]
 func TestAIHubFirstReconcile(t *testing.T) {
-	b := newHubFixture(t, aiHubWith())
-	b.expectReconcile(createNamespace, createCatalog)
-	a := b.get()
+	h := newHubFixture(t, aiHubWith())
+	h.expectReconcile(createNamespace, createCatalog)
+	a := h.get()
 	if !slices.Equal(a.Finalizers, []string{"aihub.opendatahub.io/finalizer"}) || a.Status.Phase != "Ready" || a.Status.ObservedGeneration != 1 {
-		t.Errorf("got finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
+		t.Errorf("got finalizers %v, phase %q, generation %d, want the finalizer of the AIHub, Ready and 1", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
 	}
 	namespace, c := namespaceNamed("registries"), newCatalog("registries", "")
-	if !b.exists(namespace) || len(namespace.OwnerReferences) > 0 {
-		t.Errorf("got namespace %+v", namespace.ObjectMeta)
+	if !h.exists(namespace) || len(namespace.OwnerReferences) > 0 {
+		t.Errorf("got namespace %+v, want one without an owner", namespace.ObjectMeta)
 	}
-	if !b.exists(c) || !metav1.IsControlledBy(c, a) || c.Spec.Resources != nil || c.Spec.Database != nil {
-		t.Errorf("Catalog %+v", c)
+	if !h.exists(c) || !metav1.IsControlledBy(c, a) || c.Spec.Resources != nil || c.Spec.Database != nil {
+		t.Errorf("got Catalog %+v, want one with an empty spec that the AIHub controls", c)
 	}
-	b.expectIdle()
-	b.restart()
-	b.expectIdle()
+	h.expectIdle()
+	h.restart()
+	h.expectIdle()
 }
 
 // A component that does not run is reported with the fix, and the Catalog is created once its component runs. [modelregistry-107]
 // [modelregistry-108]
 func TestAIHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change         func(*hubFixture)
-		kind, want     string
-		others, writes []string
+		change              func(*hubFixture)
+		conditionType, want string
+		others, writes      []string
 	}{
-		"the catalog is disabled": {func(b *hubFixture) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
+		"the catalog is disabled": {func(h *hubFixture) { h.logic.settings.Catalog.Enabled = false }, "CatalogReady",
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{createNamespace}},
-		"the API of the catalog is not served": {func(b *hubFixture) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
+		"the API of the catalog is not served": {func(h *hubFixture) { h.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
 			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which replaces it, waits for the API Catalog.aihub.opendatahub.io; install its CustomResourceDefinition",
 			[]string{"ModelRegistryReady"}, []string{createNamespace}},
-		"the API of registries is not served": {func(b *hubFixture) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
+		"the API of registries is not served": {func(h *hubFixture) { h.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
 			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which replaces it, waits for the API ModelRegistry.modelregistry.opendatahub.io; install its CustomResourceDefinition",
 			[]string{"CatalogReady"}, []string{createNamespace, createCatalog}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHubFixture(t, aiHubWith())
-			tc.change(b)
-			b.expectReconcile(tc.writes...)
-			if c := b.condition(tc.kind); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
+			h := newHubFixture(t, aiHubWith())
+			tc.change(h)
+			h.expectReconcile(tc.writes...)
+			if c := h.condition(tc.conditionType); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
 				t.Errorf("got condition %+v, want False with ChildDeploymentNotReady", c)
 			}
-			for _, kind := range append(tc.others, "ProvisioningSucceeded") {
-				if c := b.condition(kind); c.Status != "True" {
+			for _, conditionType := range append(tc.others, "ProvisioningSucceeded") {
+				if c := h.condition(conditionType); c.Status != "True" {
 					t.Errorf("got condition %+v, want True", c)
 				}
 			}
-			if ready := b.condition("Ready"); ready.Status != "False" || ready.Message != tc.want || b.get().Status.Phase != "Not Ready" {
-				t.Errorf("%+v, phase %q", ready, b.get().Status.Phase)
+			if ready := h.condition("Ready"); ready.Status != "False" || ready.Message != tc.want || h.get().Status.Phase != "Not Ready" {
+				t.Errorf("got condition %+v and phase %q, want False with message %q and Not Ready", ready, h.get().Status.Phase, tc.want)
 			}
-			b.expectIdle()
-			b.restart()
-			b.served = capability.NewSet(aihubKind, catalogKind, registryKind)
-			b.expectReconcile(slices.DeleteFunc([]string{createCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
-			if b.expectIdle(); b.get().Status.Phase != "Ready" {
-				t.Errorf("got phase %q", b.get().Status.Phase)
+			h.expectIdle()
+			h.restart()
+			h.served = capability.NewSet(aihubKind, catalogKind, registryKind)
+			h.expectReconcile(slices.DeleteFunc([]string{createCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
+			if h.expectIdle(); h.get().Status.Phase != "Ready" {
+				t.Errorf("got phase %q, want Ready", h.get().Status.Phase)
 			}
 		})
 	}
@@ -94,17 +94,17 @@ func TestAIHubNamespace(t *testing.T) {
 	t.Run("exists without the label", func(t *testing.T) {
 		foreign := namespaceNamed("registries")
 		foreign.Labels = map[string]string{"team": "a"}
-		b := newHubFixture(t, aiHubWith(), foreign)
-		others, result, err := b.reconcile()
-		failed := b.condition("ProvisioningSucceeded")
+		h := newHubFixture(t, aiHubWith(), foreign)
+		others, result, err := h.reconcile()
+		failed := h.condition("ProvisioningSucceeded")
 		if err != nil || result.RequeueAfter != reconciler.RequeueBlocked || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
 			t.Errorf("unexpected condition: %+v", failed)
 		}
 		foreign.Labels = map[string]string{LabelRegistries: "true"}
-		if err := b.server.Update(t.Context(), foreign); err != nil {
+		if err := h.server.Update(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
-		b.expectReconcile(createCatalog)
+		h.expectReconcile(createCatalog)
 	})
 	t.Run("was created by the platform", func(t *testing.T) {
 		foreign := namespaceNamed("registries")
@@ -112,53 +112,53 @@ func TestAIHubNamespace(t *testing.T) {
 		newHubFixture(t, aiHubWith(), foreign).expectReconcile(createCatalog)
 	})
 	t.Run("contains the Catalog of the AIHub", func(t *testing.T) {
-		b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", "hub"))
-		b.expectReconcile()
-		if ready := b.condition("Ready"); ready.Status != "True" {
+		h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", "hub"))
+		h.expectReconcile()
+		if ready := h.condition("Ready"); ready.Status != "True" {
 			t.Errorf("unexpected condition: %+v", ready)
 		}
 	})
 	for _, name := range []string{"kube-system", "default", "openshift", "openshift-config"} {
 		t.Run("is reserved: "+name, func(t *testing.T) {
-			b := newHubFixture(t, aiHubWith(), newCatalog("registries", "hub"))
-			b.update(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
-			b.expectReconcile()
-			if failed := b.condition("ProvisioningSucceeded"); !strings.Contains(failed.Message, `"`+name+`" belongs to the cluster: name another`) {
+			h := newHubFixture(t, aiHubWith(), newCatalog("registries", "hub"))
+			h.update(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
+			h.expectReconcile()
+			if failed := h.condition("ProvisioningSucceeded"); !strings.Contains(failed.Message, `"`+name+`" belongs to the cluster: name another`) {
 				t.Errorf("got condition %+v, want an error that names the reserved namespace", failed)
 			}
 		})
 	}
 	t.Run("is that of the applications", func(t *testing.T) {
-		b := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
-		b.expectReconcile("create Catalog apps/catalog")
+		h := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
+		h.expectReconcile("create Catalog apps/catalog")
 	})
 	t.Run("cannot be created", func(t *testing.T) {
-		b := newHubFixture(t, aiHubWith())
-		b.requestError = func(verb, kind string) error {
+		h := newHubFixture(t, aiHubWith())
+		h.requestError = func(verb, kind string) error {
 			if kind == "Namespace" {
 				return errors.New("quota exceeded")
 			}
 			return nil
 		}
-		if _, _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "quota exceeded") {
+		if _, _, err := h.reconcile(); err == nil || !strings.Contains(err.Error(), "quota exceeded") {
 			t.Errorf("got error %v", err)
 		}
-		failed, degraded := b.condition("ProvisioningSucceeded"), b.condition("Degraded")
+		failed, degraded := h.condition("ProvisioningSucceeded"), h.condition("Degraded")
 		if failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "creating namespace registries (spec.instancesNamespace): quota exceeded") ||
-			degraded.Reason != "ProvisioningFailed" || degraded.Severity != "" || b.get().Status.Phase != "Not Ready" {
+			degraded.Reason != "ProvisioningFailed" || degraded.Severity != "" || h.get().Status.Phase != "Not Ready" {
 			t.Errorf("unexpected conditions %+v and %+v", failed, degraded)
 		}
-		b.requestError = nil
-		b.expectReconcile(createNamespace, createCatalog)
+		h.requestError = nil
+		h.expectReconcile(createNamespace, createCatalog)
 	})
 }
 
 // REGISTRIES_NAMESPACE restricts the cache to one namespace, which an AIHub cannot change.
 func TestAIHubNamespaceConflict(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
-	b.logic.settings.RegistriesNamespace = "other"
-	b.expectReconcile()
-	c := b.condition("ProvisioningSucceeded")
+	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
+	h.logic.settings.RegistriesNamespace = "other"
+	h.expectReconcile()
+	c := h.condition("ProvisioningSucceeded")
 	if c.Status != "False" || c.Reason != "DeployFailed" {
 		t.Errorf("got condition %+v, want False with DeployFailed", c)
 	}
@@ -167,132 +167,132 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 			t.Errorf("%q lacks %q", c.Message, part)
 		}
 	}
-	b.expectIdle()
-	b.logic.settings.RegistriesNamespace = "registries"
-	b.expectReconcile(createCatalog)
+	h.expectIdle()
+	h.logic.settings.RegistriesNamespace = "registries"
+	h.expectReconcile(createCatalog)
 }
 
 // [modelregistry-110] The Catalog is deleted before the AIHub, without polling.
 func TestAIHubDeletion(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", "hub"), newCatalog("older", "hub"), newCatalog("foreign", "another"))
-	b.update(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
-	if err := b.server.Delete(t.Context(), b.get()); err != nil {
+	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", "hub"), newCatalog("older", "hub"), newCatalog("foreign", "another"))
+	h.update(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
+	if err := h.server.Delete(t.Context(), h.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile("delete Catalog older/catalog", "delete Catalog registries/catalog")
+	h.expectReconcile("delete Catalog older/catalog", "delete Catalog registries/catalog")
 	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be deleted"
-	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
+	if c := h.condition("ProvisioningSucceeded"); c.Message != want {
 		t.Errorf("got %q, want %q", c.Message, want)
 	}
-	b.expectIdle()
+	h.expectIdle()
 	for _, namespace := range []string{"registries", "older"} {
 		c := newCatalog(namespace, "")
-		if !b.exists(c) || c.DeletionTimestamp == nil {
+		if !h.exists(c) || c.DeletionTimestamp == nil {
 			t.Fatalf("Catalog in namespace %s: got deletionTimestamp %v", namespace, c.DeletionTimestamp)
 		}
 		c.Finalizers = nil
-		if err := b.server.Update(t.Context(), c); err != nil {
+		if err := h.server.Update(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.expectReconcile()
-	if b.exists(aiHubWith()) {
+	h.expectReconcile()
+	if h.exists(aiHubWith()) {
 		t.Error("the AIHub still exists")
 	}
-	if !b.exists(namespaceNamed("registries")) || !b.exists(newCatalog("foreign", "")) {
+	if !h.exists(namespaceNamed("registries")) || !h.exists(newCatalog("foreign", "")) {
 		t.Error("the namespace or a foreign Catalog was deleted")
 	}
 }
 
 // If the Catalog API is not served, the AIHub is kept until the API server confirms that no Catalog exists.
 func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
-	if err := b.server.Delete(t.Context(), b.get()); err != nil {
+	h := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
+	if err := h.server.Delete(t.Context(), h.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.served = capability.NewSet(aihubKind)
-	b.requestError = func(verb, _ string) error {
+	h.served = capability.NewSet(aihubKind)
+	h.requestError = func(verb, _ string) error {
 		if verb == "list" {
 			return errors.New("connection refused")
 		}
 		return nil
 	}
-	if _, _, err := b.reconcile(); err == nil || !b.exists(aiHubWith()) {
+	if _, _, err := h.reconcile(); err == nil || !h.exists(aiHubWith()) {
 		t.Errorf("error %v, or the AIHub was deleted", err)
 	}
-	b.requestError = func(verb, _ string) error {
+	h.requestError = func(verb, _ string) error {
 		if verb == "list" {
 			return &meta.NoKindMatchError{}
 		}
 		return nil
 	}
-	if b.expectReconcile(); b.exists(aiHubWith()) {
+	if h.expectReconcile(); h.exists(aiHubWith()) {
 		t.Error("the AIHub still exists")
 	}
 }
 
 // If the namespace changes, the Catalog is deleted and then created in the new namespace. [D27]
 func TestAIHubNamespaceChange(t *testing.T) {
-	b := newHubFixture(t, aiHubWith())
-	b.expectReconcile(createNamespace, createCatalog)
+	h := newHubFixture(t, aiHubWith())
+	h.expectReconcile(createNamespace, createCatalog)
 	c := newCatalog("registries", "")
-	b.exists(c)
+	h.exists(c)
 	c.Finalizers = []string{aihubv1alpha1.Finalizer}
-	if err := b.server.Update(t.Context(), c); err != nil {
+	if err := h.server.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	b.update(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
-	b.expectReconcile("create Namespace /new", "delete Catalog registries/catalog")
-	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
+	h.update(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
+	h.expectReconcile("create Namespace /new", "delete Catalog registries/catalog")
+	if c := h.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
 		t.Errorf("got condition %+v, want it to wait for the Catalog in the previous namespace", c)
 	}
-	b.expectIdle()
-	b.exists(c)
+	h.expectIdle()
+	h.exists(c)
 	c.Finalizers = nil
-	if err := b.server.Update(t.Context(), c); err != nil {
+	if err := h.server.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile("create Catalog new/catalog")
-	if b.get().Status.Phase != "Ready" || !b.exists(namespaceNamed("registries")) {
-		t.Errorf("phase %q, or the previous namespace was deleted", b.get().Status.Phase)
+	h.expectReconcile("create Catalog new/catalog")
+	if h.get().Status.Phase != "Ready" || !h.exists(namespaceNamed("registries")) {
+		t.Errorf("phase %q, or the previous namespace was deleted", h.get().Status.Phase)
 	}
-	b.expectIdle()
+	h.expectIdle()
 }
 
 // A Catalog of another client is accepted and not changed.
 func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", ""), newCatalog("other", "someone"))
-	b.expectReconcile()
-	if b.get().Status.Phase != "Ready" {
-		t.Errorf("got phase %q", b.get().Status.Phase)
+	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", ""), newCatalog("other", "someone"))
+	h.expectReconcile()
+	if h.get().Status.Phase != "Ready" {
+		t.Errorf("got phase %q, want Ready", h.get().Status.Phase)
 	}
-	b.expectIdle()
+	h.expectIdle()
 }
 
 // The Catalog is created once webhooks observe its namespace, because they would reject it before.
 func TestAIHubWaitsForWebhooks(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
-	b.webhookNamespace = "older"
-	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != reconciler.RequeueSoon || len(others) > 0 {
+	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
+	h.webhookNamespace = "older"
+	if others, result, err := h.reconcile(); err != nil || result.RequeueAfter != reconciler.RequeueSoon || len(others) > 0 {
 		t.Errorf("writes %q, result %+v, error %v", others, result, err)
 	}
-	b.webhookNamespace = ""
-	b.expectReconcile(createCatalog)
+	h.webhookNamespace = ""
+	h.expectReconcile(createCatalog)
 }
 
 // The status reports a rejection by the webhook before the write is retried.
 func TestAIHubReportsRejection(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
-	b.requestError = func(verb, kind string) error {
+	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
+	h.requestError = func(verb, kind string) error {
 		if verb == "create" {
 			return errors.New("denied by the webhook")
 		}
 		return nil
 	}
-	if _, _, err := b.reconcile(); err == nil {
+	if _, _, err := h.reconcile(); err == nil {
 		t.Error("got no error, want one that retries the reconcile")
 	}
-	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "denied by the webhook") {
+	if c := h.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "denied by the webhook") {
 		t.Errorf("got condition %+v, want the rejected Catalog and the response of the webhook", c)
 	}
 }
@@ -312,10 +312,10 @@ func TestAIHubManagementState(t *testing.T) {
 	} {
 		older := newCatalog("older", "hub")
 		older.Finalizers = nil // it is deleted immediately
-		b := newHubFixture(t, aiHubWith(withState(state)), older)
+		h := newHubFixture(t, aiHubWith(withState(state)), older)
 		var got []string
 		for range 3 {
-			others, _, err := b.reconcile()
+			others, _, err := h.reconcile()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -326,48 +326,48 @@ func TestAIHubManagementState(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: writes %q, want %q", state, got, want)
 		}
-		reported := strings.Contains(b.condition("ProvisioningSucceeded").Message, ManagementState)
-		if special := state == "Unmanaged" || state == "Removed"; reported != special || b.get().Status.Phase != "Ready" {
-			t.Errorf("%q: unexpected phase or condition %+v", state, b.condition("ProvisioningSucceeded"))
+		reported := strings.Contains(h.condition("ProvisioningSucceeded").Message, ManagementState)
+		if special := state == "Unmanaged" || state == "Removed"; reported != special || h.get().Status.Phase != "Ready" {
+			t.Errorf("%q: unexpected phase or condition %+v", state, h.condition("ProvisioningSucceeded"))
 		}
 	}
 }
 
 // The Deployments of the legacy AIHub are deleted once, with their pods; those of other owners are kept.
 func TestAIHubDeletesLegacyDeployments(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newLegacyDeployment(legacyRegistryDeployment, "one", "hub"), newLegacyDeployment(legacyCatalogDeployment, "two", "another"))
+	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newLegacyDeployment(legacyRegistryDeployment, "one", "hub"), newLegacyDeployment(legacyCatalogDeployment, "two", "another"))
 	terminating := newLegacyDeployment(legacyRegistryDeployment, "", "")
-	b.exists(terminating)
+	h.exists(terminating)
 	terminating.Finalizers = []string{"foregroundDeletion"}
-	if err := b.server.Update(t.Context(), terminating); err != nil {
+	if err := h.server.Update(t.Context(), terminating); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile("delete Deployment apps/" + legacyRegistryDeployment)
-	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
+	h.expectReconcile("delete Deployment apps/" + legacyRegistryDeployment)
+	if c := h.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
 		t.Errorf("got condition %+v, want it to wait for the legacy Deployment", c)
 	}
-	b.expectIdle()
-	b.exists(terminating)
+	h.expectIdle()
+	h.exists(terminating)
 	terminating.Finalizers = nil
-	if err := b.server.Update(t.Context(), terminating); err != nil {
+	if err := h.server.Update(t.Context(), terminating); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile(createCatalog)
-	b.expectIdle()
+	h.expectReconcile(createCatalog)
+	h.expectIdle()
 
 	// A recreated Deployment is reported and not deleted, because its creator would create it again. Nothing is blocked.
-	if err := b.server.Create(t.Context(), newLegacyDeployment(legacyRegistryDeployment, "three", "hub")); err != nil {
+	if err := h.server.Create(t.Context(), newLegacyDeployment(legacyRegistryDeployment, "three", "hub")); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile()
-	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
+	h.expectReconcile()
+	if c := h.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
 		t.Errorf("got condition %+v, want the legacy operator reported as the cause", c)
 	}
-	if c := b.condition("Ready"); c.Status != "True" {
+	if c := h.condition("Ready"); c.Status != "True" {
 		t.Errorf("got condition %+v, want True", c)
 	}
-	b.expectIdle()
-	if !b.exists(newLegacyDeployment(legacyCatalogDeployment, "", "")) {
+	h.expectIdle()
+	if !h.exists(newLegacyDeployment(legacyCatalogDeployment, "", "")) {
 		t.Error("the Deployment of another client was deleted")
 	}
 }
@@ -377,47 +377,47 @@ func TestHubReleaseOfPlatform(t *testing.T) {
 	versionConfigMap := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
 	}
-	b := newHubFixture(t, aiHubWith(), versionConfigMap("other", "9.9.9"))
+	h := newHubFixture(t, aiHubWith(), versionConfigMap("other", "9.9.9"))
 	componentRelease := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
-	b.expectReconcile(createNamespace, createCatalog)
-	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, b.get().Status.Releases); diff != "" {
+	h.expectReconcile(createNamespace, createCatalog)
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, h.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	reported := versionConfigMap("apps", " 2.30.0\n")
-	if err := b.server.Create(t.Context(), reported); err != nil {
+	if err := h.server.Create(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile()
-	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease, releaseOfPlatform("2.30.0")}, b.get().Status.Releases); diff != "" {
+	h.expectReconcile()
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease, releaseOfPlatform("2.30.0")}, h.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, b.get().Status.Distribution); diff != "" {
+	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, h.get().Status.Distribution); diff != "" {
 		t.Error(diff)
 	}
-	b.expectIdle()
+	h.expectIdle()
 	reported.Data = nil
-	if err := b.server.Update(t.Context(), reported); err != nil {
+	if err := h.server.Update(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile()
-	if got := b.get().Status.Distribution; got != nil {
+	h.expectReconcile()
+	if got := h.get().Status.Distribution; got != nil {
 		t.Errorf("got distribution %+v, want none", got)
 	}
-	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, h.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // The condition Paused has the type and severity of the platform.
 func TestHubPaused(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
-	b.expectReconcile()
-	if c := b.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
+	h := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
+	h.expectReconcile()
+	if c := h.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
 		t.Errorf("got condition %+v, want Paused True with severity Info", c)
 	}
-	b.update(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
-	b.expectReconcile(createNamespace, createCatalog)
-	if c := b.condition("Paused"); c.Type != "" {
+	h.update(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
+	h.expectReconcile(createNamespace, createCatalog)
+	if c := h.condition("Paused"); c.Type != "" {
 		t.Errorf("got condition %+v, want no Paused", c)
 	}
 }

@@ -18,7 +18,7 @@ func minutesAfterStart(minutes int) metav1.Time {
 	return metav1.NewTime(startTime.Add(time.Duration(minutes) * time.Minute))
 }
 
-// Each time of a condition changes only with the field that it describes.
+// lastTransitionTime changes only with the status, and lastHeartbeatTime with any field.
 func TestSetConditionTimes(t *testing.T) {
 	base := platformv1alpha1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m", ObservedGeneration: 1}
 	for name, tc := range map[string]struct {
@@ -65,21 +65,21 @@ func TestForeignConditionsSurvive(t *testing.T) {
 		foreign := rapid.SliceOfNDistinct(rapid.StringMatching(`Foreign[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "foreign")
 		status := &platformv1alpha1.Status{}
 		var want []platformv1alpha1.Condition
-		for _, kind := range foreign {
+		for _, conditionType := range foreign {
 			c := platformv1alpha1.Condition{
-				Type: kind, Status: metav1.ConditionUnknown, Severity: platformv1alpha1.SeverityInfo, Message: rapid.String().Draw(t, "message"),
+				Type: conditionType, Status: metav1.ConditionUnknown, Severity: platformv1alpha1.SeverityInfo, Message: rapid.String().Draw(t, "message"),
 				LastTransitionTime: minutesAfterStart(-9), LastHeartbeatTime: new(minutesAfterStart(-8)), ObservedGeneration: 7,
 			}
 			want, status.Conditions = append(want, c), append(status.Conditions, c)
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			kind := rapid.SampledFrom([]string{ConditionReady, ConditionVersion}).Draw(t, "kind")
+			conditionType := rapid.SampledFrom([]string{ConditionReady, ConditionVersion}).Draw(t, "kind")
 			if rapid.Bool().Draw(t, "remove") {
-				removeCondition(&status.Conditions, kind)
+				removeCondition(&status.Conditions, conditionType)
 				continue
 			}
 			value := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status")
-			mergeCondition(&status.Conditions, minutesAfterStart(0), platformv1alpha1.Condition{Type: kind, Status: value})
+			mergeCondition(&status.Conditions, minutesAfterStart(0), platformv1alpha1.Condition{Type: conditionType, Status: value})
 			setPhase(status)
 		}
 		kept := slices.DeleteFunc(slices.Clone(status.Conditions), func(c platformv1alpha1.Condition) bool {

@@ -42,11 +42,11 @@ func TestLegacyDeployments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deployment := newLegacyDeployment(legacyRegistryDeployment, "here", tc.owner)
 			deployment.Namespace = tc.namespace
-			b := newHubFixture(t, aiHubWith(), deployment)
+			h := newHubFixture(t, aiHubWith(), deployment)
 			if tc.deletedUID != "" {
-				b.logic.legacy.recordDeletion(client.ObjectKeyFromObject(deployment), tc.deletedUID)
+				h.logic.legacy.recordDeletion(client.ObjectKeyFromObject(deployment), tc.deletedUID)
 			}
-			message, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
+			message, err := h.logic.legacy.deleteAll(t.Context(), h.logic.applier, h.get())
 			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deleted {
 				t.Errorf("got error %v", err)
 			}
@@ -56,7 +56,7 @@ func TestLegacyDeployments(t *testing.T) {
 			if !strings.Contains(message, tc.message) || tc.message == "" && message != "" {
 				t.Errorf("message %q, want %q", message, tc.message)
 			}
-			if deleted := !b.exists(deployment); deleted != tc.deleted {
+			if deleted := !h.exists(deployment); deleted != tc.deleted {
 				t.Errorf("deleted %t, want %t", deleted, tc.deleted)
 			}
 		})
@@ -65,25 +65,25 @@ func TestLegacyDeployments(t *testing.T) {
 
 // A failed read or deletion is an error, not a Wait.
 func TestLegacyDeploymentErrors(t *testing.T) {
-	b := newHubFixture(t, aiHubWith(), newLegacyDeployment(legacyCatalogDeployment, "here", "hub"))
-	b.requestError = func(verb, kind string) error {
+	h := newHubFixture(t, aiHubWith(), newLegacyDeployment(legacyCatalogDeployment, "here", "hub"))
+	h.requestError = func(verb, kind string) error {
 		if verb == "delete" && kind == "Deployment" {
 			return errors.New("forbidden")
 		}
 		return nil
 	}
-	others, _, err := b.reconcile()
+	others, _, err := h.reconcile()
 	if err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("got error %v, writes %q", err, others)
 	}
-	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "forbidden") {
+	if c := h.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "forbidden") {
 		t.Errorf("got condition %+v, want the legacy Deployment and the error of its deletion", c)
 	}
-	failingReader := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+	failingReader := interceptor.NewClient(h.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("cache not started")
 	}})
-	b.logic.legacy.readers[legacyCatalogDeployment] = failingReader
-	if _, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "cache not started") {
+	h.logic.legacy.readers[legacyCatalogDeployment] = failingReader
+	if _, err := h.logic.legacy.deleteAll(t.Context(), h.logic.applier, h.get()); err == nil || !strings.Contains(err.Error(), "cache not started") {
 		t.Errorf("got error %v", err)
 	}
 }

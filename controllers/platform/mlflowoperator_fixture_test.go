@@ -50,18 +50,18 @@ func newOperatorFixture(t *testing.T, objects ...client.Object) *operatorFixture
 	if err := errors.Join(mlflowv1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &operatorFixture{T: t, clock: clocktesting.NewFakeClock(startTime), served: served}
+	f := &operatorFixture{T: t, clock: clocktesting.NewFakeClock(startTime), served: served}
 	inner := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.MLflowOperator{}).Build()
-	b.client = inner
+	f.client = inner
 	cached := interceptor.NewClient(inner, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			b.writes++
+			f.writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			b.writes++
-			if b.conflicts > 0 {
-				b.conflicts--
+			f.writes++
+			if f.conflicts > 0 {
+				f.conflicts--
 				return apierrors.NewConflict(schema.GroupResource{Resource: "mlflowoperators"}, o.GetName(), errors.New("changed"))
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -69,65 +69,65 @@ func newOperatorFixture(t *testing.T, objects ...client.Object) *operatorFixture
 	})
 	live := interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			b.reads++
-			if b.requestError != nil {
-				if err := b.requestError(o); err != nil {
+			f.reads++
+			if f.requestError != nil {
+				if err := f.requestError(o); err != nil {
 					return err
 				}
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			b.reads++
-			if b.requestError != nil {
-				if err := b.requestError(nil); err != nil {
+			f.reads++
+			if f.requestError != nil {
+				if err := f.requestError(nil); err != nil {
 					return err
 				}
 			}
 			return c.List(ctx, list, opts...)
 		},
 	})
-	b.logic = &mlflowOperator{
-		cached: cached, apiReader: live, clock: b.clock, served: func() capability.Set { return b.served }, release: "3.14.0", platformType: "Open Data Hub",
+	f.logic = &mlflowOperator{
+		cached: cached, apiReader: live, clock: f.clock, served: func() capability.Set { return f.served }, release: "3.14.0", platformType: "Open Data Hub",
 		versions: cached, versionConfigMap: client.ObjectKey{Namespace: "apps", Name: configMapName},
 	}
-	b.reconciler = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.conditionAccess())
-	return b
+	f.reconciler = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, f.logic.logic(), f.logic.conditionAccess())
+	return f
 }
 
 // expectReconcile reconciles once, which must succeed without a requeue and with the given number of writes.
-func (b *operatorFixture) expectReconcile(writes int) {
-	b.Helper()
-	b.writes = 0
-	if result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
-		b.Fatalf("got result %+v, error %v", result, err)
+func (f *operatorFixture) expectReconcile(writes int) {
+	f.Helper()
+	f.writes = 0
+	if result, err := f.reconciler.Reconcile(f.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
+		f.Fatalf("got result %+v, error %v", result, err)
 	}
-	if b.writes != writes {
-		b.Errorf("%d writes, want %d", b.writes, writes)
+	if f.writes != writes {
+		f.Errorf("%d writes, want %d", f.writes, writes)
 	}
 }
 
-func (b *operatorFixture) get() *platformv1alpha1.MLflowOperator {
-	b.Helper()
+func (f *operatorFixture) get() *platformv1alpha1.MLflowOperator {
+	f.Helper()
 	m := &platformv1alpha1.MLflowOperator{}
-	if err := b.client.Get(b.Context(), key, m); err != nil {
-		b.Fatal(err)
+	if err := f.client.Get(f.Context(), key, m); err != nil {
+		f.Fatal(err)
 	}
 	return m
 }
 
 // update changes the object and the status as another client would.
-func (b *operatorFixture) update(change func(*platformv1alpha1.MLflowOperator)) {
-	b.Helper()
-	m := b.get()
+func (f *operatorFixture) update(change func(*platformv1alpha1.MLflowOperator)) {
+	f.Helper()
+	m := f.get()
 	change(m)
 	status := m.Status
-	if err := b.client.Update(b.Context(), m); err != nil {
-		b.Fatal(err)
+	if err := f.client.Update(f.Context(), m); err != nil {
+		f.Fatal(err)
 	}
 	m.Status = status
-	if err := b.client.Status().Update(b.Context(), m); err != nil {
-		b.Fatal(err)
+	if err := f.client.Status().Update(f.Context(), m); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -151,9 +151,9 @@ func instance() *mlflowv1.MLflow {
 	return &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 }
 
-func conditionOf(m *platformv1alpha1.MLflowOperator, kind string) platformv1alpha1.Condition {
+func conditionOf(m *platformv1alpha1.MLflowOperator, conditionType string) platformv1alpha1.Condition {
 	for _, c := range m.Status.Conditions {
-		if c.Type == kind {
+		if c.Type == conditionType {
 			return c
 		}
 	}

@@ -32,11 +32,11 @@ var (
 
 // [mlflow-57] The first reconcile adds the finalizer and sets the status; in the steady state no request is sent.
 func TestMLflowOperatorFirstReconcile(t *testing.T) {
-	b := newOperatorFixture(t, mlflowOperatorWith(), configMap("2.30.0"))
-	b.expectReconcile(2)
-	m := b.get()
+	f := newOperatorFixture(t, mlflowOperatorWith(), configMap("2.30.0"))
+	f.expectReconcile(2)
+	m := f.get()
 	if !slices.Equal(m.Finalizers, []string{"mlflow.opendatahub.io/mlflow-operator-protection"}) {
-		t.Errorf("got finalizers %v", m.Finalizers)
+		t.Errorf("got finalizers %v, want that of the MLflowOperator", m.Finalizers)
 	}
 	want := platformv1alpha1.Status{
 		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{releaseOfPlatform("2.30.0"), releaseOfMLflow},
@@ -49,11 +49,11 @@ func TestMLflowOperatorFirstReconcile(t *testing.T) {
 	if diff := cmp.Diff(want, m.Status.Status); diff != "" {
 		t.Errorf("status differs (-want +got):\n%s", diff)
 	}
-	reads := b.reads
-	b.clock.Step(time.Hour)
-	b.expectReconcile(0)
-	if b.reads != reads {
-		t.Errorf("%d live reads in the steady state", b.reads-reads)
+	reads := f.reads
+	f.clock.Step(time.Hour)
+	f.expectReconcile(0)
+	if f.reads != reads {
+		t.Errorf("got %d live reads in the steady state, want none", f.reads-reads)
 	}
 }
 
@@ -73,16 +73,16 @@ func TestMissingFields(t *testing.T) {
 			if got := missingFields(tc.spec); !slices.Equal(got, tc.want) {
 				t.Errorf("missing %v, want %v", got, tc.want)
 			}
-			b := newOperatorFixture(t, mlflowOperatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = tc.spec }))
-			b.expectReconcile(2)
-			m := b.get()
+			f := newOperatorFixture(t, mlflowOperatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = tc.spec }))
+			f.expectReconcile(2)
+			m := f.get()
 			ready := conditionOf(m, "Ready")
 			message := "Waiting for MLflowOperator spec fields before managing MLflow custom resources: " + strings.Join(tc.want, ", ")
 			switch {
 			case len(tc.want) == 0 && (ready.Status != "True" || m.Status.Phase != "Ready"):
-				t.Errorf("got phase %s and condition %+v", m.Status.Phase, ready)
+				t.Errorf("got phase %s and condition %+v, want Ready and True", m.Status.Phase, ready)
 			case len(tc.want) > 0 && (ready.Status != "False" || ready.Reason != "ConfigPending" || ready.Message != message || m.Status.Phase != "Progressing"):
-				t.Errorf("got phase %s and condition %+v", m.Status.Phase, ready)
+				t.Errorf("got phase %s and condition %+v, want Progressing and False with message %q", m.Status.Phase, ready, message)
 			}
 		})
 	}
@@ -103,9 +103,9 @@ func TestStatusListsReleases(t *testing.T) {
 			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newOperatorFixture(t, append(tc.objects, mlflowOperatorWith())...)
-			b.expectReconcile(2)
-			m := b.get()
+			f := newOperatorFixture(t, append(tc.objects, mlflowOperatorWith())...)
+			f.expectReconcile(2)
+			m := f.get()
 			if diff := cmp.Diff(tc.want, m.Status.Releases); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
 			}
@@ -123,45 +123,45 @@ func TestStatusListsReleases(t *testing.T) {
 			if m.Status.Phase != "Ready" {
 				t.Errorf("phase %s, want Ready regardless of the version", m.Status.Phase)
 			}
-			b.expectReconcile(0)
+			f.expectReconcile(0)
 		})
 	}
 }
 
 // A change of the ConfigMap changes the reported version. A failed read keeps the last version and is retried.
 func TestVersionIsUpdatedFromConfigMap(t *testing.T) {
-	b := newOperatorFixture(t, mlflowOperatorWith(), configMap("soon"))
-	b.expectReconcile(2)
+	f := newOperatorFixture(t, mlflowOperatorWith(), configMap("soon"))
+	f.expectReconcile(2)
 	current := configMap("")
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(current), current); err != nil {
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(current), current); err != nil {
 		t.Fatal(err)
 	}
 	current.Data[versionKey] = "2.31.0"
-	if err := b.client.Update(t.Context(), current); err != nil {
+	if err := f.client.Update(t.Context(), current); err != nil {
 		t.Fatal(err)
 	}
-	versions := b.logic.versions
-	b.logic.versions = interceptor.NewClient(b.client, interceptor.Funcs{
+	versions := f.logic.versions
+	f.logic.versions = interceptor.NewClient(f.client, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("connection refused")
 		},
 	})
-	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
-		t.Errorf("got error %v", err)
+	if _, err := f.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
+		t.Errorf("got error %v, want one that names the ConfigMap", err)
 	}
-	if m := b.get(); conditionOf(m, ConditionVersion).Type == "" || conditionOf(m, "Ready").Status != "True" {
+	if m := f.get(); conditionOf(m, ConditionVersion).Type == "" || conditionOf(m, "Ready").Status != "True" {
 		t.Errorf("a failed read changed the status: %+v", m.Status)
 	}
-	b.logic.versions = versions
-	b.expectReconcile(1)
-	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfPlatform("2.31.0"), releaseOfMLflow}) || conditionOf(m, ConditionVersion).Type != "" {
-		t.Errorf("got status %+v", m.Status)
+	f.logic.versions = versions
+	f.expectReconcile(1)
+	if m := f.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfPlatform("2.31.0"), releaseOfMLflow}) || conditionOf(m, ConditionVersion).Type != "" {
+		t.Errorf("got status %+v, want release 2.31.0 and no %s", m.Status, ConditionVersion)
 	}
-	b.expectReconcile(0)
-	b.logic.versions = nil // the namespace of the platform is unknown
-	b.expectReconcile(1)
-	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfMLflow}) {
-		t.Errorf("got status %+v", m.Status)
+	f.expectReconcile(0)
+	f.logic.versions = nil // the namespace of the platform is unknown
+	f.expectReconcile(1)
+	if m := f.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfMLflow}) {
+		t.Errorf("got status %+v, want only the release of MLflow", m.Status)
 	}
 }
 
@@ -180,30 +180,30 @@ func TestValidateVersion(t *testing.T) {
 
 // [mlflow-64] The deletion waits for the MLflow objects and reports that.
 func TestDeletionWaitsForMLflows(t *testing.T) {
-	isDeleted := func(b *operatorFixture) bool {
-		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
+	isDeleted := func(f *operatorFixture) bool {
+		return apierrors.IsNotFound(f.client.Get(f.Context(), key, &platformv1alpha1.MLflowOperator{}))
 	}
-	b := newOperatorFixture(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
-	b.expectReconcile(2)
-	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+	f := newOperatorFixture(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
+	f.expectReconcile(2)
+	if err := f.client.Delete(t.Context(), f.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.update(func(m *platformv1alpha1.MLflowOperator) { m.Generation = 2 })
-	b.expectReconcile(1)
-	m := b.get()
+	f.update(func(m *platformv1alpha1.MLflowOperator) { m.Generation = 2 })
+	f.expectReconcile(1)
+	m := f.get()
 	ready := conditionOf(m, "Ready")
 	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first" {
-		t.Errorf("got condition %+v", ready)
+		t.Errorf("got condition %+v, want False with MLflowInstancesPresent and the number of MLflow objects", ready)
 	}
 	if m.Status.Phase != "Progressing" || m.Status.ObservedGeneration != 2 || len(m.Status.Releases) != 2 {
-		t.Errorf("got status %+v", m.Status)
+		t.Errorf("got status %+v, want Progressing for generation 2 with two releases", m.Status)
 	}
-	b.expectReconcile(0)
-	if err := b.client.Delete(t.Context(), instance()); err != nil {
+	f.expectReconcile(0)
+	if err := f.client.Delete(t.Context(), instance()); err != nil {
 		t.Fatal(err)
 	}
-	b.expectReconcile(1)
-	if !isDeleted(b) {
+	f.expectReconcile(1)
+	if !isDeleted(f) {
 		t.Error("the MLflowOperator was not removed")
 	}
 }
@@ -221,18 +221,18 @@ func TestDeletionWithoutMLflowAPI(t *testing.T) {
 		"read error":                       {nil, errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newOperatorFixture(t, append(tc.objects, mlflowOperatorWith())...)
-			b.expectReconcile(2)
-			b.served = capability.NewSet(mlflowOperatorKind)
-			if err := b.client.Delete(t.Context(), b.get()); err != nil {
+			f := newOperatorFixture(t, append(tc.objects, mlflowOperatorWith())...)
+			f.expectReconcile(2)
+			f.served = capability.NewSet(mlflowOperatorKind)
+			if err := f.client.Delete(t.Context(), f.get()); err != nil {
 				t.Fatal(err)
 			}
-			b.requestError = func(client.Object) error { return tc.err }
-			_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+			f.requestError = func(client.Object) error { return tc.err }
+			_, err := f.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 			if failed := err != nil; failed != (tc.err != nil && !tc.deleted) {
-				t.Errorf("got error %v", err)
+				t.Errorf("got error %v, want one: %t", err, tc.err != nil && !tc.deleted)
 			}
-			if deleted := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); deleted != tc.deleted {
+			if deleted := apierrors.IsNotFound(f.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); deleted != tc.deleted {
 				t.Errorf("deleted: %t, want %t", deleted, tc.deleted)
 			}
 		})
@@ -241,39 +241,39 @@ func TestDeletionWithoutMLflowAPI(t *testing.T) {
 
 // [D32] A conflict is retried and not an error.
 func TestConflictIsRetried(t *testing.T) {
-	b := newOperatorFixture(t, mlflowOperatorWith())
-	b.conflicts = 1
-	result, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	f := newOperatorFixture(t, mlflowOperatorWith())
+	f.conflicts = 1
+	result, err := f.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Fatalf("result %+v, error %v, want a requeue without an error", result, err)
 	}
-	if len(b.get().Status.Conditions) > 0 {
+	if len(f.get().Status.Conditions) > 0 {
 		t.Fatal("the status was written despite the conflict")
 	}
-	b.expectReconcile(1)
-	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {
-		t.Errorf("got condition %+v", ready)
+	f.expectReconcile(1)
+	if ready := conditionOf(f.get(), "Ready"); ready.Status != "True" {
+		t.Errorf("got condition %+v, want True", ready)
 	}
 }
 
 // A paused object has the condition Paused and is not reconciled.
 func TestPausedObjectIsNotReconciled(t *testing.T) {
-	b := newOperatorFixture(t, mlflowOperatorWith())
-	b.expectReconcile(2)
-	b.update(func(m *platformv1alpha1.MLflowOperator) {
+	f := newOperatorFixture(t, mlflowOperatorWith())
+	f.expectReconcile(2)
+	f.update(func(m *platformv1alpha1.MLflowOperator) {
 		m.Annotations = map[string]string{names.PausedAnnotation: "true"}
 		m.Spec.GatewayName = ""
 	})
-	b.expectReconcile(1)
-	m := b.get()
+	f.expectReconcile(1)
+	m := f.get()
 	if paused := conditionOf(m, "Paused"); paused.Status != "True" || paused.Severity != "Info" || conditionOf(m, "Ready").Status != "True" {
-		t.Errorf("got conditions %+v", m.Status.Conditions)
+		t.Errorf("got conditions %+v, want Paused with severity Info and an unchanged Ready", m.Status.Conditions)
 	}
-	b.expectReconcile(0)
-	b.update(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
-	b.expectReconcile(1)
-	if m := b.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
-		t.Errorf("got conditions %+v", m.Status.Conditions)
+	f.expectReconcile(0)
+	f.update(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
+	f.expectReconcile(1)
+	if m := f.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
+		t.Errorf("got conditions %+v, want no Paused and Ready with ConfigPending", m.Status.Conditions)
 	}
 }
 

@@ -289,7 +289,7 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 	}
 }
 
-// removeVariableFields removes labels of this operator, and values that differ between runs.
+// removeVariableFields removes the labels of this operator, the cookie key, and blockOwnerDeletion and uid of the owner references.
 func removeVariableFields(o *unstructured.Unstructured) {
 	labels := o.GetLabels()
 	delete(labels, names.OperatorLabel)
@@ -349,7 +349,7 @@ func TestBuildInvariants(t *testing.T) {
 			}
 		}
 		if suspended && (len(p.SidecarObjects)+len(p.Exposure) > 0 || p.Binding != nil) {
-			t.Errorf("got %d exposed objects and binding %v for a suspended cluster, want none", len(p.Exposure), p.Binding)
+			t.Errorf("got %d sidecar objects, %d exposed objects and binding %v for a suspended cluster, want none", len(p.SidecarObjects), len(p.Exposure), p.Binding)
 		}
 		if len(p.Policies) != 2 {
 			t.Errorf("got %d NetworkPolicies, want 2", len(p.Policies))

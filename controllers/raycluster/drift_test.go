@@ -30,7 +30,7 @@ var platforms = map[string]struct {
 	}},
 }
 
-// managedObjects returns the objects of the cluster by "Kind name".
+// managedObjects returns the managed objects of all clusters by "Kind name".
 func (s *testEnv) managedObjects() map[string]*unstructured.Unstructured {
 	s.t.Helper()
 	out := map[string]*unstructured.Unstructured{}
@@ -119,7 +119,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	}
 }
 
-// Changes of owned fields are reverted, and fields of other clients are not changed.
+// Changes of owned text fields are reverted, and fields of other clients are not changed.
 func TestChangedObjectsAreReverted(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 			for kindAndName, original := range s.managedObjects() {
 				for _, path := range scalars(original.Object, nil) {
 					if path[0] == "data" && path[1] == raycluster.KeyCookie {
-						continue // the process uses a key that a user sets until it ends
+						continue // content ignores the key
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
 						continue // the cache selects by these labels, so it would no longer show the object
@@ -140,8 +140,8 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 						continue // the labels identify the cluster: a binding with others has another owner
 					}
 					current := s.fetch(kindAndName)
-					changed, _, _ := unstructured.NestedFieldNoCopy(current.Object, path...)
-					if _, isText := changed.(string); !isText {
+					value, _, _ := unstructured.NestedFieldNoCopy(current.Object, path...)
+					if _, isText := value.(string); !isText {
 						continue
 					}
 					changes++
@@ -272,7 +272,7 @@ func TestRecreatedCluster(t *testing.T) {
 	}
 }
 
-// Two clusters with similar names share no object, and the deletion of one does not affect the other.
+// Clusters with similar names share no object, and the deletion of one does not affect the others.
 func TestClustersWithSimilarNames(t *testing.T) {
 	s := newTestEnv(t)
 	spec := fmt.Sprintf(injectedHead, "oauth-proxy")

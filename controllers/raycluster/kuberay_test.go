@@ -50,16 +50,16 @@ func dsci(namespace any) *unstructured.Unstructured {
 	return u
 }
 
-// runningLocator is a started kubeRayLocator.
-type runningLocator struct {
+// testLocator is a kubeRayLocator with a fake client. run starts it.
+type testLocator struct {
 	*kubeRayLocator
 	client  *dynamicfake.FakeDynamicClient
 	changes atomic.Int32
 }
 
-func newRunningLocator(t *testing.T, served bool, objects ...runtime.Object) *runningLocator {
+func newTestLocator(t *testing.T, served bool, objects ...runtime.Object) *testLocator {
 	t.Helper()
-	s := &runningLocator{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+	s := &testLocator{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		deployments: "DeploymentList", {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}: "ClusterRoleBindingList",
 		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
@@ -71,7 +71,7 @@ func newRunningLocator(t *testing.T, served bool, objects ...runtime.Object) *ru
 	return s
 }
 
-func (s *runningLocator) run(t *testing.T) {
+func (s *testLocator) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -85,7 +85,7 @@ func (s *runningLocator) run(t *testing.T) {
 }
 
 // waitForNamespaces waits until discovery is complete with these namespaces.
-func (s *runningLocator) waitForNamespaces(t *testing.T, want ...string) {
+func (s *testLocator) waitForNamespaces(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
@@ -123,7 +123,7 @@ func TestKubeRayLocator(t *testing.T) {
 		"Deployments in other namespaces":            {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newRunningLocator(t, tc.served, tc.objects...)
+			s := newTestLocator(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
 				t.Error("the namespaces of KubeRay are known before the first list")
 			}
@@ -137,7 +137,7 @@ func TestKubeRayLocator(t *testing.T) {
 }
 
 func TestKubeRayLocatorFollowsChanges(t *testing.T) {
-	s := newRunningLocator(t, false)
+	s := newTestLocator(t, false)
 	s.run(t)
 	s.waitForNamespaces(t)
 	deadline := time.After(10 * time.Second)
@@ -166,7 +166,7 @@ func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 
 // [R2] Missing permissions do not block NetworkPolicies.
 func TestKubeRayLocatorWithoutRights(t *testing.T) {
-	s := newRunningLocator(t, true)
+	s := newTestLocator(t, true)
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
@@ -175,7 +175,7 @@ func TestKubeRayLocatorWithoutRights(t *testing.T) {
 }
 
 func TestKubeRayLocatorPrefersSettings(t *testing.T) {
-	s := newRunningLocator(t, false)
+	s := newTestLocator(t, false)
 	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}})
 	if !known || !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("got namespaces %v, known %t, want those of the settings", got, known)

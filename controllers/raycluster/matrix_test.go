@@ -263,7 +263,7 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// [raycluster-8] A suspended cluster retains the objects that its sidecar needs, and no routes.
+// [raycluster-8] A suspended cluster retains the objects that its sidecar needs, and no routes. A disabled sidecar also retains its route.
 func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
 	for _, c := range allCombinations() {
 		u := c.cluster(t)

@@ -128,7 +128,7 @@ func TestPodIsDeletedOnceForPullSecret(t *testing.T) {
 }
 
 // [B-5] If two clusters have the same host, only the one that was published first has an Ingress until it is deleted.
-func TestOldestClusterKeepsSharedHost(t *testing.T) {
+func TestOldestIngressKeepsSharedHost(t *testing.T) {
 	s := newTestEnv(t)
 	s.served = capability.Set{}
 	createAt := func(name, namespace string, created int64) *unstructured.Unstructured {

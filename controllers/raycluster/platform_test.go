@@ -121,8 +121,8 @@ func TestSidecarIsReplacedIfOAuthServerIsRemoved(t *testing.T) {
 }
 
 // A new cluster that the KubeRay of the platform secures has no objects, for all values of raycluster.publish.
-func TestReconcileCreatesNothingWithPlatformKubeRay(t *testing.T) {
-	for _, publish := range []string{"", config.PublishAuto, config.PublishOpen, config.PublishGateway} {
+func TestBuildReturnsNothingWithPlatformKubeRay(t *testing.T) {
+	for _, publish := range []string{"", config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone} {
 		for _, head := range []string{plainHead, tokenHead} {
 			u := clusterFrom(t, demoCluster(hashedVersion, head))
 			in := inputsFor(u, true, func(in *resources.Inputs) {

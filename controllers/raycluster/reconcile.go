@@ -45,7 +45,7 @@ type certificateReconciler interface {
 type clusterReconciler struct {
 	// client patches RayClusters, and reads the metadata of managed objects from the cache.
 	client client.Client
-	// cacheReader reads whole RayClusters.
+	// cacheReader reads whole RayClusters and routes.
 	cacheReader client.Reader
 	apiReader   client.Reader
 	// pods reads the pods of Ray clusters.
@@ -103,8 +103,8 @@ func isConflict(err error) bool {
 	})
 }
 
-// reconcileNormal reconciles all objects of a cluster that is not being deleted. Once the inputs are known, an error in one step does not
-// skip the later steps, but nothing is exposed unless reconcileSecurity succeeds.
+// reconcileNormal reconciles all objects of a cluster that is not being deleted. Once plan and pause are known, an error in one step does
+// not skip the later steps, but nothing is exposed unless reconcileSecurity succeeds.
 func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	in, err := r.inputs(ctx, cluster, c)
 	if err != nil {
@@ -150,7 +150,8 @@ func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unst
 	return errs, renewalWait
 }
 
-// reconcileExposure applies Services and Routes if errs contains no error, deletes undesired objects, and updates pods and their templates.
+// reconcileExposure applies Services and routes if errs contains no error, and deletes undesired objects. It triggers admission to update
+// the pod templates, and deletes pods that lack a pull secret.
 func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	plan resources.Plan, errs []error) []error {
 	if errors.Join(errs...) == nil {

@@ -29,7 +29,7 @@ import (
 
 const hashedVersion = "ray.openshift.ai/version: '1'"
 
-// [R3] [R7] [R21] NetworkPolicies are applied first, the finalizer before the binding, and a second reconcile sends no request.
+// [R3] [R7] [R21] NetworkPolicies are applied first, the finalizer before the binding, and the third reconcile sends no request.
 func TestReconcileCreatesObjects(t *testing.T) {
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
@@ -42,7 +42,7 @@ func TestReconcileCreatesObjects(t *testing.T) {
 	}
 	writes, requeueAfter, err := s.reconcile(u)
 	if err != nil || requeueAfter != time.Hour {
-		t.Errorf("got requeueAfter %s, error %v", requeueAfter, err)
+		t.Errorf("got requeueAfter %s, error %v, want the hour of the certificates", requeueAfter, err)
 	}
 	if diff := cmp.Diff(want, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
@@ -264,17 +264,17 @@ func TestCookieKeyIsRandomAndKept(t *testing.T) {
 	n := raycluster.View(first.Object).Names()
 	s.mustReconcile(first)
 	s.mustReconcile(second)
-	a, b := &corev1.Secret{}, &corev1.Secret{}
-	if !s.exists(a, "team1", n.CookieSecret) || !s.exists(b, "team2", n.CookieSecret) || len(a.Data[raycluster.KeyCookie]) != 44 || string(a.Data[raycluster.KeyCookie]) == string(b.Data[raycluster.KeyCookie]) {
-		t.Errorf("got keys %q and %q, want two different keys of 44 bytes", a.Data, b.Data)
+	secret, other := &corev1.Secret{}, &corev1.Secret{}
+	if !s.exists(secret, "team1", n.CookieSecret) || !s.exists(other, "team2", n.CookieSecret) || len(secret.Data[raycluster.KeyCookie]) != 44 || string(secret.Data[raycluster.KeyCookie]) == string(other.Data[raycluster.KeyCookie]) {
+		t.Errorf("got keys %q and %q, want two different keys of 44 bytes", secret.Data, other.Data)
 	}
-	deleted := string(a.Data[raycluster.KeyCookie])
-	if err := s.server.Delete(t.Context(), a); err != nil {
+	deleted := string(secret.Data[raycluster.KeyCookie])
+	if err := s.server.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	s.mustReconcile(first)
-	if !s.exists(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == deleted || len(a.Data[raycluster.KeyCookie]) != 44 {
-		t.Errorf("got key %q after the Secret was deleted, want a new one", a.Data)
+	if !s.exists(secret, "team1", n.CookieSecret) || string(secret.Data[raycluster.KeyCookie]) == deleted || len(secret.Data[raycluster.KeyCookie]) != 44 {
+		t.Errorf("got key %q after the Secret was deleted, want a new one", secret.Data)
 	}
 
 	for stored, kept := range map[string]bool{
@@ -286,8 +286,8 @@ func TestCookieKeyIsRandomAndKept(t *testing.T) {
 		s = newTestEnv(t, old)
 		third := s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
 		s.reconcileUntilIdle(third)
-		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != kept || len(a.Data[raycluster.KeyCookie]) != 44 {
-			t.Errorf("key %q kept: %t, want %t; data %q", stored, !kept, kept, a.Data)
+		if !s.exists(secret, "team3", n.CookieSecret) || (string(secret.Data[raycluster.KeyCookie]) == stored) != kept || len(secret.Data[raycluster.KeyCookie]) != 44 {
+			t.Errorf("key %q kept: %t, want %t; data %q", stored, !kept, kept, secret.Data)
 		}
 		if eventText := s.drainEvents(); strings.Contains(eventText, "Warning "+ReasonCookieReplaced) == kept {
 			t.Errorf("%q: unexpected Events %q", stored, eventText)
@@ -406,7 +406,7 @@ func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 	}
 }
 
-// [R28] Objects of disabled features are deleted, including those of the CodeFlare operator. Objects of other clients are not deleted.
+// [R28] Objects of disabled features are deleted. Objects of other clients are not deleted.
 func TestDisabledObjectsArePruned(t *testing.T) {
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))

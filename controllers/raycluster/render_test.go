@@ -1,6 +1,7 @@
 package raycluster
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func rayCluster(t *testing.T, spec, metadata string) *unstructured.Unstructured 
 	return u
 }
 
-// shortNames returns "Kind name" of the objects, with the first word of the name.
+// shortNames returns "Kind name" of the objects, with the first word of the name after the prefix "c-".
 func shortNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {
@@ -54,12 +55,12 @@ func TestRender(t *testing.T) {
 			want:     []string{"RayCluster c", "NetworkPolicy head", "NetworkPolicy workers", "ServiceAccount oauth", "Service oauth", "ConfigMap proxy", "ClusterRoleBinding team", "Ingress ray"},
 			unwanted: []string{"Route ray"}, notes: "generated"},
 		"openshift": {served: openshift, want: []string{"Route ray", "Secret oauth", "Secret ca", "Secret head"}, unwanted: []string{"Ingress ray", "ConfigMap proxy"}, notes: "c-oauth-config"},
-		"OpenShift without OAuth": {served: capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress),
+		"OpenShift without OAuth server": {served: capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress),
 			want: []string{"Route ray", "ConfigMap proxy", "ServiceAccount oauth", "Secret ca", "Secret head"}, unwanted: []string{"Secret oauth", "Secret proxy"}},
-		"no domain": {served: plain, want: []string{"Service oauth"}, unwanted: []string{"Ingress ray"}, notes: "set raycluster.ingressDomain"},
-		"suspended": {served: plain, spec: "suspend: true, ", want: []string{"NetworkPolicy head", "Secret ca"}, unwanted: []string{"Service oauth", "ServiceAccount oauth", "ClusterRoleBinding team"}},
-		"no mTLS":   {served: openshift, change: func(s *config.RayCluster) { s.MTLS = false }, want: []string{"Route ray"}, unwanted: []string{"Secret ca", "Secret head"}},
-		"no OAuth":  {served: openshift, change: func(s *config.RayCluster) { s.OAuth = false }, want: []string{"Secret ca"}, unwanted: []string{"ServiceAccount oauth", "Secret oauth", "ClusterRoleBinding team"}},
+		"no domain":      {served: plain, want: []string{"Service oauth"}, unwanted: []string{"Ingress ray"}, notes: "set raycluster.ingressDomain"},
+		"suspended":      {served: plain, spec: "suspend: true, ", want: []string{"NetworkPolicy head", "Secret ca"}, unwanted: []string{"Service oauth", "ServiceAccount oauth", "ClusterRoleBinding team"}},
+		"mTLS disabled":  {served: openshift, change: func(s *config.RayCluster) { s.MTLS = false }, want: []string{"Route ray"}, unwanted: []string{"Secret ca", "Secret head"}},
+		"OAuth disabled": {served: openshift, change: func(s *config.RayCluster) { s.OAuth = false }, want: []string{"Secret ca"}, unwanted: []string{"ServiceAccount oauth", "Secret oauth", "ClusterRoleBinding team"}},
 		"cert-manager": {served: capability.NewSet(capability.RayCluster, capability.Certificate), metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}",
 			want: []string{"Certificate head", "Secret proxy"}, unwanted: []string{"Secret head"}},
 		"no cert-manager":       {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, unwanted: []string{"Certificate head"}},
@@ -95,7 +96,7 @@ func TestRender(t *testing.T) {
 					t.Errorf("Secret %s has data %v, want none", o.GetName(), data)
 				}
 			}
-			if len(submitted.Object) != len(original.Object) || submitted.GetAnnotations()["ray.openshift.ai/version"] != "" {
+			if !reflect.DeepEqual(original, submitted) {
 				t.Error("the object of the user was changed")
 			}
 		})

@@ -19,8 +19,8 @@ import (
 )
 
 // deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
-// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none whose template lists imagePullSecrets, because it
-// never gets those of the ServiceAccount.
+// ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none whose template lists imagePullSecrets, because such a
+// pod never gets those of the ServiceAccount.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || !in.HasPods(c) {
 		return nil

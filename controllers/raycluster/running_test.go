@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// startHead creates a head pod with the pod spec of a template and additional variables.
+// startHead creates a head pod with the pod spec of a template and additional environment variables.
 func (s *testEnv) startHead(name, template string, env ...corev1.EnvVar) *corev1.Pod {
 	s.t.Helper()
 	pod := podWith(name, "")
@@ -129,7 +129,7 @@ func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	}
 }
 
-// [R32] The client port is published when every running head serves TLS, regardless of settings and template.
+// [R32] With mTLS, the client port is published if every running head serves TLS, regardless of the template.
 func TestClientPortFollowsThePods(t *testing.T) {
 	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")

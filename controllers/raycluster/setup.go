@@ -62,14 +62,14 @@ const FieldOwner = raycluster.FieldOwner
 
 // The permissions for ConfigMaps also cover the ConfigMap with the settings in the namespace of the manager.
 
-// builtInKinds are the namespaced kinds that every Kubernetes cluster serves.
+// builtInKinds are the namespaced kinds of child objects that every Kubernetes cluster serves.
 var builtInKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("Service"),
 	corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 	networkingv1.SchemeGroupVersion.WithKind("Ingress"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 }
 
-// optionalKinds are the kinds that may be installed or removed at run time.
+// optionalKinds are the kinds of child objects that may be installed or removed at run time.
 var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy, capability.Certificate}
 
 // prunedKinds returns the kinds that are pruned.
@@ -79,7 +79,7 @@ func prunedKinds(served capability.Set) []schema.GroupVersionKind {
 	})
 }
 
-// Caches returns the kinds in the manager's cache: whole RayClusters, and metadata of all other kinds. Package pods has its own cache.
+// Caches returns the kinds in the manager's cache: whole RayClusters and routes, and metadata of child objects. Pods have their own cache.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
 	for _, kind := range slices.Concat(builtInKinds, optionalKinds) {

@@ -41,7 +41,7 @@ func TestCreateAcceptsValidComponents(t *testing.T) {
 	}
 }
 
-// [appwrapper-28] [appwrapper-29] Invalid components are rejected. The error names the field and its type.
+// [appwrapper-28] [appwrapper-29] Invalid components are rejected. Each error has the field and the error type.
 func TestInvalidComponentsAreRejected(t *testing.T) {
 	const first = "spec.components[0]."
 	set := func(path string) string { return component(jobSet, "{path: '"+path+"'}") }

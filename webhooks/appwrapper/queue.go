@@ -47,7 +47,7 @@ func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	return errs
 }
 
-// warnings returns warnings about fields of an AppWrapper that have no effect, are changed, or are unknown.
+// warnings returns warnings about fields of an AppWrapper that have no effect, are changed, are unknown, or prevent queueing.
 func warnings(wrapper *v1beta2.AppWrapper) []string {
 	messages := ineffectiveAnnotations(wrapper)
 	for i := range wrapper.Spec.Components {

@@ -18,7 +18,8 @@ const (
 	restoreMessage   = immutableMessage + ": leave it as it is"
 )
 
-// immutableErrors returns an error for each change of an immutable field. Clients depend on the spelling of the paths.
+// immutableErrors returns an error for each change of an immutable field, or only one if the number of components changes. Clients depend
+// on the spelling of the paths.
 func immutableErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	var errs field.ErrorList
 	reject := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreateMessage)) }

@@ -32,8 +32,7 @@ func TestAllowedUpdates(t *testing.T) {
 			w.Spec.Components[0].Annotations = map[string]string{"a": "b"}
 			w.Spec.Components[0].PodSets[0].Annotations = map[string]string{"a": "b"}
 		},
-		"other labels":                func(w *v1beta2.AppWrapper) { w.Labels["example.com/label"] = "y" },
-		"unset replicas instead of 1": func(w *v1beta2.AppWrapper) { w.Spec.Components[1].PodSets = nil },
+		"other labels": func(w *v1beta2.AppWrapper) { w.Labels["example.com/label"] = "y" },
 		"template formatted differently": func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[1].Template.Raw = reformat(t, w.Spec.Components[1].Template.Raw)
 		},

@@ -17,7 +17,7 @@ import (
 )
 
 // Default returns a copy of the registry with the defaults of admission, for clusters without webhooks. It returns an error only if encoding
-// fails.
+// or decoding fails.
 func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistry, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(registry)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// FuzzDefaultsAreIdempotent requires that the webhooks do not panic for any JSON, that patches are valid and change only spec and annotations,
-// and that defaults are idempotent.
+// FuzzDefaultsAreIdempotent requires that the webhooks do not panic for any JSON, that patches are valid and change only the spec, and that
+// defaults are idempotent.
 func FuzzDefaultsAreIdempotent(f *testing.F) {
 	for _, spec := range []string{
 		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,

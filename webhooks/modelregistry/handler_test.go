@@ -203,7 +203,7 @@ func TestErrorsDenyRequests(t *testing.T) {
 	}
 }
 
-func TestHandleChecksNamespaceOfCatalogs(t *testing.T) {
+func TestNewCatalogsAreValidated(t *testing.T) {
 	for _, test := range []struct {
 		name, setting, want string
 		others              registriesByName
@@ -224,7 +224,7 @@ func TestHandleChecksNamespaceOfCatalogs(t *testing.T) {
 		r.Name = test.name
 		response := v.Handle(t.Context(), r)
 		if response.Allowed != (test.want == "") || !response.Allowed && !strings.Contains(response.Result.Message, test.want) {
-			t.Errorf("%s: unexpected result: %+v", test.name, response.Result)
+			t.Errorf("%s: got result %+v, want message %q", test.name, response.Result, test.want)
 		}
 		r.Operation = admissionv1.Update
 		if response := v.Handle(t.Context(), r); !response.Allowed {

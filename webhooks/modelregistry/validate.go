@@ -251,7 +251,7 @@ func IsIdentifier(value string) bool { return identifierPattern.MatchString(valu
 
 func isImage(value string) bool { return imagePattern.MatchString(value) }
 
-// warnings returns warnings about fields that have no effect, unless the old object has them too.
+// warnings returns warnings about ineffective changes, a reserved name, and fields that have no effect, unless the old object has them too.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	current := ineffectiveFields(&registry.Spec)
 	if old != nil {

@@ -50,7 +50,7 @@ type Settings struct {
 	OpenShift bool
 }
 
-// Source returns the settings. It is called for every request. It returns an error if the settings cannot be read.
+// Source returns the current settings. It returns an error if they cannot be read.
 type Source func(context.Context) (Settings, error)
 
 // Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component, the webhooks only
@@ -59,9 +59,9 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settin
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
 	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
-	const off = pkgadmission.DisabledComponent("the component modelregistry is disabled: the ModelRegistry is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELREGISTRY=true to change this")
-	validating := off.Unless(enabled, &validator{settings, cachedFirst(mgr.GetClient(), newNamespaceFinder(mgr.GetAPIReader(), kind))})
-	server.Register(MutatePath, &admission.Webhook{Handler: off.Unless(enabled, &defaulter{settings})})
+	const disabledHandler = pkgadmission.DisabledComponent("the component modelregistry is disabled: the ModelRegistry is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELREGISTRY=true to change this")
+	validating := disabledHandler.Unless(enabled, &validator{settings, cachedFirst(mgr.GetClient(), newNamespaceFinder(mgr.GetAPIReader(), kind))})
+	server.Register(MutatePath, &admission.Webhook{Handler: disabledHandler.Unless(enabled, &defaulter{settings})})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), referencesOf)})
 }
 
@@ -69,8 +69,8 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settin
 // a warning.
 func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
-	const off = pkgadmission.DisabledComponent("the component modelcatalog is disabled: the Catalog is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELCATALOG=true to change this")
-	next := off.Unless(enabled, &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)})
+	const disabledHandler = pkgadmission.DisabledComponent("the component modelcatalog is disabled: the Catalog is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELCATALOG=true to change this")
+	next := disabledHandler.Unless(enabled, &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)})
 	handler := guards.Wrap(next, kind.GroupKind(), catalogReferencesOf)
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
@@ -127,11 +127,11 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 		if old == nil {
 			addFinalizer(object)
 		}
-		changed, err := encode(object)
+		raw, err := encode(object)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return admission.PatchResponseFromRaw(request.Object.Raw, changed)
+		return admission.PatchResponseFromRaw(request.Object.Raw, raw)
 	})
 }
 

@@ -49,7 +49,7 @@ func maxHeapGrowth(run func()) int64 {
 
 // The estimated memory of a request is at least the memory that its handler allocates.
 func TestWeightsCoverHandlerMemory(t *testing.T) {
-	const size, fixed = 128 << 10, 512 << 10 // pools of the libraries
+	const size, fixed = 128 << 10, 512 << 10 // fixed covers the pools of the libraries
 	repeat := func(item string) string { return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + `0]}` }
 	settings := func(context.Context) (Settings, error) { return Settings{}, nil }
 	noNamespaces := func(context.Context, string) ([]string, error) { return nil, nil }

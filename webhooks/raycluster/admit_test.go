@@ -55,7 +55,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestAdmitWarnings(t *testing.T) {
+func TestAdmitReturnsWarningsAndErrors(t *testing.T) {
 	settings := SettingsOf(config.DefaultRayCluster(), capability.NewSet(), "", "v7")
 	managedElsewhere := strings.Replace(plainCluster, `"spec":{"headGroupSpec"`, `"spec":{"managedBy":"kueue.x-k8s.io/multikueue","headGroupSpec"`, 1)
 	admitted, _, err := Admit(settings, newCluster(t, managedElsewhere))

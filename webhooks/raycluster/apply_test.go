@@ -71,29 +71,29 @@ func changedPaths(a, b any, at string) []string {
 	if cmp.Equal(a, b) {
 		return nil
 	}
-	am, aok := a.(map[string]any)
-	bm, bok := b.(map[string]any)
+	aFields, aok := a.(map[string]any)
+	bFields, bok := b.(map[string]any)
 	var out []string
 	if aok && bok {
-		all := maps.Clone(am)
-		maps.Copy(all, bm)
+		all := maps.Clone(aFields)
+		maps.Copy(all, bFields)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			out = append(out, changedPaths(am[name], bm[name], at+"."+name)...)
+			out = append(out, changedPaths(aFields[name], bFields[name], at+"."+name)...)
 		}
 		return out
 	}
-	al, aok := a.([]any)
-	bl, bok := b.([]any)
-	if aok && bok && len(al) == len(bl) {
-		for i := range al {
-			out = append(out, changedPaths(al[i], bl[i], at+"."+strconv.Itoa(i))...)
+	aList, aok := a.([]any)
+	bList, bok := b.([]any)
+	if aok && bok && len(aList) == len(bList) {
+		for i := range aList {
+			out = append(out, changedPaths(aList[i], bList[i], at+"."+strconv.Itoa(i))...)
 		}
 		return out
 	}
 	return []string{at}
 }
 
-// merges are the list types of the CRD: whether lists are merged by name.
+// merges contains the list types of versions of KubeRay's CRD. With true, lists are merged by name.
 var merges = map[string]bool{"lists by name": true, "whole lists": false}
 
 // An apply of the SDK on an existing cluster changes only fields that the manifest changes, even with a newer version of the operator and

@@ -22,9 +22,9 @@ func FuzzAdmission(f *testing.F) {
 		for bits := range uint8(16) {
 			f.Add(raw, raw, bits)
 		}
-		done := mustMarshal(f, applyDefaults(f, onOpenShift(), parse(f, text), nil))
-		f.Add(raw, done, uint8(i))
-		f.Add(done, raw, uint8(i+4))
+		defaulted := mustMarshal(f, applyDefaults(f, onOpenShift(), parse(f, text), nil))
+		f.Add(raw, defaulted, uint8(i))
+		f.Add(defaulted, raw, uint8(i+4))
 	}
 	f.Add([]byte(`{"metadata":{"generateName":"x-"},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{"env":[null]}]}}}}}`), []byte(`{"spec":5}`), uint8(0))
 	f.Add([]byte(`{"mEtadata":{},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{}]}}}}}`), []byte(`{}`), uint8(0))
@@ -89,11 +89,11 @@ func applyPatch(t testing.TB, object, patch []byte) []byte {
 		t.Fatal(err)
 	}
 	options := jsonpatch.NewApplyOptions()
-	done, err := decoded.ApplyWithOptions(object, options)
+	patched, err := decoded.ApplyWithOptions(object, options)
 	if err != nil {
 		t.Fatalf("%v: %s\nof %s", err, patch, object)
 	}
-	return done
+	return patched
 }
 
 // userFieldsOf returns an object without the elements that have names of injected ones.
@@ -163,11 +163,11 @@ func FuzzEdit(f *testing.F) {
 			delete(object, where)
 			upsertContainer(object, where, element{"name": name})
 		}
-		done, patches := raw, patchResponse(c.Object(), object).Patches
+		result, patches := raw, patchResponse(c.Object(), object).Patches
 		if len(patches) > 0 {
-			done = applyPatch(t, raw, mustMarshal(t, patches))
+			result = applyPatch(t, raw, mustMarshal(t, patches))
 		}
-		got, err := raycluster.Parse(done)
+		got, err := raycluster.Parse(result)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// disabled is the warning while the component is disabled.
-const disabled = pkgadmission.DisabledComponent("the component raycluster is disabled: the RayCluster is stored unchanged, but the operator does not secure it: set ENABLE_RAYCLUSTER=true to change this")
+// disabledHandler allows every request with a warning.
+const disabledHandler = pkgadmission.DisabledComponent("the component raycluster is disabled: the RayCluster is stored unchanged, but the operator does not secure it: set ENABLE_RAYCLUSTER=true to change this")
 
 // settingsFunc returns the current settings.
 type settingsFunc func(context.Context) (Settings, error)
@@ -28,7 +28,7 @@ type reviewRequest struct {
 	cluster, old raycluster.Cluster
 	// shapeErrors are type errors of the object, which prevent further validation.
 	shapeErrors field.ErrorList
-	// storedInvalid reports whether the stored cluster has the same errors. They must not block changes of finalizers.
+	// storedInvalid reports whether the stored cluster has the same error, which must not block changes of finalizers.
 	storedInvalid bool
 }
 
@@ -109,8 +109,8 @@ func patchResponse(original, modified map[string]any) admission.Response {
 	return admission.PatchResponseFromRaw(originalJSON, modifiedJSON)
 }
 
-// withDefaults returns the cluster of a request with all injections, and warnings about replaced elements. It derives the name of a
-// cluster with generateName from requestUID.
+// withDefaults returns the cluster of a request with all injections, or unchanged if another manager reconciles it, and warnings about
+// replaced elements. It derives the name of a cluster with generateName from requestUID.
 func (r *reviewRequest) withDefaults(s Settings, requestUID types.UID) (map[string]any, []string) {
 	object := runtime.DeepCopyJSON(r.cluster.Object())
 	if generate := nested.String(object, "metadata", "generateName"); r.old.Object() == nil && r.cluster.Name() == "" && generate != "" {

@@ -34,9 +34,9 @@ func TestIgnoredClusters(t *testing.T) {
 		"terminating":            {parse(t, noHeadContainer, terminating, invalid), parse(t, minimal, terminating)},
 		"terminating, malformed": {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, terminating)},
 	} {
-		for kind, handler := range handlers(onOpenShift().source) {
+		for webhook, handler := range handlers(onOpenShift().source) {
 			if response := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) > 0 {
-				t.Errorf("%s, %s: want an unchanged object, got %+v", name, kind, response)
+				t.Errorf("%s, %s: want an unchanged object, got %+v", name, webhook, response)
 			}
 		}
 	}
@@ -47,24 +47,24 @@ func TestIgnoredClusters(t *testing.T) {
 }
 
 func TestMalformedRequestsAreRejected(t *testing.T) {
-	for kind, handler := range handlers(onOpenShift().source) {
+	for webhook, handler := range handlers(onOpenShift().source) {
 		for _, raw := range []string{"[", "null", "5", ""} {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Object = runtime.RawExtension{Raw: []byte(raw)}
 			if response := handler.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s %q: want a bad request, got %+v", kind, raw, response)
+				t.Errorf("%s %q: want a bad request, got %+v", webhook, raw, response)
 			}
 			request = requestOf(t, parse(t, minimal), parse(t, minimal))
 			request.OldObject = runtime.RawExtension{Raw: []byte(raw)}
 			if response := handler.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s, old object %q: want a bad request, got %+v", kind, raw, response)
+				t.Errorf("%s, old object %q: want a bad request, got %+v", webhook, raw, response)
 			}
 		}
 		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Operation, request.Object = operation, runtime.RawExtension{}
 			if response := handler.Handle(t.Context(), request); !response.Allowed || len(response.Patches) > 0 {
-				t.Errorf("%s %s: want an unchanged object, got %+v", kind, operation, response)
+				t.Errorf("%s %s: want an unchanged object, got %+v", webhook, operation, response)
 			}
 		}
 	}
@@ -109,10 +109,10 @@ func TestRequestsFailWithoutSettings(t *testing.T) {
 	broken := Options{Settings: func(context.Context) (config.RayCluster, error) {
 		return config.RayCluster{}, errors.New("no such key")
 	}}
-	for kind, handler := range handlers(broken.settings) {
+	for webhook, handler := range handlers(broken.settings) {
 		response := handler.Handle(t.Context(), requestOf(t, parse(t, minimal), nil))
 		if response.Allowed || response.Result.Code != http.StatusInternalServerError || response.Result.Message != "the settings of the component raycluster: no such key" {
-			t.Errorf("%s: unexpected response: %+v", kind, response)
+			t.Errorf("%s: unexpected response: %+v", webhook, response)
 		}
 	}
 }
@@ -144,8 +144,8 @@ func TestSettings(t *testing.T) {
 }
 
 func TestDisabledComponentAllowsWithWarning(t *testing.T) {
-	response := disabled.Handle(t.Context(), requestOf(t, parse(t, noHeadContainer), nil))
-	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || response.Warnings[0] != string(disabled) {
+	response := disabledHandler.Handle(t.Context(), requestOf(t, parse(t, noHeadContainer), nil))
+	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || response.Warnings[0] != string(disabledHandler) {
 		t.Errorf("unexpected response: %+v", response)
 	}
 }

@@ -145,15 +145,15 @@ func TestInjectedValuesAreImmutable(t *testing.T) {
 				expectAllowed(t, s, stored, stored)
 				tested := 0
 				submitted := clusterWithWorkerGroups(t)
-				for _, w := range injectedLists(stored) {
-					own := namesAt(submitted, w.list...)
-					for i, name := range namesAt(stored, w.list...) {
+				for _, injected := range injectedLists(stored) {
+					own := namesAt(submitted, injected.list...)
+					for i, name := range namesAt(stored, injected.list...) {
 						if slices.Contains(own, name) {
 							continue
 						}
-						for _, at := range leaves(listAt(stored, w.list...)[i], fieldPath(w.list).child(strconv.Itoa(i))) {
+						for _, at := range leaves(listAt(stored, injected.list...)[i], fieldPath(injected.list).child(strconv.Itoa(i))) {
 							tested++
-							checkImmutable(t, s, stored, w, name, at)
+							checkImmutable(t, s, stored, injected, name, at)
 						}
 					}
 				}
@@ -165,14 +165,14 @@ func TestInjectedValuesAreImmutable(t *testing.T) {
 	}
 }
 
-func checkImmutable(t *testing.T, s Settings, stored map[string]any, w injectedList, name string, at fieldPath) {
+func checkImmutable(t *testing.T, s Settings, stored map[string]any, injected injectedList, name string, at fieldPath) {
 	t.Helper()
 	changed := copyOf(stored, put(differentValue(nested.At(stored, at...)), at...))
-	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
+	want := []string{strings.Join(injected.list, ".") + `: Invalid value: "` + name + `": ` + injected.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
 	}
-	if hashed := raycluster.View(stored).HasHashedNames(); hashed && w.onCreation(name) {
+	if hashed := raycluster.View(stored).HasHashedNames(); hashed && injected.onCreation(name) {
 		if diff := cmp.Diff(want, causesOf(t, s, changed, nil)); diff != "" {
 			t.Errorf("creation with %s (-want +got):\n%s", strings.Join(at, "."), diff)
 		}
@@ -191,19 +191,19 @@ func TestInjectedElementsAreUnique(t *testing.T) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
 				t.Parallel()
 				submitted := clusterWithWorkerGroups(t)
-				for _, w := range injectedLists(stored) {
-					own := namesAt(submitted, w.list...)
-					for i, name := range namesAt(stored, w.list...) {
+				for _, injected := range injectedLists(stored) {
+					own := namesAt(submitted, injected.list...)
+					for i, name := range namesAt(stored, injected.list...) {
 						if slices.Contains(own, name) {
 							continue
 						}
-						path := strings.Join(w.list, ".")
-						missing := path + ": Required value: " + w.message(name)
-						twice := path + `: Invalid value: "2 times ` + name + `": ` + w.message(name)
+						path := strings.Join(injected.list, ".")
+						missing := path + ": Required value: " + injected.message(name)
+						twice := path + `: Invalid value: "2 times ` + name + `": ` + injected.message(name)
 						for want, change := range map[string]func(map[string]any){
-							missing: func(o map[string]any) { dropAt(o, w.list, i) },
+							missing: func(o map[string]any) { dropAt(o, injected.list, i) },
 							twice: func(o map[string]any) {
-								addAt(o, w.list, map[string]any{"name": name, "image": "example.com/evil:1"})
+								addAt(o, injected.list, map[string]any{"name": name, "image": "example.com/evil:1"})
 							},
 						} {
 							changed := copyOf(stored, change)
@@ -212,7 +212,7 @@ func TestInjectedElementsAreUnique(t *testing.T) {
 							}
 							reverted := applyDefaults(t, s, changed, stored)
 							expectAllowed(t, s, reverted, stored)
-							if diff := cmp.Diff(sortedNames(stored, w.list), sortedNames(reverted, w.list)); diff != "" {
+							if diff := cmp.Diff(sortedNames(stored, injected.list), sortedNames(reverted, injected.list)); diff != "" {
 								t.Errorf("defaulting does not revert %s (-want +got):\n%s", path, diff)
 							}
 						}

@@ -159,11 +159,11 @@ func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 				expectAllowed(t, s[1], got, stored)
 				return got
 			}
-			admitted := []func(map[string]any){
+			kueueChanges := []func(map[string]any){
 				put(map[string]any{"zone": "a"}, in(worker0, "nodeSelector")...), put("b", "spec", "workerGroupSpecs", "0", "template", "metadata", "labels", "a"),
 				put(true, "spec", "suspend"), put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"),
 			}
-			for _, changes := range [][]func(map[string]any){nil, admitted} {
+			for _, changes := range [][]func(map[string]any){nil, kueueChanges} {
 				want := copyOf(stored, changes...)
 				if diff := cmp.Diff(want, update(changes...)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)

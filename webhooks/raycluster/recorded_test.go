@@ -235,9 +235,9 @@ func storedRecording(t *testing.T, name string, legacy bool, release string) map
 // until the user changes a template; similar elements of other clients are replaced.
 func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
-		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
+		for naming, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			for release := range releases {
-				t.Run(kind+" "+name+" "+release, func(t *testing.T) {
+				t.Run(naming+" "+name+" "+release, func(t *testing.T) {
 					s := recordedSettings(name).with(newRelease).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 					expectKeptUntilChanged(t, s, storedRecording(t, name, legacy, release), legacy)
 				})

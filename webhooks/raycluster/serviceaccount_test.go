@@ -23,7 +23,7 @@ func containersWithToken(t *testing.T, object map[string]any, pod []string) []st
 	return names
 }
 
-// [R30] Only the sidecar gets the token of the ServiceAccount that may review tokens.
+// [R30] In the head template, only the sidecar mounts the token of the ServiceAccount that may review tokens.
 func TestOnlySidecarMountsToken(t *testing.T) {
 	for name, test := range map[string]struct {
 		s    Settings
@@ -121,11 +121,11 @@ func TestAutoscaler(t *testing.T) {
 		if diff := cmp.Diff(got, applyDefaults(t, s, broken, got)); diff != "" {
 			t.Errorf("%s: changed values were not restored (-want +got):\n%s", name, diff)
 		}
-		off := applyDefaults(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
-		if diff := cmp.Diff([]string{"OWN"}, namesAt(off, autoscalerEnv...)); diff != "" {
+		withoutAutoscaler := applyDefaults(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
+		if diff := cmp.Diff([]string{"OWN"}, namesAt(withoutAutoscaler, autoscalerEnv...)); diff != "" {
 			t.Errorf("%s: variables without the autoscaler differ (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff([]string{"data"}, namesAt(off, autoscalerMounts...)); diff != "" {
+		if diff := cmp.Diff([]string{"data"}, namesAt(withoutAutoscaler, autoscalerMounts...)); diff != "" {
 			t.Errorf("%s: mounts without the autoscaler differ (-want +got):\n%s", name, diff)
 		}
 	}
@@ -147,10 +147,10 @@ func TestResourcesAndSecurityContext(t *testing.T) {
 			if name == "OpenShift" && container["name"] == "create-cert" {
 				nonRoot = nil // as in the Ray container
 			}
-			for _, kind := range []string{"requests", "limits"} {
+			for _, list := range []string{"requests", "limits"} {
 				for _, resource := range []string{"cpu", "memory"} {
-					if at(container, "resources", kind, resource) == nil {
-						t.Errorf("%s: %s has no %s of %s", name, container["name"], kind, resource)
+					if at(container, "resources", list, resource) == nil {
+						t.Errorf("%s: %s has no %s of %s", name, container["name"], list, resource)
 					}
 				}
 			}

@@ -42,8 +42,8 @@ type Options struct {
 // objects of the manager.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, o Options) {
 	server := mgr.GetWebhookServer()
-	validating := disabled.Unless(enabled, &validator{o.settings})
-	server.Register(MutatePath, &admission.Webhook{Handler: disabled.Unless(enabled, &defaulter{o.settings})})
+	validating := disabledHandler.Unless(enabled, &validator{o.settings})
+	server.Register(MutatePath, &admission.Webhook{Handler: disabledHandler.Unless(enabled, &defaulter{o.settings})})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(validating, raycluster.GVK.GroupKind(), referencesOf)})
 }
 

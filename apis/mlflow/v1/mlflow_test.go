@@ -24,7 +24,7 @@ func TestScheme(t *testing.T) {
 	}
 }
 
-// TestSamplesRoundTrip decodes every sample strictly, which rejects unknown fields, and compares it with its second decoding.
+// TestSamplesRoundTrip decodes every MLflow sample strictly, and compares its encoding with that of its second decoding.
 func TestSamplesRoundTrip(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {

@@ -110,7 +110,7 @@ func TestPredictorSchemaFields(t *testing.T) {
 	}
 }
 
-// describe adds the type and the validation of n and of all its fields to into.
+// describe adds the type and the validation of n and of its fields to into, but not of items of lists.
 func describe(into map[string]string, path string, n *schemaNode) {
 	text := n.Type
 	if n.Format != "" {

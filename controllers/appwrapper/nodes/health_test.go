@@ -130,7 +130,7 @@ func TestHealthComparesAmounts(t *testing.T) {
 
 // Heartbeats and labels of other components do not pass the predicate.
 func TestHealthChanged(t *testing.T) {
-	changed := healthChanged(defaultTaints)
+	predicate := healthChanged(defaultTaints)
 	before := gpuNode("n", nil)
 	for name, test := range map[string]struct {
 		after *corev1.Node
@@ -141,11 +141,11 @@ func TestHealthChanged(t *testing.T) {
 		"WARN":      {gpuNode("n", withAutopilotLabel("WARN")), false},
 		"cordon":    {gpuNode("n", cordon), true},
 	} {
-		if got := changed.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: test.after}); got != test.want {
+		if got := predicate.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
-	if !changed.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: before}) || !changed.Create(event.CreateEvent{Object: before}) {
+	if !predicate.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: before}) || !predicate.Create(event.CreateEvent{Object: before}) {
 		t.Error("want events of new nodes and of other objects to pass")
 	}
 }
@@ -155,7 +155,7 @@ func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()
 	n := &Nodes{reader: c, taints: defaultTaints}
-	changed := noExecuteChanged(defaultTaints)
+	predicate := noExecuteChanged(defaultTaints)
 	change := func(description string, update func(*corev1.Node), wantEvent bool, wantResources ...string) {
 		t.Helper()
 		before := node.DeepCopy()
@@ -166,22 +166,22 @@ func TestNoExecute(t *testing.T) {
 		if got := sets.List(n.NoExecute("n1")); !slices.Equal(got, wantResources) {
 			t.Errorf("%s: got resources %v, want %v", description, got, wantResources)
 		}
-		if got := changed.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != wantEvent {
+		if got := predicate.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != wantEvent {
 			t.Errorf("%s: predicate: got %t, want %t", description, got, wantEvent)
 		}
 	}
-	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || changed.Create(event.CreateEvent{Object: node}) {
+	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || predicate.Create(event.CreateEvent{Object: node}) {
 		t.Error("want no resources and no event for a healthy or unknown node")
 	}
 	change("EVICT", withAutopilotLabel("EVICT"), true, "nvidia.com/gpu")
-	if !changed.Create(event.CreateEvent{Object: node}) || !changed.Delete(event.DeleteEvent{Object: node}) {
+	if !predicate.Create(event.CreateEvent{Object: node}) || !predicate.Delete(event.DeleteEvent{Object: node}) {
 		t.Error("want events of the creation and deletion of an unhealthy node to pass")
 	}
 	change("EVICT and cordoned", cordon, false, "nvidia.com/gpu")
 	n.NoExecute("n1").Insert("example.com/other")
 	change("result modified by the caller", func(*corev1.Node) {}, false, "nvidia.com/gpu")
 	change("WARN", withAutopilotLabel("WARN"), true)
-	if changed.Create(event.CreateEvent{Object: &corev1.Pod{}}) {
+	if predicate.Create(event.CreateEvent{Object: &corev1.Pod{}}) {
 		t.Error("want the event of another object not to pass")
 	}
 }

@@ -72,7 +72,7 @@ func (f *slackFixture) reconcileOnce() error {
 	return err
 }
 
-// lendingLimit returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
+// lendingLimit reconciles and returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
 func (f *slackFixture) lendingLimit() string {
 	f.t.Helper()
 	if err := f.reconcileOnce(); err != nil {
@@ -173,7 +173,7 @@ func toYAML(t *testing.T, u *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// A reconcile does nothing without a suitable queue, and returns errors of reads and writes.
+// A reconcile does nothing without a suitable queue, and returns errors of reads and writes except conflicts.
 func TestSlackQueueReconcile(t *testing.T) {
 	unhealthy := gpuNode("a", cordon)
 	for _, test := range []struct {

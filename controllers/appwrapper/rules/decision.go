@@ -60,7 +60,7 @@ type Rule struct {
 	then func(*Facts) Decision
 }
 
-// always is the condition of the last rule of a phase.
+// always is the when function of the last rule of a phase.
 func always(*Facts) bool { return true }
 
 func stay(*Facts) Decision { return Decision{} }

@@ -21,10 +21,10 @@ func pausedFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionDeletingResources, metav1.ConditionFalse, awv1beta2.ReasonDeletionPaused, ago)
 }
 
-func withConditionsFalse(kinds ...string) change {
+func withConditionsFalse(conditionTypes ...string) change {
 	return func(f *Facts) {
-		for _, kind := range kinds {
-			condition(kind, metav1.ConditionFalse, "Test", time.Minute)(f)
+		for _, conditionType := range conditionTypes {
+			condition(conditionType, metav1.ConditionFalse, "Test", time.Minute)(f)
 		}
 	}
 }

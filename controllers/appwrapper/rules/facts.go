@@ -112,9 +112,9 @@ type Creation struct {
 
 // Deletion is the progress of DeleteComponents.
 type Deletion struct {
-	// Objects is the number of components that still exist.
+	// Objects is the number of objects that still exist, and of components whose deletion failed.
 	Objects int
-	// Pods is the number of labeled pods that still exist; set only if Objects is 0 or deletion is forced.
+	// Pods is the number of labeled pods that still exist; set only if Objects is 0, or if a forced deletion has reached all objects.
 	Pods int
 	// Unwatched reports whether a remaining object is not watched.
 	Unwatched bool

@@ -25,11 +25,11 @@ func drawFacts(t *rapid.T) *Facts {
 			RetryPause: period.Draw(t, "pause"), ForcefulDeletion: period.Draw(t, "forceful"), DeletionOnFailure: period.Draw(t, "delay"),
 			SuccessTTL: period.Draw(t, "ttl"), RetryLimit: int32(number.Draw(t, "limit"))},
 	}
-	for _, kind := range []string{resourcesDeployed, quotaReserved, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
-		status := rapid.SampledFrom([]metav1.ConditionStatus{"", metav1.ConditionTrue, metav1.ConditionFalse}).Draw(t, kind)
-		reason := rapid.SampledFrom([]string{awv1beta2.ReasonResuming, awv1beta2.ReasonInsufficientPods, awv1beta2.ReasonDeletionPaused}).Draw(t, kind+" reason")
+	for _, conditionType := range []string{resourcesDeployed, quotaReserved, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
+		status := rapid.SampledFrom([]metav1.ConditionStatus{"", metav1.ConditionTrue, metav1.ConditionFalse}).Draw(t, conditionType)
+		reason := rapid.SampledFrom([]string{awv1beta2.ReasonResuming, awv1beta2.ReasonInsufficientPods, awv1beta2.ReasonDeletionPaused}).Draw(t, conditionType+" reason")
 		if status != "" {
-			condition(kind, status, reason, period.Draw(t, kind+" since"))(f)
+			condition(conditionType, status, reason, period.Draw(t, conditionType+" since"))(f)
 		}
 	}
 	if boolean.Draw(t, "has completion time") {

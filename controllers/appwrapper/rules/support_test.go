@@ -51,18 +51,18 @@ func newFacts(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	return f
 }
 
-func condition(kind string, status metav1.ConditionStatus, reason string, ago time.Duration) change {
+func condition(conditionType string, status metav1.ConditionStatus, reason string, ago time.Duration) change {
 	return func(f *Facts) {
-		meta.RemoveStatusCondition(&f.Conditions, kind)
-		f.Conditions = append(f.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
+		meta.RemoveStatusCondition(&f.Conditions, conditionType)
+		f.Conditions = append(f.Conditions, metav1.Condition{Type: conditionType, Status: status, Reason: reason,
 			LastTransitionTime: metav1.NewTime(f.Now.Add(-ago))})
 	}
 }
 
-func withConditionsTrue(kinds ...string) change {
+func withConditionsTrue(conditionTypes ...string) change {
 	return func(f *Facts) {
-		for _, kind := range kinds {
-			condition(kind, metav1.ConditionTrue, "Test", 10*time.Minute)(f)
+		for _, conditionType := range conditionTypes {
+			condition(conditionType, metav1.ConditionTrue, "Test", 10*time.Minute)(f)
 		}
 	}
 }

@@ -24,7 +24,7 @@ var durations = map[string]struct {
 	awv1beta2.AnnotationDeletionOnFailure: {func(t Terms) time.Duration { return t.DeletionOnFailure }, 0},
 }
 
-// [appwrapper-16] [appwrapper-17] [appwrapper-18] [appwrapper-19] Each annotation sets only its own duration.
+// [appwrapper-16] [appwrapper-17] [appwrapper-18] [appwrapper-19] Each annotation sets its duration, within the bounds.
 func TestDurationAnnotationsAreLimitedAndDefaulted(t *testing.T) {
 	for key, duration := range durations {
 		t.Run(strings.TrimPrefix(key, awv1beta2.AnnotationPrefix), func(t *testing.T) {

@@ -48,9 +48,9 @@ type fixture struct {
 	publishes bool
 	// hidden are the names of Secrets that are missing in the cache.
 	hidden map[string]bool
-	// reads counts live reads, writes applies, and patches patches of pods.
+	// reads counts live Get requests, writes applies, and patches patches of pods.
 	reads, writes, patches int
-	// requestErr is the error of live reads and applies.
+	// requestErr is the error of live Get requests and applies.
 	requestErr error
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// expiryWarning is the remaining lifetime of a foreign CA at which a warning is sent.
+	// expiryWarning is the remaining lifetime of a foreign CA below which a Warning is recorded.
 	expiryWarning   = 30 * 24 * time.Hour
 	podIssuerAdvice = "annotate a new cluster with " + raycluster.AnnotationCertificates + ": " + string(raycluster.IssuerPod)
 )

@@ -38,7 +38,7 @@ const (
 	roleProxy     = "proxy"
 )
 
-// leafPlan is the certificate of all pods of a role.
+// leafPlan is the certificate of all pods of a role, or of the proxy.
 type leafPlan struct {
 	role, secret string
 	options      certs.LeafOptions

@@ -96,7 +96,7 @@ func TestReconcileIssuesCertificates(t *testing.T) {
 	}
 	for _, role := range []string{roleAuthority, roleHead, roleWorker} {
 		if !expiryMetric(role).After(f.clock.Now().Add(364 * 24 * time.Hour)) {
-			t.Errorf("expiry metric of role %s is %s, want a year from now", role, expiryMetric(role))
+			t.Errorf("expiry metric of role %s is %s, want at least 364 days from now", role, expiryMetric(role))
 		}
 	}
 }
@@ -265,7 +265,7 @@ func TestBrokenCertificates(t *testing.T) {
 	}
 }
 
-// Each renewal happens at the requested time, with the minimum of requests, and is reported.
+// Each renewal happens at the requested time, with few reconciles, and is reported.
 func TestCertificatesAreRenewed(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	ca, head, _ := demoSecrets(t)
@@ -310,7 +310,7 @@ func TestLegacyCAIsAdopted(t *testing.T) {
 	f.mustReconcile(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 	got := f.secret(ca)
 	if !equalData(got.Data, root.Data) || !apply.HasComponentLabels(got, raycluster.ComponentName) || f.writes != 1 {
-		t.Errorf("%d writes, labels %v", f.writes, got.Labels)
+		t.Errorf("got %d writes, labels %v, data unchanged: %t, want 1, the component labels and true", f.writes, got.Labels, equalData(got.Data, root.Data))
 	}
 	if eventText := f.drainEvents(); eventText != "" {
 		t.Errorf("unexpected Events:\n%s", eventText)
@@ -374,11 +374,11 @@ func TestIssuerDeterminesSecrets(t *testing.T) {
 		mode raycluster.Mode
 		want []string
 	}{
-		"operator":      {byOperator, []string{ca, head, worker}},
-		"pod":           {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, []string{ca}},
-		"mTLS disabled": {raycluster.Mode{}, nil},
-		"skipped":       {raycluster.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: raycluster.IssuerOperator}, nil},
-		"cert-manager":  {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}, []string{ca, head, worker}},
+		"operator":                    {byOperator, []string{ca, head, worker}},
+		"pod":                         {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, []string{ca}},
+		"mTLS disabled":               {raycluster.Mode{}, nil},
+		"skipped":                     {raycluster.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: raycluster.IssuerOperator}, nil},
+		"cert-manager, not installed": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}, []string{ca, head, worker}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, cluster := newFixture(t), demo(t)
@@ -461,7 +461,7 @@ func TestStaleCache(t *testing.T) {
 	}
 }
 
-// A new cluster costs no live read. Certificates that another process has created are not replaced while the cache lags.
+// A new cluster costs no live read of a Secret. Certificates that another process has created are not replaced while the cache lags.
 func TestNewClusterCostsNoReads(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)

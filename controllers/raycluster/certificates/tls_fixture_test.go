@@ -37,30 +37,30 @@ type podDir struct {
 func (f *fixture) newPodDir(role, ip string, issuer raycluster.Issuer) *podDir {
 	f.t.Helper()
 	c := raycluster.View(demo(f.t).Object)
-	m := &podDir{t: f.t, fixture: f, dir: f.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
+	d := &podDir{t: f.t, fixture: f, dir: f.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
 		Issuer: issuer, Names: c.Names(), Head: role == raycluster.NodeTypeHead, Image: "example.com/openssl:1",
 		SignedNames: []string{c.ClientDNSName(f.domain), c.HeadDNSName()},
 	}}
-	m.mount()
-	return m
+	d.mount()
+	return d
 }
 
 // mount updates the volumes.
-func (m *podDir) mount() {
-	m.t.Helper()
+func (d *podDir) mount() {
+	d.t.Helper()
 	paths := map[string]string{}
-	for _, mount := range m.tls.Mounts() {
-		paths[*mount.Name] = filepath.Join(m.dir, strings.TrimPrefix(*mount.MountPath, workspace))
+	for _, mount := range d.tls.Mounts() {
+		paths[*mount.Name] = filepath.Join(d.dir, strings.TrimPrefix(*mount.MountPath, workspace))
 	}
-	for _, volume := range m.tls.Volumes() {
+	for _, volume := range d.tls.Volumes() {
 		path := paths[*volume.Name]
 		if err := os.MkdirAll(path, 0o755); err != nil {
-			m.t.Fatal(err)
+			d.t.Fatal(err)
 		}
 		if volume.Secret == nil {
 			continue
 		}
-		secret := m.fixture.secret(*volume.Secret.SecretName)
+		secret := d.fixture.secret(*volume.Secret.SecretName)
 		files := map[string]string{} // all keys, unless the volume selects some
 		for key := range secret.Data {
 			files[key] = key
@@ -75,21 +75,21 @@ func (m *podDir) mount() {
 			// A kubelet swaps a symbolic link, so updates are atomic.
 			next := filepath.Join(path, file+".next")
 			if err := errors.Join(os.WriteFile(next, secret.Data[key], 0o600), os.Rename(next, filepath.Join(path, file))); err != nil {
-				m.t.Fatal(err)
+				d.t.Fatal(err)
 			}
 		}
 	}
 }
 
 // command returns the command of the init container with replaced directories.
-func (m *podDir) command(ctx context.Context) *exec.Cmd {
-	m.t.Helper()
-	hosts := filepath.Join(m.dir, "hosts")
-	if err := os.WriteFile(hosts, []byte("127.0.0.1\tlocalhost\n"+m.ip+"\tpod\n"), 0o600); err != nil {
-		m.t.Fatal(err)
+func (d *podDir) command(ctx context.Context) *exec.Cmd {
+	d.t.Helper()
+	hosts := filepath.Join(d.dir, "hosts")
+	if err := os.WriteFile(hosts, []byte("127.0.0.1\tlocalhost\n"+d.ip+"\tpod\n"), 0o600); err != nil {
+		d.t.Fatal(err)
 	}
-	local := strings.NewReplacer(workspace, m.dir, "/etc/hosts", hosts)
-	container := m.tls.InitContainer()
+	local := strings.NewReplacer(workspace, d.dir, "/etc/hosts", hosts)
+	container := d.tls.InitContainer()
 	var args []string
 	for _, arg := range container.Command {
 		args = append(args, local.Replace(arg))
@@ -102,11 +102,11 @@ func (m *podDir) command(ctx context.Context) *exec.Cmd {
 		case env.Value != nil:
 			value = local.Replace(*env.Value)
 		case *env.ValueFrom.FieldRef.FieldPath == "status.podIP":
-			value = m.ip
+			value = d.ip
 		case strings.Contains(*env.ValueFrom.FieldRef.FieldPath, raycluster.LabelNodeType):
-			value = m.role
+			value = d.role
 		default:
-			m.t.Fatalf("unexpected field %s", *env.ValueFrom.FieldRef.FieldPath)
+			d.t.Fatalf("unexpected field %s", *env.ValueFrom.FieldRef.FieldPath)
 		}
 		run.Env = append(run.Env, *env.Name+"="+value)
 	}
@@ -114,12 +114,12 @@ func (m *podDir) command(ctx context.Context) *exec.Cmd {
 }
 
 // runInitContainer runs the init container, which must succeed within a minute.
-func (m *podDir) runInitContainer() {
-	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+func (d *podDir) runInitContainer() {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
-	if out, err := m.command(ctx).CombinedOutput(); err != nil {
-		m.t.Fatalf("the init container of %s: %v\n%s", m.ip, err, out)
+	if out, err := d.command(ctx).CombinedOutput(); err != nil {
+		d.t.Fatalf("the init container of %s: %v\n%s", d.ip, err, out)
 	}
 }
 
@@ -130,20 +130,20 @@ type process struct {
 	ip          string
 }
 
-func (m *podDir) process() process {
-	m.t.Helper()
-	path := func(name string) string { return filepath.Join(m.dir, "tls", name) }
+func (d *podDir) process() process {
+	d.t.Helper()
+	path := func(name string) string { return filepath.Join(d.dir, "tls", name) }
 	pair, err := tls.LoadX509KeyPair(path("server.crt"), path("server.key"))
 	if err != nil {
-		m.t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	bundle, err := os.ReadFile(path("ca.crt"))
 	if err != nil {
-		m.t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	p := process{certificate: pair, trusted: x509.NewCertPool(), ip: m.ip}
+	p := process{certificate: pair, trusted: x509.NewCertPool(), ip: d.ip}
 	if !p.trusted.AppendCertsFromPEM(bundle) {
-		m.t.Fatal("ca.crt contains no certificate")
+		d.t.Fatal("ca.crt contains no certificate")
 	}
 	return p
 }
@@ -156,8 +156,8 @@ func (p process) client(name string, now time.Time) *tls.Config {
 	}
 }
 
-// dial runs a handshake with mutual TLS and exchanges data. It returns an error if one side rejects the other.
-func (p process) dial(client *tls.Config, now time.Time) error {
+// accept serves one connection of a client with mutual TLS and exchanges data. It returns an error if one side rejects the other.
+func (p process) accept(client *tls.Config, now time.Time) error {
 	listener, err := tls.Listen("tcp", net.JoinHostPort(p.ip, "0"), &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.certificate}, ClientCAs: p.trusted,
 		ClientAuth: tls.RequireAndVerifyClientCert, Time: func() time.Time { return now },
@@ -194,7 +194,7 @@ func serveOne(listener net.Listener) error {
 	return err
 }
 
-// requireOpenSSL skips a test if openssl is not installed; the image of the init container contains it.
+// requireOpenSSL skips a test unless sh, openssl and awk are installed, as in the image of the init container.
 func requireOpenSSL(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"sh", "openssl", "awk"} {

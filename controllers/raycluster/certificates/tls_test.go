@@ -42,14 +42,14 @@ func TestHeadAndWorkerConnect(t *testing.T) {
 			for _, name := range []string{
 				headIP, "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "rayclient-demo-team.apps.example.org", "localhost",
 			} {
-				if err := head.process().dial(worker.process().client(name, now), now); err != nil {
+				if err := head.process().accept(worker.process().client(name, now), now); err != nil {
 					t.Errorf("the worker cannot connect to the head as %s: %v", name, err)
 				}
 			}
-			if err := worker.process().dial(head.process().client(workerIP, now), now); err != nil {
+			if err := worker.process().accept(head.process().client(workerIP, now), now); err != nil {
 				t.Errorf("the head cannot connect to the worker: %v", err)
 			}
-			if err := worker.process().dial(head.process().client("demo-head-svc.team.svc", now), now); err == nil {
+			if err := worker.process().accept(head.process().client("demo-head-svc.team.svc", now), now); err == nil {
 				t.Error("the certificate of a worker was accepted as that of the head")
 			}
 		})
@@ -67,15 +67,15 @@ func TestConnectRejectsOtherPeers(t *testing.T) {
 
 	anonymous := worker.process().client(headIP, now)
 	anonymous.Certificates = nil
-	if err := head.process().dial(anonymous, now); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if err := head.process().accept(anonymous, now); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("want an error about the missing client certificate, got %v", err)
 	}
-	if err := foreign.dial(worker.process().client(workerIP, now), now); err == nil {
+	if err := foreign.accept(worker.process().client(workerIP, now), now); err == nil {
 		t.Error("a server of another cluster was accepted")
 	}
 	foreignClient := foreign.client(headIP, now)
-	foreignClient.RootCAs = head.process().trusted // the client trusts the server, but not the other way round
-	if err := head.process().dial(foreignClient, now); err == nil {
+	foreignClient.RootCAs = head.process().trusted // the client trusts the server, but the server does not trust the client
+	if err := head.process().accept(foreignClient, now); err == nil {
 		t.Error("a client of another cluster was accepted")
 	}
 	end := now.Add(leafLifetime + time.Hour)
@@ -83,13 +83,13 @@ func TestConnectRejectsOtherPeers(t *testing.T) {
 	f.clock.SetTime(end)
 	f.mustReconcile(demo(t), byOperator)
 	renewed := f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
-	if err := head.process().dial(worker.process().client(headIP, end), end); err == nil {
+	if err := head.process().accept(worker.process().client(headIP, end), end); err == nil {
 		t.Error("want an error, because both certificates have expired")
 	}
-	if err := expired.dial(renewed.client(headIP, end), end); err == nil {
+	if err := expired.accept(renewed.client(headIP, end), end); err == nil {
 		t.Error("want an error, because the certificate of the server has expired")
 	}
-	if err := renewed.dial(expired.client(workerIP, end), end); err == nil {
+	if err := renewed.accept(expired.client(workerIP, end), end); err == nil {
 		t.Error("want an error, because the certificate of the client has expired")
 	}
 }
@@ -122,7 +122,7 @@ func TestInitContainerWaitsForAddress(t *testing.T) {
 	}
 	now := f.clock.Now()
 	head := f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator)
-	if err := late.process().dial(head.process().client(lateIP, now), now); err != nil {
+	if err := late.process().accept(head.process().client(lateIP, now), now); err != nil {
 		t.Error(err)
 	}
 }
@@ -136,28 +136,28 @@ func TestRotationKeepsPodsConnected(t *testing.T) {
 		head, worker process
 	}
 	var all []generation
-	bundles := map[int]bool{}
+	caCounts := map[int]bool{}
 	for start := f.clock.Now(); f.clock.Since(start) < 3*leafLifetime; f.clock.Step(60 * 24 * time.Hour) {
 		f.mustReconcile(cluster, byOperator)
 		now := f.clock.Now()
 		all = append(all, generation{
 			now, f.newPodDir(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator).process(), f.newPodDir(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process(),
 		})
-		bundles[strings.Count(string(f.dataOf(raycluster.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
+		caCounts[strings.Count(string(f.dataOf(raycluster.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
 		newest := all[len(all)-1]
 		for _, old := range all {
 			if now.After(old.head.certificate.Leaf.NotAfter) {
 				continue
 			}
 			err := errors.Join(
-				old.head.dial(newest.worker.client(headIP, now), now), newest.head.dial(old.worker.client(headIP, now), now),
-				old.worker.dial(newest.head.client(workerIP, now), now), newest.worker.dial(old.head.client(workerIP, now), now))
+				old.head.accept(newest.worker.client(headIP, now), now), newest.head.accept(old.worker.client(headIP, now), now),
+				old.worker.accept(newest.head.client(workerIP, now), now), newest.worker.accept(old.head.client(workerIP, now), now))
 			if err != nil {
 				t.Fatalf("at %s, pods started at %s and new pods cannot connect: %v", now, old.startedAt, err)
 			}
 		}
 	}
-	if !bundles[1] || !bundles[2] {
+	if !caCounts[1] || !caCounts[2] {
 		t.Error("want rotations, during which ca.crt contains two CAs instead of one")
 	}
 }
@@ -186,14 +186,14 @@ func TestPodIssuedCertificatesVerify(t *testing.T) {
 			worker.runInitContainer()
 			now := time.Now()
 			for _, name := range []string{"demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "rayclient-demo-team.apps.example.org"} {
-				if err := head.process().dial(worker.process().client(name, now), now); err != nil {
+				if err := head.process().accept(worker.process().client(name, now), now); err != nil {
 					t.Errorf("the worker cannot connect to the head as %s: %v", name, err)
 				}
 			}
-			if err := head.process().dial(clientByDNSName(worker.process(), headIP, now), now); err != nil {
+			if err := head.process().accept(clientByDNSName(worker.process(), headIP, now), now); err != nil {
 				t.Errorf("the worker cannot connect to the head by address: %v", err)
 			}
-			if err := worker.process().dial(clientByDNSName(head.process(), workerIP, now), now); err != nil {
+			if err := worker.process().accept(clientByDNSName(head.process(), workerIP, now), now); err != nil {
 				t.Errorf("the head cannot connect to the worker by address: %v", err)
 			}
 		})

@@ -114,8 +114,8 @@ func ToCluster(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// Changed selects pod events: a new head, a change of addresses or waiting reasons, and the deletion or completion of a pod. A deleted or
-// completed pod no longer affects exposed and retained objects.
+// Changed selects pod events: a new head, new or changed addresses or waiting reasons of any pod, and the deletion or completion of a pod.
+// A deleted or completed pod no longer affects exposed and retained objects.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {

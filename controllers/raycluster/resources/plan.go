@@ -65,8 +65,8 @@ func (in Inputs) RetainsSidecar(c raycluster.Cluster) bool {
 	return in.EffectiveAuth(c) != in.Mode.Auth
 }
 
-// clientPortEncrypted reports whether the client port uses TLS: in all running heads, or in the template if none runs. Neither the setting
-// nor a newer template encrypts the port of a running head.
+// clientPortEncrypted reports whether mutual TLS is enabled and the client port uses it: in all running heads, or in the template if none
+// runs. Neither the setting nor a newer template encrypts the port of a running head.
 func (in Inputs) clientPortEncrypted(c raycluster.Cluster) bool {
 	isPlain := func(injected raycluster.Injected) bool { return !injected.Encrypted }
 	if len(in.Heads) == 0 {
@@ -125,7 +125,7 @@ func (in Inputs) gatewayVerifiesSidecar(c raycluster.Cluster) bool {
 // HasPods reports whether the cluster should have pods.
 func (in Inputs) HasPods(c raycluster.Cluster) bool { return !c.Suspended() }
 
-// Plan holds all objects of one RayCluster, in the order of their creation.
+// Plan holds the objects of one RayCluster except the certificates, in the order of their creation.
 type Plan struct {
 	// Policies are the NetworkPolicies, SidecarObjects the objects that the sidecar needs to start.
 	Policies, SidecarObjects apply.Desired

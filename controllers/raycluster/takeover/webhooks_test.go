@@ -38,21 +38,21 @@ func configurations() []client.Object {
 
 func webhookNames(t *testing.T, reader client.Reader) []string {
 	t.Helper()
-	m, v := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-	if err := errors.Join(reader.Get(t.Context(), client.ObjectKey{Name: mutatingConfiguration}, m), reader.Get(t.Context(), client.ObjectKey{Name: validatingConfiguration}, v)); err != nil {
+	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+	if err := errors.Join(reader.Get(t.Context(), client.ObjectKey{Name: mutatingConfiguration}, mutating), reader.Get(t.Context(), client.ObjectKey{Name: validatingConfiguration}, validating)); err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, w := range m.Webhooks {
+	for _, w := range mutating.Webhooks {
 		out = append(out, w.Name)
 	}
-	for _, w := range v.Webhooks {
+	for _, w := range validating.Webhooks {
 		out = append(out, w.Name)
 	}
 	return out
 }
 
-var managedWebhooks = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
+var remainingWebhooks = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
 
 // Only webhooks of the CodeFlare operator are removed, after its Service is deleted.
 func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
@@ -61,8 +61,8 @@ func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	if err := cleaner.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := webhookNames(t, c); !slices.Equal(got, managedWebhooks) {
-		t.Errorf("remaining webhooks %q, want %q", got, managedWebhooks)
+	if got := webhookNames(t, c); !slices.Equal(got, remainingWebhooks) {
+		t.Errorf("remaining webhooks %q, want %q", got, remainingWebhooks)
 	}
 }
 
@@ -93,8 +93,8 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got := webhookNames(t, c); !slices.Equal(got, managedWebhooks) {
-		t.Errorf("remaining webhooks %q, want %q", got, managedWebhooks)
+	if got := webhookNames(t, c); !slices.Equal(got, remainingWebhooks) {
+		t.Errorf("remaining webhooks %q, want %q", got, remainingWebhooks)
 	}
 }
 
@@ -120,8 +120,8 @@ func TestWebhookCleanerRetries(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	if got := webhookNames(t, c); !slices.Equal(got, managedWebhooks) {
-		t.Errorf("remaining webhooks %q, want %q", got, managedWebhooks)
+	if got := webhookNames(t, c); !slices.Equal(got, remainingWebhooks) {
+		t.Errorf("remaining webhooks %q, want %q", got, remainingWebhooks)
 	}
 }
 

@@ -86,7 +86,7 @@ func FuzzRoundTripFromV1alpha1(f *testing.F) {
 }
 
 // FuzzConvertAnything requires that the conversion of a ModelRegistry does not panic or fail for any JSON, and that a round trip does not change
-// the v1beta1 form of a v1alpha1 object.
+// the v1beta1 spec of a v1alpha1 object.
 func FuzzConvertAnything(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}}},"metadata":{"annotations":{"x":"y"}}}`))
 	f.Add([]byte(`{"spec":{"postgres":{"database":null},"oauthProxy":[],"grpc":1},"metadata":[]}`))
