@@ -255,7 +255,7 @@ func TestMemoryOf(t *testing.T) {
 			t.Errorf("MemoryOf(%s) = %d, want %d", body, got, want)
 		}
 	}
-	const pathLength = 2 // the length of the preceding text
+	const pathLength = 2 // the length of the path of the items
 	if got, want := MemoryOfItems([]byte(`{"a":[{},{"b":1},{}],"c":[1,2,3,4]}`), 2), MemoryOf([]byte(`{"b":1}`))+pathLength; got != want {
 		t.Errorf("MemoryOfItems = %d, want %d", got, want)
 	}

@@ -250,10 +250,10 @@ func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
 	if len(u.items) > 0 {
-		t.Errorf("got violations %v", u.items)
+		t.Errorf("got violations %v, want none", u.items)
 	}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
 	if len(u.items) != 1 {
-		t.Errorf("got violations %v", u.items)
+		t.Errorf("got violations %v, want one", u.items)
 	}
 }

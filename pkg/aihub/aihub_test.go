@@ -152,7 +152,7 @@ func TestForbiddenListCountsAsNoAIHub(t *testing.T) {
 	w.SetServed(true)
 	poll.Until(t, 10*time.Second, "the watcher has synced", w.hasSynced)
 	if diff := cmp.Diff(processSettings(), w.ApplyTo(processSettings())); diff != "" {
-		t.Error(diff)
+		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	cancel()
 	<-done
@@ -200,6 +200,6 @@ func TestNilWatcherKeepsSettings(t *testing.T) {
 		t.Errorf("settings differ without an AIHub, or an error occurred: %v\n%s", err, diff)
 	}
 	if w.EventSource(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
-		t.Error("Changes returned no source")
+		t.Error("EventSource returned no source")
 	}
 }

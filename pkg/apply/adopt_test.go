@@ -56,12 +56,12 @@ func TestCheckForeign(t *testing.T) {
 		"managed labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
 		"labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
-		"applied by our field manager": {change: func(*corev1.ConfigMap) {}, manager: us},
-		"labels of another component, applied by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
+		"created by our field manager": {change: func(*corev1.ConfigMap) {}, manager: us},
+		"labels of another component, created by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
 		"labels of another component, AdoptIf returns true": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adoptable: true,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
-		"invalid component label, applied by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
+		"invalid component label, created by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
 		"controlled by another managed object": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
@@ -179,7 +179,7 @@ func TestAdoptionDropsStaleOwnerReferences(t *testing.T) {
 	}{
 		"previous owner of the same name": {[]metav1.OwnerReference{ownerReference("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
 		"owner of an Unowned object":      {[]metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}, Unowned, nil},
-		"foreign owner": {[]metav1.OwnerReference{ownerReference("other", "other-uid", false), ownerReference("owner", "earlier", false)},
+		"foreign and previous owner": {[]metav1.OwnerReference{ownerReference("other", "other-uid", false), ownerReference("owner", "earlier", false)},
 			Owned, []types.UID{"other-uid", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,10 +207,10 @@ func TestAdoptionDropsOwnerReferences(t *testing.T) {
 		ownership Ownership
 		want      []types.UID
 	}{
-		"legacy owner":               {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", false)}, Controlled, []types.UID{"owner-uid"}},
-		"legacy controller":          {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", true)}, Controlled, []types.UID{"owner-uid"}},
-		"owner of an Unowned object": {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", false)}, Unowned, nil},
-		"foreign owner":              {[]metav1.OwnerReference{ownerReference("legacy", "f", false), ownerReference("other", "o", false)}, Owned, []types.UID{"o", "owner-uid"}},
+		"legacy owner":                      {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", false)}, Controlled, []types.UID{"owner-uid"}},
+		"legacy controller":                 {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", true)}, Controlled, []types.UID{"owner-uid"}},
+		"legacy owner of an Unowned object": {[]metav1.OwnerReference{ownerReference("legacy", "legacy-uid", false)}, Unowned, nil},
+		"legacy and foreign owner":          {[]metav1.OwnerReference{ownerReference("legacy", "f", false), ownerReference("other", "o", false)}, Owned, []types.UID{"o", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTestApplier(t)

@@ -180,7 +180,7 @@ func (a *Applier) countSkipped(kind string) { skipped.WithLabelValues(a.Componen
 // Apply.
 type Changes struct {
 	mu sync.Mutex
-	// Created, Updated and Deleted are the numbers of objects.
+	// Created, Updated and Deleted are the numbers of requests. The adoption of an object may take two.
 	Created, Updated, Deleted int
 	// RequeueAfter is the time after which Apply must be called again although no watch event may arrive; 0 for none.
 	RequeueAfter time.Duration
@@ -188,7 +188,7 @@ type Changes struct {
 	outer *Changes
 }
 
-// Functions that count one written object.
+// Functions that count one request.
 func created(c *Changes) { c.Created++ }
 func updated(c *Changes) { c.Updated++ }
 func deleted(c *Changes) { c.Deleted++ }

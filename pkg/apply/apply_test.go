@@ -42,7 +42,7 @@ type testApplier struct {
 	*Applier
 	server client.Client
 	owner  *corev1.ConfigMap
-	// cached, if set, replaces reads from the cache, unless it returns nil.
+	// cached, if set, replaces reads from the cache.
 	cached func(name string, into client.Object) error
 	// failing holds the errors of the next requests by verb.
 	failing map[string]error
@@ -311,7 +311,7 @@ func TestApplyReadsRecreatedObject(t *testing.T) {
 	a.expectApply(oneRead, newConfigMap("a", "1"))
 }
 
-func TestApplyIgnoresTerminatingObject(t *testing.T) {
+func TestApplyDoesNotWriteTerminatingObject(t *testing.T) {
 	a := newTestApplier(t)
 	a.expectApply(oneApply, newConfigMap("a", "1"))
 	object := a.get("a")
@@ -392,7 +392,7 @@ func TestApplyRejectsInvalidObjects(t *testing.T) {
 		"unknown type": {Object{Config: unknownConfig{}}, "applying  /: the apply configuration has no valid apiVersion, kind or name"},
 		"no name": {Object{Config: client.ApplyConfigurationFromUnstructured(nameless)},
 			"applying ConfigMap /: the apply configuration has no valid apiVersion, kind or name"},
-		"no version": {Object{Config: badVersion}, "applying ConfigMap ns/a: the apply configuration has no valid apiVersion, kind or name"},
+		"invalid apiVersion": {Object{Config: badVersion}, "applying ConfigMap ns/a: the apply configuration has no valid apiVersion, kind or name"},
 		"owner in another namespace": {Object{Config: corev1ac.ConfigMap("a", "elsewhere")},
 			"applying ConfigMap elsewhere/a: ConfigMap ns/owner cannot own an object outside its namespace"},
 		"namespaced owner of a cluster-scoped object": {Object{Config: corev1ac.Namespace("a"), Ownership: Owned},
@@ -413,7 +413,7 @@ func TestForgetDeletesRecords(t *testing.T) {
 	a := newTestApplier(t)
 	a.expectApply(oneApply, newConfigMap("a", "1"))
 	a.expectApply(noRequests, newConfigMap("a", "1"))
-	a.Forget("another client")
+	a.Forget("another-uid")
 	a.expectApply(noRequests, newConfigMap("a", "1"))
 	a.Forget(a.owner.UID)
 	a.expectApply(oneRead, newConfigMap("a", "1"))

@@ -63,8 +63,8 @@ func ownedBy(t *rapid.T, object map[string]any) fieldTree {
 var (
 	word     = rapid.StringMatching(`[a-z]{1,4}`)
 	number64 = rapid.Int64Range(1, 9)
-	words    = rapid.MapOfN(word, word, 1, 4)
-	steps    = rapid.SliceOfN(words, 1, 3)
+	wordMap  = rapid.MapOfN(word, word, 1, 4)
+	steps    = rapid.SliceOfN(wordMap, 1, 3)
 )
 
 func drawSpec(t *rapid.T, depth int) map[string]any {
@@ -72,8 +72,8 @@ func drawSpec(t *rapid.T, depth int) map[string]any {
 	fields := map[string]func() any{
 		"count":    func() any { return number64.Draw(t, "count") },
 		"enabled":  func() any { return true },
-		"labels":   func() any { return toAnyMap(words.Draw(t, "labels")) },
-		"selector": func() any { return toAnyMap(words.Draw(t, "selector")) },
+		"labels":   func() any { return toAnyMap(wordMap.Draw(t, "labels")) },
+		"selector": func() any { return toAnyMap(wordMap.Draw(t, "selector")) },
 		"tags":     func() any { return anySlice(rapid.SliceOfNDistinct(word, 1, 4, rapid.ID).Draw(t, "tags")) },
 		"args":     func() any { return anySlice(rapid.SliceOfN(word, 1, 4).Draw(t, "args")) },
 		"parts":    func() any { return drawParts(t) },
@@ -97,7 +97,7 @@ func drawParts(t *rapid.T) []any {
 			part["size"] = number64.Draw(t, "size")
 		}
 		if rapid.Bool().Draw(t, "settings?") {
-			part["settings"] = toAnyMap(words.Draw(t, "settings"))
+			part["settings"] = toAnyMap(wordMap.Draw(t, "settings"))
 		}
 		if rapid.Bool().Draw(t, "steps?") {
 			var list []any

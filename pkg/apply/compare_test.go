@@ -36,7 +36,7 @@ func object(t *testing.T, kind, text string) *unstructured.Unstructured {
 	return u
 }
 
-func set(t *testing.T, text string) fieldTree {
+func parseFields(t *testing.T, text string) fieldTree {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -56,7 +56,7 @@ func (c comparison) run(t *testing.T) {
 		c.kind = "Widget"
 	}
 	want, live := object(t, c.kind, c.want), object(t, c.kind, c.live)
-	if got := matchesDesired(want, live, set(t, c.owned)); got != c.matches {
+	if got := matchesDesired(want, live, parseFields(t, c.owned)); got != c.matches {
 		t.Errorf("matchesDesired: got %v, want %v", got, c.matches)
 	}
 }
@@ -77,14 +77,14 @@ func TestMatchesDesiredFields(t *testing.T) {
 		"map for a value":                    {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
 		"empty map":                          {want: `{spec: {a: {}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
 		"value in an empty map":              {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`},
-		"empty map for a value":              {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
+		"empty map for a map with a value":   {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
 		"whole number as float":              {want: `{spec: {a: 1.0}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
 		"omitted false":                      {want: `{spec: {a: false, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`, matches: true},
 		"omitted zero, not owned":            {want: `{spec: {a: 0, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:b: {}}}`, matches: true},
 		"true for false":                     {want: `{spec: {a: false}}`, live: `{spec: {a: true}}`, owned: `{f:spec: {f:a: {}}}`},
 		"labels": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b, c: d}}}`,
 			owned: `{f:metadata: {f:labels: {f:a: {}}}}`, matches: true},
-		"self of a map": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b}}}`,
+		"owned map itself": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b}}}`,
 			owned: `{f:metadata: {f:labels: {.: {}, f:a: {}}}}`, matches: true},
 		"owner reference": {
 			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DeleteOwned deletes the object by UID, and its record.
+// DeleteOwned deletes the object and its record. A missing object is no error.
 func TestDeleteOwned(t *testing.T) {
 	a := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.UID = "seen" }))
 	a.expectApply(oneApply, newConfigMap("own", "1"))
@@ -40,7 +40,7 @@ func TestDeleteOwnedSkipsTerminatingObject(t *testing.T) {
 	}
 }
 
-// With Foreground, the object is deleted by UID with foreground propagation.
+// With Foreground, the object is deleted with foreground propagation.
 func TestDeleteOwnedInForeground(t *testing.T) {
 	a := newTestApplier(t)
 	a.expectApply(oneApply, newConfigMap("own", "1"))
@@ -85,14 +85,13 @@ type unregisteredObject struct{ corev1.ConfigMap }
 // The records of a namespace are deleted for all owners.
 func TestForgetNamespace(t *testing.T) {
 	a := newTestApplier(t)
-	m := &a.records
 	keyIn := func(namespace, name string) Key {
 		return Key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, namespace := range []string{"gone", "stays"} {
-			m.Store(recordKey{owner, keyIn(namespace, "a")}, record{time: time.Unix(1, 0)})
-			m.Store(recordKey{owner, keyIn(namespace, "b")}, record{time: time.Unix(1, 0)})
+			a.records.Store(recordKey{owner, keyIn(namespace, "a")}, record{time: time.Unix(1, 0)})
+			a.records.Store(recordKey{owner, keyIn(namespace, "b")}, record{time: time.Unix(1, 0)})
 		}
 	}
 	a.ForgetNamespace("gone")

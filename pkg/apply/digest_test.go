@@ -42,11 +42,11 @@ func TestDigestDependsOnOwnEntry(t *testing.T) {
 			newEntry(us, metav1.ManagedFieldsOperationApply, "status", `{"f:status":{}}`, 5)}, true},
 		"own entry by update": {[]metav1.ManagedFieldsEntry{
 			newEntry(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields)}, true},
-		"field owned by another manager": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
-		"written later":                  {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
-		"no fields owned":                {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
-		"no fields":                      {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
-		"unreadable fields":              {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
+		"field is no longer owned": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
+		"written later":            {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
+		"no own entry":             {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
+		"no fields":                {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
+		"unreadable fields":        {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := digestOf(test.entries, us) == base; got != test.same {

@@ -66,7 +66,7 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 				return
 			}
 			if added == hashContent(before) || (hashContent(after) == added) != c.kept || !c.kept && hashContent(after) != hashContent(before) {
-				t.Errorf("unexpected hashes of\n%v\nand after the change\n%v", before.Object, after.Object)
+				t.Errorf("want the addition kept: %t; got the object before it\n%v\nand after the apply\n%v", c.kept, before.Object, after.Object)
 			}
 		})
 	}

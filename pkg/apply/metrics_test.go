@@ -15,7 +15,7 @@ func TestRecordChanges(t *testing.T) {
 		ctx, changes := RecordChanges(t.Context())
 		write(ctx)
 		if changes.Created != created || changes.Updated != updated || changes.Deleted != deleted {
-			t.Errorf("%s: created %d, updated %d, deleted %d", name, changes.Created, changes.Updated, changes.Deleted)
+			t.Errorf("%s: got %d created, %d updated and %d deleted, want %d, %d and %d", name, changes.Created, changes.Updated, changes.Deleted, created, updated, deleted)
 		}
 	}
 	expectChanges("two new objects", 2, 0, 0, func(ctx context.Context) {

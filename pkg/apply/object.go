@@ -105,7 +105,7 @@ var stageOf = map[string]Stage{
 	"HorizontalPodAutoscaler": Exposure,
 }
 
-// InStages returns the objects of the given stages, in order.
+// InStages returns the objects of the given stages, in the order of d.
 func (d Desired) InStages(stages ...Stage) Desired {
 	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, stageOf[o.Key().Kind]) })
 }

@@ -107,7 +107,7 @@ func (a *Applier) checkForeign(o owner, c *child, live *unstructured.Unstructure
 	case ManagedByOther(live, a.Component):
 		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
 	case other != nil && c.Ownership == Controlled && !o.matches(*other) && !o.matchesPrevious(*other) && !c.dropsReference(*other):
-		// an object has at most one controller
+		// err already names the controller
 	case a.isWritten(o, live) || c.AdoptIf != nil && c.AdoptIf(live):
 		return nil
 	}

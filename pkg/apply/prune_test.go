@@ -54,7 +54,7 @@ func TestPruneDeletesUndesiredObjects(t *testing.T) {
 	a.expectApply(oneApply, newConfigMap("drop", "1")) // the records of deleted objects were removed
 }
 
-func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
+func TestPruneKeepsForeignAndTerminatingObjects(t *testing.T) {
 	owned := []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"without labels":          func(c *corev1.ConfigMap) { c.OwnerReferences = owned },
@@ -108,13 +108,13 @@ func TestPruneListsLegacyObjectsOnce(t *testing.T) {
 	a.expectPrune("live=0 list=2 patch=0 delete=0", legacy, newConfigMap("kept", "1"))
 }
 
-// withConditions is an owner of a kind with conditions.
-type withConditions struct {
+// ownerWithConditions is an owner of a kind with conditions.
+type ownerWithConditions struct {
 	*corev1.ConfigMap
 	conditions []metav1.Condition
 }
 
-func (o *withConditions) ConditionsRef() *[]metav1.Condition { return &o.conditions }
+func (o *ownerWithConditions) ConditionsRef() *[]metav1.Condition { return &o.conditions }
 
 // A new owner without conditions cannot have objects of a legacy operator.
 func TestPruneListsNoLegacyObjectsOfNewOwner(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPruneListsNoLegacyObjectsOfNewOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTestApplier(t)
-			owner := &withConditions{ConfigMap: a.owner, conditions: tc.conditions}
+			owner := &ownerWithConditions{ConfigMap: a.owner, conditions: tc.conditions}
 			owner.SetGroupVersionKind(configMapKind)
 			owner.CreationTimestamp = metav1.NewTime(a.clock.Now().Add(-tc.age))
 			for range 2 { // the second call lists nothing, although conditions were reported in between
@@ -185,9 +185,10 @@ func TestPruneReportsErrors(t *testing.T) {
 	a.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")
 	a.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 
-	err = a.Prune(t.Context(), a.owner, Desired{{Config: unknownConfig{}}}, nil, nil)
-	if err == nil {
-		t.Error("want an error, and nothing pruned, while the desired state is unknown")
+	clear(a.seen)
+	err = a.Prune(t.Context(), a.owner, Desired{{Config: unknownConfig{}}}, []schema.GroupVersionKind{configMapKind}, nil)
+	if err == nil || a.seen["delete"] > 0 {
+		t.Errorf("got error %v and requests %v, want an error, and nothing pruned, while the desired state is unknown", err, a.seen)
 	}
 }
 

@@ -37,12 +37,12 @@ func TestReplaceInvalidFields(t *testing.T) {
 		err      error
 		replaced []string
 	}{
-		"value for valueFrom":           {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
-		"strategy with parameters":      {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
-		"two conflicts":                 {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
-		"field that is not applied":     {invalid(field.NewPath("spec", "replicas")), nil},
-		"invalid field of another kind": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
-		"error without causes":          {errors.New("no"), nil},
+		"value for valueFrom":            {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
+		"strategy with parameters":       {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
+		"two conflicts":                  {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
+		"field that is not applied":      {invalid(field.NewPath("spec", "replicas")), nil},
+		"fields that are not below spec": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
+		"error without causes":           {errors.New("no"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &unstructured.Unstructured{Object: tree(t, `{spec: {replicas: 2, strategy: {rollingUpdate: {}}, template: {spec: {containers: []}}}}`)}
@@ -83,7 +83,7 @@ func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	return string(head.UID)
 }
 
-// An immutable ConfigMap is recreated once. Data and foreign objects are not recreated.
+// An immutable ConfigMap is recreated once. Data, and objects that are not immutable, are not recreated.
 func TestImmutableObjects(t *testing.T) {
 	const oldValue, newValue = "old", "1"
 	for name, test := range map[string]struct {
@@ -112,8 +112,8 @@ func TestImmutableObjects(t *testing.T) {
 			if (err != nil) != test.fails || a.get("a").Data["key"] != test.want {
 				t.Errorf("unexpected data %v or error %v", a.get("a").Data, err)
 			}
-			if deletions := a.seen["delete"]; deletions > 0 == test.fails {
-				t.Errorf("unexpected number of deletions: %d", deletions)
+			if got, want := a.seen["delete"], map[bool]int{false: 1}[test.fails]; got != want {
+				t.Errorf("got %d deletions, want %d", got, want)
 			}
 		})
 	}

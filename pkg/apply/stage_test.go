@@ -36,7 +36,7 @@ func route() Object {
 	return Object{Config: client.ApplyConfigurationFromUnstructured(u)}
 }
 
-// serverInStages returns a server with prerequisites and exposure, in reverse order.
+// serverInStages returns a server with prerequisites and exposure, not in the order of their stages.
 func serverInStages() Desired {
 	desired := Desired{route(), newDeployment("image")}
 	policy := networkingv1ac.NetworkPolicy("server", "ns").WithSpec(networkingv1ac.NetworkPolicySpec().
@@ -48,8 +48,8 @@ func serverInStages() Desired {
 
 // A prerequisite that fails, because it is foreign or rejected, stops the later stages. A failed exposure stops nothing.
 func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
-	guards := []string{"NetworkPolicy", "ConfigMap", "Role", "Secret", "ServiceAccount"}
-	all := slices.Concat(guards, []string{"Deployment", "Route", "Service"})
+	prerequisites := []string{"NetworkPolicy", "ConfigMap", "Role", "Secret", "ServiceAccount"}
+	all := slices.Concat(prerequisites, []string{"Deployment", "Route", "Service"})
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "server"}
 	routeOfAnother := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "route.openshift.io/v1", "kind": "Route",
 		"metadata": map[string]any{"namespace": "ns", "name": "server"}}}

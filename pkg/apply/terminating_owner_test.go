@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // terminateOwner deletes the owner with orphan propagation and removes its reference from the child, as the garbage collector does. The
@@ -70,13 +68,13 @@ func TestApplyRestoresOwnerReference(t *testing.T) {
 	}
 }
 
-func TestApplyAddsNoReferenceToDeletedOwner(t *testing.T) {
+func TestDeletedOwnerCountsAsTerminating(t *testing.T) {
 	for name, owner := range map[string]*corev1.ConfigMap{
 		"deleted": newOwnerObject("deleted", "x"), "recreated with the same name": newOwnerObject("owner", "earlier-uid"),
 		"in another namespace": {ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "owner", UID: "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }))
+			a := newTestApplier(t)
 			o := newOwner(owner, a.Client.Scheme())
 			if terminating, err := a.ownerTerminating(t.Context(), o.GetNamespace(), o.reference()); err != nil || !terminating {
 				t.Errorf("ownerTerminating returned %t, error %v, want true", terminating, err)
@@ -111,8 +109,8 @@ func TestApplyTrustsItsFinalizer(t *testing.T) {
 	}
 }
 
-// The owner is read only to create an Unowned object, and never for a foreign object, which never had the reference.
-func TestApplyReadsOwnerOnlyForLostReferences(t *testing.T) {
+// The owner is not read to adopt an object, which never had the reference, or to update an Unowned one.
+func TestApplyDoesNotReadOwnerToAdoptOrUpdate(t *testing.T) {
 	a := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	data := newConfigMap("data", "1")
 	data.Ownership = Unowned
@@ -231,7 +229,7 @@ func TestApplySkipsRecreateForDeletedOwner(t *testing.T) {
 	a.must(a.server.Delete(t.Context(), a.get("a")))
 	for range 2 {
 		if a.expectApply(oneRead, newConfigMap("a", "1")); exists(a) {
-			t.Error("the object was recreated for a terminating owner")
+			t.Error("the object was recreated for a deleted owner")
 		}
 	}
 }

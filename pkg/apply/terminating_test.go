@@ -25,12 +25,12 @@ func newTerminating(t *testing.T) *testApplier {
 func TestApplyReportsTerminatingObjectAfterGracePeriod(t *testing.T) {
 	a := newTerminating(t)
 	since := a.clock.Now()
-	for name, step := range map[string]time.Duration{"with a record": 0, "after a restart": 20 * time.Second} {
-		a.clock.SetTime(since.Add(step))
+	for _, elapsed := range []time.Duration{0, 20 * time.Second} { // first with a record, then after a restart
+		a.clock.SetTime(since.Add(elapsed))
 		ctx, changes := RecordChanges(t.Context())
 		a.must(a.Apply(ctx, a.owner, Desired{newConfigMap("a", "2")}))
-		if changes.RequeueAfter != time.Minute-step {
-			t.Errorf("%s: got RequeueAfter %s, want the rest of a minute", name, changes.RequeueAfter)
+		if changes.RequeueAfter != time.Minute-elapsed {
+			t.Errorf("got RequeueAfter %s after %s, want the rest of a minute", changes.RequeueAfter, elapsed)
 		}
 		a.restart()
 	}
@@ -78,7 +78,7 @@ func TestTerminatingErrorWithoutFinalizers(t *testing.T) {
 	object := a.get("a")
 	object.Finalizers = nil
 	if text := NewTerminatingError("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "recreates it afterwards") {
-		t.Error(text)
+		t.Errorf("got %q, want no finalizers", text)
 	}
 }
 

@@ -211,7 +211,7 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 	return errors.Join(errs...)
 }
 
-// listLegacy returns the objects of a legacy operator that do not have the labels of this operator.
+// listLegacy returns the objects of a legacy operator that do not have the labels of the component.
 func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) (unlabelled []client.Object, err error) {
 	list := newMetadataList(kind)
 	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Kind returns a source of the objects of an optional kind. It watches while the kind is served, and then removes the informer. A nil
+// Kind returns a source of the objects of an optional kind. It watches while the kind is served, and removes the informer afterwards. A nil
 // object selects a metadata-only watch. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
 func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object client.Object, h handler.EventHandler, predicates ...predicate.Predicate) source.Source {
 	if object == nil {
@@ -82,7 +82,7 @@ func (c *servedOnlyCache) checkServed(object runtime.Object) error {
 	kind, err := apiutil.GVKForObject(object, c.scheme)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	if err != nil || !slices.Contains(c.watcher.options.Kinds, kind) || c.watcher.Current().Has(kind) {
-		return nil // the cache returns the error
+		return nil // the cache also returns err
 	}
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }

@@ -36,7 +36,7 @@ func routes() *metav1.PartialObjectMetadataList {
 	return list
 }
 
-func TestReadsFailWhenKindIsRemoved(t *testing.T) {
+func TestReadsFailWhenKindIsNotServed(t *testing.T) {
 	reads := map[string]func(context.Context, client.Reader) error{
 		"get": func(ctx context.Context, c client.Reader) error {
 			return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute))

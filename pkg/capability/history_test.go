@@ -32,63 +32,63 @@ func newEnvironment(t *testing.T) *environment {
 }
 
 // toggleCRD creates the CRD of a kind, or deletes it.
-func (w *environment) toggleCRD(k schema.GroupVersionKind) {
-	if w.defined[k] {
-		w.cluster.remove(crdName(k))
+func (env *environment) toggleCRD(k schema.GroupVersionKind) {
+	if env.defined[k] {
+		env.cluster.remove(crdName(k))
 	} else {
-		w.cluster.create(crdName(k))
+		env.cluster.create(crdName(k))
 	}
-	w.defined[k] = !w.defined[k]
+	env.defined[k] = !env.defined[k]
 }
 
 // list updates discovery for a kind.
-func (w *environment) list(k schema.GroupVersionKind) {
+func (env *environment) list(k schema.GroupVersionKind) {
 	switch {
-	case w.defined[k] && !w.listed[k]:
-		w.d.serve(k)
-	case !w.defined[k] && w.listed[k]:
-		w.d.remove(k)
+	case env.defined[k] && !env.listed[k]:
+		env.d.serve(k)
+	case !env.defined[k] && env.listed[k]:
+		env.d.remove(k)
 	}
-	w.listed[k] = w.defined[k]
+	env.listed[k] = env.defined[k]
 }
 
-func (w *environment) toggleFailure() {
-	w.failing = !w.failing
-	if w.failing {
-		w.d.setError(errors.New("connection refused"))
+func (env *environment) toggleFailure() {
+	env.failing = !env.failing
+	if env.failing {
+		env.d.setError(errors.New("connection refused"))
 		return
 	}
-	w.d.setError(nil)
+	env.d.setError(nil)
 }
 
-func (w *environment) toggleStale(gv schema.GroupVersion) {
-	w.stale[gv] = !w.stale[gv]
-	if w.stale[gv] {
-		w.d.markStale(gv, errors.New("stale"))
+func (env *environment) toggleStale(gv schema.GroupVersion) {
+	env.stale[gv] = !env.stale[gv]
+	if env.stale[gv] {
+		env.d.markStale(gv, errors.New("stale"))
 		return
 	}
-	w.d.markStale(gv, nil)
+	env.d.markStale(gv, nil)
 }
 
 // repair ends all failures and updates discovery.
-func (w *environment) repair() {
-	if w.failing {
-		w.toggleFailure()
+func (env *environment) repair() {
+	if env.failing {
+		env.toggleFailure()
 	}
-	for gv, stale := range w.stale {
+	for gv, stale := range env.stale {
 		if stale {
-			w.toggleStale(gv)
+			env.toggleStale(gv)
 		}
 	}
 	for _, k := range kinds {
-		w.list(k)
+		env.list(k)
 	}
 }
 
-// expectedSet returns the kinds that the API server serves.
-func (w *environment) expectedSet() Set {
+// expectedSet returns the kinds whose CRD exists: after repair the API server serves them.
+func (env *environment) expectedSet() Set {
 	var out []schema.GroupVersionKind
-	for k, defined := range w.defined {
+	for k, defined := range env.defined {
 		if defined {
 			out = append(out, k)
 		}
@@ -111,19 +111,19 @@ var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	}
 }), 1, 12)
 
-func (w *environment) runStep(s step) {
+func (env *environment) runStep(s step) {
 	switch s.action {
 	case 0, 1:
-		w.toggleCRD(s.kind)
+		env.toggleCRD(s.kind)
 	case 2:
-		w.list(s.kind)
+		env.list(s.kind)
 	case 3:
-		w.toggleFailure()
+		env.toggleFailure()
 	case 4:
-		w.toggleStale(s.kind.GroupVersion())
+		env.toggleStale(s.kind.GroupVersion())
 	case 5:
-		w.toggleCRD(s.kind)
-		w.list(s.kind)
+		env.toggleCRD(s.kind)
+		env.list(s.kind)
 	}
 	advance(s.pause)
 }
@@ -171,7 +171,7 @@ func TestAnyHistoryConverges(t *testing.T) {
 	})
 }
 
-// compare returns the differences between an idle watcher and the real state.
+// compare returns the first difference between an idle watcher and the real state, or "".
 func compare(w *Watcher, expected Set, notified []Set, watched map[schema.GroupVersionKind]*informers) string {
 	if !w.Current().Equal(expected) {
 		return fmt.Sprintf("got served kinds %q, want %q", w.Current(), expected)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Kinds of a listed version without resources count as served after the first discovery, and stay served when their resources are listed.
+// Kinds of a version whose resources cannot be read count as served after the first discovery, and stay served when they are listed.
 func TestUnreadableVersionCountsAsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client func(*fakeDiscovery) discovery.DiscoveryInterface

@@ -40,7 +40,7 @@ func TestIsPlatformKubeRay(t *testing.T) {
 		configuration *unstructured.Unstructured
 		want          bool
 	}{
-		"no webhook":              {nil, false},
+		"no configuration":        {nil, false},
 		"KubeRay of the platform": {platformConfiguration(), true},
 		"webhook with a URL":      {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "https://example.com:9443/mutate-ray-io-v1-raycluster"}), true},
 		"another configuration":   {configuration("mutating-webhook-configuration", "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster")), false},
@@ -94,7 +94,7 @@ func countLists(client *dynamicfake.FakeDynamicClient) int {
 	return n
 }
 
-// The KubeRay of the platform is watched without reads in the steady state, and every change is reported once.
+// The KubeRay of the platform is watched without lists in the steady state. Listeners and the log get each change of its presence once.
 func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, recorder := newKubeRay(), &logs{}, &changes{}
@@ -119,9 +119,9 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectState(true, 1)
-		changed := platformConfiguration()
-		nested.Map(changed.Object, "webhooks", "1")["failurePolicy"] = "Ignore"
-		if err := tracker.Update(mutatingConfigurations, changed, ""); err != nil {
+		update := platformConfiguration()
+		nested.Map(update.Object, "webhooks", "1")["failurePolicy"] = "Ignore"
+		if err := tracker.Update(mutatingConfigurations, update, ""); err != nil {
 			t.Fatal(err)
 		}
 		expectState(true, 1)
@@ -136,7 +136,7 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 		}
 		name := PlatformKubeRayConfiguration + ".admissionregistration.k8s.io/v1"
 		if l.count(`"gained"="`+name+`"`) != 1 || l.count(`"lost"="`+name+`"`) != 1 {
-			t.Error(l.lines)
+			t.Errorf("got log %q, want one line each for the installation and the removal", l.lines)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// informers is a cache that counts the running informers of an object, and all informers that were started.
+// informers is a cache that counts the running informers, and all informers that were started.
 type informers struct {
 	informertest.FakeInformers
 	unsynced bool // informers never sync, like those of a removed kind

@@ -40,7 +40,7 @@ const (
 	// resyncPeriod is the interval of discovery with events of CRDs, pollPeriod without them.
 	resyncPeriod = 10 * time.Minute
 	pollPeriod   = 30 * time.Second
-	// initialTimeout limits the discovery call in New, and with it the delay of the start by an unresponsive API server.
+	// initialTimeout limits the requests of New, and with them the delay of the start by an unresponsive API server.
 	initialTimeout = 10 * time.Second
 )
 

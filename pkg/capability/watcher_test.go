@@ -433,7 +433,7 @@ func TestPollingUsesInjectedClock(t *testing.T) {
 	})
 }
 
-func TestLegacyDiscovery(t *testing.T) {
+func TestUnaggregatedDiscovery(t *testing.T) {
 	d := newDiscovery(Route, HTTPRoute, ServiceMonitor)
 	d.markStale(ServiceMonitor.GroupVersion(), apierrors.NewServiceUnavailable("busy"))
 	d.markStale(HTTPRoute.GroupVersion(), apierrors.NewNotFound(schema.GroupResource{}, ""))

@@ -31,7 +31,7 @@ func caBundles(obj *unstructured.Unstructured) []any {
 func TestSyncInjectsCA(t *testing.T) {
 	mutating := webhooks("m", hook("only", map[string]any{"url": "https://x"}))
 	mutating.SetGroupVersionKind(Mutating)
-	w := newEnvironment(t,
+	env := newEnvironment(t,
 		webhooks("v", hook("first", map[string]any{"caBundle": "b2xk"}), hook("second", map[string]any{})),
 		mutating,
 		crdWithConversion("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
@@ -39,24 +39,24 @@ func TestSyncInjectsCA(t *testing.T) {
 		crdWithConversion("plain.a.b", map[string]any{"strategy": "None"}),
 	)
 	targets := []Target{{Kind: Validating, Name: "v"}, {Kind: Mutating, Name: "m"}, {Kind: Conversion, Name: "things.a.b"}, {Kind: Conversion, Name: "plain.a.b"}}
-	w.sync(w.replica(nil, targets...))
-	bundle := base64.StdEncoding.EncodeToString(w.bundle())
+	env.sync(env.replica(nil, targets...))
+	bundle := base64.StdEncoding.EncodeToString(env.bundle())
 
-	if diff := cmp.Diff([]any{bundle, bundle}, caBundles(w.get(targets[0]))); diff != "" {
+	if diff := cmp.Diff([]any{bundle, bundle}, caBundles(env.get(targets[0]))); diff != "" {
 		t.Errorf("validating (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]any{bundle}, caBundles(w.get(targets[1]))); diff != "" {
+	if diff := cmp.Diff([]any{bundle}, caBundles(env.get(targets[1]))); diff != "" {
 		t.Errorf("mutating (-want +got):\n%s", diff)
 	}
-	hooks, _, _ := unstructured.NestedSlice(w.get(targets[0]).Object, "webhooks")
+	hooks, _, _ := unstructured.NestedSlice(env.get(targets[0]).Object, "webhooks")
 	if hooks[0].(map[string]any)["unknownField"] != "kept" {
 		t.Error("an unknown field of the webhook configuration was dropped")
 	}
-	got, _, _ := unstructured.NestedString(w.get(targets[2]).Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	got, _, _ := unstructured.NestedString(env.get(targets[2]).Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	if got != bundle {
 		t.Error("the CA was not injected into the CRD")
 	}
-	if _, found, _ := unstructured.NestedMap(w.get(targets[3]).Object, "spec", "conversion", "webhook"); found {
+	if _, found, _ := unstructured.NestedMap(env.get(targets[3]).Object, "spec", "conversion", "webhook"); found {
 		t.Error("a conversion webhook was added to a CRD without one")
 	}
 }
@@ -66,38 +66,38 @@ func TestSyncKeepsCAOfOtherServices(t *testing.T) {
 	call := func(service string) map[string]any {
 		return map[string]any{"caBundle": "b2xk", "service": map[string]any{"namespace": "any", "name": service}}
 	}
-	w := newEnvironment(t, webhooks("v", hook("own", call("own-webhook")), hook("foreign", call("foreign-webhook"))))
+	env := newEnvironment(t, webhooks("v", hook("own", call("own-webhook")), hook("foreign", call("foreign-webhook"))))
 	target := Target{Kind: Validating, Name: "v", Service: "own-webhook"}
-	w.sync(w.replica(nil, target))
-	if diff := cmp.Diff([]any{base64.StdEncoding.EncodeToString(w.bundle()), "b2xk"}, caBundles(w.get(target))); diff != "" {
+	env.sync(env.replica(nil, target))
+	if diff := cmp.Diff([]any{base64.StdEncoding.EncodeToString(env.bundle()), "b2xk"}, caBundles(env.get(target))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
-	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
-	a := w.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})
+	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+	a := env.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})
 	_, err := a.Sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "writing the CA into MutatingWebhookConfiguration gone") {
 		t.Errorf("got error %v, want one that names the missing configuration", err)
 	}
-	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
+	if caBundles(env.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the CA was not injected into the existing target")
 	}
-	w.mustTrust(a, w.bundle(), "the first certificate, although a target is missing")
+	env.mustTrust(a, env.bundle(), "the first certificate, although a target is missing")
 }
 
 // A disabled component may have no manifests. All other errors are reported.
 func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
-	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
-	a := w.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
+	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+	a := env.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
 	if _, err := a.Sync(t.Context()); err != nil {
 		t.Errorf("Sync failed: %v", err)
 	}
-	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
+	if caBundles(env.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the CA was not injected into an optional target that exists")
 	}
-	failing := w.replica(&interceptor.Funcs{
+	failing := env.replica(&interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if key.Name == "v" {
 				return errors.New("unreachable")
@@ -112,9 +112,9 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 
 // A certificate is not served before the targets contain its CA, while the previous one is valid.
 func TestOldCertificateIsServedUntilInjection(t *testing.T) {
-	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	unreachable := false
-	a := w.replica(&interceptor.Funcs{
+	a := env.replica(&interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if unreachable && key.Name == "v" {
 				return errors.New("unreachable")
@@ -122,10 +122,10 @@ func TestOldCertificateIsServedUntilInjection(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	}, Target{Kind: Validating, Name: "v"})
-	w.sync(a)
+	env.sync(a)
 	before := a.current.Load()
 	unreachable = true
-	w.clock.Step(leafLifetime * 3 / 4)
+	env.clock.Step(leafLifetime * 3 / 4)
 	if _, err := a.Sync(t.Context()); err == nil {
 		t.Fatal("want an error for the unreachable target")
 	}
@@ -133,7 +133,7 @@ func TestOldCertificateIsServedUntilInjection(t *testing.T) {
 		t.Error("the serving certificate was replaced before the CA was injected")
 	}
 	unreachable = false
-	w.sync(a)
+	env.sync(a)
 	if a.current.Load() == before {
 		t.Error("the new certificate is not served")
 	}
@@ -154,7 +154,7 @@ func TestReadyAfterInjection(t *testing.T) {
 		"forbidden, disabled component": {target: Target{Kind: Validating, Name: "v", Optional: true}, err: forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+			env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 			failing := test.err
 			var readyErr error
 			var a *Authority
@@ -170,7 +170,7 @@ func TestReadyAfterInjection(t *testing.T) {
 				},
 			}
 			for _, replica := range []string{"first", "second"} {
-				a, failing = w.replica(intercept, test.target), test.err
+				a, failing = env.replica(intercept, test.target), test.err
 				_, _ = a.Sync(t.Context())
 				if readyErr == nil {
 					t.Errorf("%s: Ready returned no error before the target was read", replica)
@@ -189,8 +189,8 @@ func TestReadyAfterInjection(t *testing.T) {
 }
 
 func TestReadyAfterInjectionTimeout(t *testing.T) {
-	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
-	a := w.replica(&interceptor.Funcs{
+	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+	a := env.replica(&interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)
 		},
@@ -198,12 +198,12 @@ func TestReadyAfterInjectionTimeout(t *testing.T) {
 	var log strings.Builder
 	a.Log = funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})
 	_, _ = a.Sync(t.Context())
-	w.clock.Step(injectionTimeout - time.Second)
+	env.clock.Step(injectionTimeout - time.Second)
 	_, _ = a.Sync(t.Context())
 	if a.Ready(nil) == nil {
 		t.Error("Ready returned no error before the CA was injected")
 	}
-	w.clock.Step(time.Second)
+	env.clock.Step(time.Second)
 	for range 2 {
 		if err := a.Ready(nil); err != nil {
 			t.Errorf("Ready returned %v after injectionTimeout", err)

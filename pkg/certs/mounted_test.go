@@ -24,7 +24,7 @@ func writeCertificate(t *testing.T, dir string) time.Time {
 	return p.leaf.Expires
 }
 
-func TestIsMounted(t *testing.T) {
+func TestMountedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	if IsMounted(dir) || IsMounted(filepath.Join(dir, "none")) {
 		t.Error("IsMounted reports true without certificate files")

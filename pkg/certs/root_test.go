@@ -257,7 +257,7 @@ func TestLateRootIsReplacedBeforeExpiry(t *testing.T) {
 	}
 }
 
-// A damaged key of the next CA delays its promotion, and the CA is kept.
+// A next CA with a damaged key is replaced by another one, and the signing CA is kept.
 func TestInvalidNextKeyIsReplaced(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	announced := ensureRoot(t, first.Data, first.Next)

@@ -52,6 +52,6 @@ func TestTrustDropsForeignCertificate(t *testing.T) {
 	}
 	trust.Update(second.Data["ca.crt"], now)
 	if !bytes.Equal(trust.Bundle(now), second.Data["ca.crt"]) {
-		t.Error("want only the CA of the foreign certificate trusted")
+		t.Error("want only the CA of the new certificate trusted")
 	}
 }

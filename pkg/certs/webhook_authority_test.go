@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -17,32 +18,32 @@ import (
 )
 
 func TestFirstSyncServesCertificate(t *testing.T) {
-	w := newEnvironment(t)
-	a := w.replica(nil)
+	env := newEnvironment(t)
+	a := env.replica(nil)
 	if a.Ready(nil) == nil {
 		t.Error("Ready returned no error without a certificate")
 	}
-	pause := w.sync(a)
-	w.mustTrust(a, w.bundle(), "first start")
+	pause := env.sync(a)
+	env.mustTrust(a, env.bundle(), "first start")
 	if err := a.Ready(nil); err != nil {
 		t.Errorf("Ready returned %v after the first sync", err)
 	}
 	if pause != resyncInterval {
 		t.Errorf("got pause %s, want %s", pause, resyncInterval)
 	}
-	secret := w.secret()
+	secret := env.secret()
 	if secret.Type != corev1.SecretTypeTLS || secret.Labels["a"] != "b" || len(secret.Data) != 4 {
 		t.Errorf("unexpected Secret of type %s with labels %v and %d keys", secret.Type, secret.Labels, len(secret.Data))
 	}
 	for label, want := range map[string]time.Duration{servingCertificateLabel: leafLifetime, caCertificateLabel: caLifetime} {
-		if got := metric(t, label); got != float64(w.clock.Now().Add(want).Unix()) {
-			t.Errorf("metric of %s: %v, want %v", label, got, float64(w.clock.Now().Add(want).Unix()))
+		if got := metric(t, label); got != float64(env.clock.Now().Add(want).Unix()) {
+			t.Errorf("metric of %s: %v, want %v", label, got, float64(env.clock.Now().Add(want).Unix()))
 		}
 	}
 }
 
 func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
-	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{"service": map[string]any{}})))
+	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{"service": map[string]any{}})))
 	writes := 0
 	count := &interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -62,13 +63,13 @@ func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
 			return nil
 		},
 	}
-	a := w.replica(count, Target{Kind: Validating, Name: "v"})
-	w.sync(a)
+	a := env.replica(count, Target{Kind: Validating, Name: "v"})
+	env.sync(a)
 	if writes != 2 {
 		t.Errorf("got %d writes, want the Secret and one patch", writes)
 	}
-	w.sync(a)
-	w.sync(w.replica(count, Target{Kind: Validating, Name: "v"}))
+	env.sync(a)
+	env.sync(env.replica(count, Target{Kind: Validating, Name: "v"}))
 	if writes != 2 {
 		t.Errorf("got %d writes in the steady state and after a restart, want none", writes-2)
 	}
@@ -76,87 +77,87 @@ func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
 
 // The serving certificate is renewed after two thirds of its lifetime.
 func TestServingCertificateIsRenewed(t *testing.T) {
-	w := newEnvironment(t)
-	a := w.replica(nil)
-	w.sync(a)
+	env := newEnvironment(t)
+	a := env.replica(nil)
+	env.sync(a)
 	before := a.current.Load()
 
-	w.clock.Step(before.leaf.Next.Sub(w.clock.Now()) - time.Minute)
-	if pause := w.sync(a); pause != time.Minute || !before.matches(a.current.Load().data) {
+	env.clock.Step(before.leaf.Next.Sub(env.clock.Now()) - time.Minute)
+	if pause := env.sync(a); pause != time.Minute || !before.matches(a.current.Load().data) {
 		t.Errorf("a minute before the renewal: got pause %s, want a minute and the same certificate", pause)
 	}
-	w.clock.Step(time.Minute)
-	w.sync(a)
+	env.clock.Step(time.Minute)
+	env.sync(a)
 	after := a.current.Load()
 	if bytes.Equal(after.data[dataKeyCert], before.data[dataKeyCert]) || !bytes.Equal(after.data[dataKeyCACert], before.data[dataKeyCACert]) {
 		t.Error("want a new serving certificate and the same CA")
 	}
-	w.mustTrust(a, before.data[dataKeyCACert], "with the previous bundle")
+	env.mustTrust(a, before.data[dataKeyCACert], "with the previous bundle")
 }
 
 // A new CA is published before it signs, so every server is trusted at all times.
 func TestRotationOfCAKeepsTrust(t *testing.T) {
-	w := newEnvironment(t)
-	a, delayed := w.replica(nil), w.replica(nil)
-	w.sync(a)
-	w.sync(delayed)
-	old := w.bundle()
+	env := newEnvironment(t)
+	a, delayed := env.replica(nil), env.replica(nil)
+	env.sync(a)
+	env.sync(delayed)
+	old := env.bundle()
 	advanceUntil := func(due time.Time) {
-		for w.clock.Now().Before(due) {
-			w.clock.Step(24 * time.Hour)
-			w.sync(a)
-			w.sync(delayed)
+		for env.clock.Now().Before(due) {
+			env.clock.Step(24 * time.Hour)
+			env.sync(a)
+			env.sync(delayed)
 		}
 	}
 	advanceUntil(a.current.Load().root.Next)
-	both := w.bundle()
+	both := env.bundle()
 	if bytes.Equal(both, old) || !bytes.Contains(both, old) {
 		t.Fatal("want the bundle to contain the new and the old CA")
 	}
-	w.mustTrust(a, both, "the new CA was published")
-	w.mustTrust(a, old, "an API server that does not know the new CA yet")
+	env.mustTrust(a, both, "the new CA was published")
+	env.mustTrust(a, old, "an API server that does not know the new CA yet")
 
 	advanceUntil(a.current.Load().root.Next.Add(-24 * time.Hour))
-	w.clock.Step(24 * time.Hour)
-	if pause := w.sync(a); pause != resyncInterval {
+	env.clock.Step(24 * time.Hour)
+	if pause := env.sync(a); pause != resyncInterval {
 		t.Errorf("pause %s, want %s", pause, resyncInterval)
 	}
-	w.mustTrust(a, both, "the new CA signs")
-	w.mustTrust(delayed, w.bundle(), "a replica that has not synced yet")
-	if err := w.handshake(a, old); err == nil {
+	env.mustTrust(a, both, "the new CA signs")
+	env.mustTrust(delayed, env.bundle(), "a replica that has not synced yet")
+	if err := env.handshake(a, old); err == nil {
 		t.Error("the serving certificate is still signed by the old CA")
 	}
 }
 
-// For three years, with calls at random times, no handshake fails and the bundle stays small.
+// For three years, with a sync every 73 hours, no handshake fails and the bundle stays small.
 func TestRotationForYears(t *testing.T) {
-	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
-	a := w.replica(nil, Target{Kind: Validating, Name: "v"})
-	start := w.clock.Now()
-	for w.clock.Since(start) < 3*365*24*time.Hour {
+	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+	a := env.replica(nil, Target{Kind: Validating, Name: "v"})
+	start := env.clock.Now()
+	for env.clock.Since(start) < 3*365*24*time.Hour {
 		known := []byte(nil)
 		if a.current.Load() != nil {
-			known = w.bundle()
+			known = env.bundle()
 		}
-		w.sync(a)
+		env.sync(a)
 		if known != nil {
-			w.mustTrust(a, known, w.clock.Now().String())
+			env.mustTrust(a, known, env.clock.Now().String())
 		}
 		if n := len(a.current.Load().root.bundle); n > 3 {
 			t.Fatalf("got %d CAs in the bundle, want at most 3", n)
 		}
-		w.clock.Step(73 * time.Hour)
+		env.clock.Step(73 * time.Hour)
 	}
 }
 
-// After a long pause all certificates are expired.
+// After a long pause, all certificates are expired and are replaced.
 func TestSyncAfterExpiry(t *testing.T) {
-	w := newEnvironment(t)
-	w.sync(w.replica(nil))
-	w.clock.Step(10 * caLifetime)
-	a := w.replica(nil)
-	w.sync(a)
-	w.mustTrust(a, w.bundle(), "all certificates were expired")
+	env := newEnvironment(t)
+	env.sync(env.replica(nil))
+	env.clock.Step(10 * caLifetime)
+	a := env.replica(nil)
+	env.sync(a)
+	env.mustTrust(a, env.bundle(), "all certificates were expired")
 	if n := len(a.current.Load().root.bundle); n != 1 {
 		t.Errorf("got %d CAs, want no expired CA", n)
 	}
@@ -164,8 +165,8 @@ func TestSyncAfterExpiry(t *testing.T) {
 
 func TestReplicasShareAuthority(t *testing.T) {
 	for range 20 {
-		w := newEnvironment(t)
-		a, b := w.replica(nil), w.replica(nil)
+		env := newEnvironment(t)
+		a, b := env.replica(nil), env.replica(nil)
 		var both sync.WaitGroup
 		for _, r := range []*Authority{a, b} {
 			both.Go(func() {
@@ -175,8 +176,8 @@ func TestReplicasShareAuthority(t *testing.T) {
 			})
 		}
 		both.Wait()
-		w.mustTrust(a, w.bundle(), "one replica")
-		w.mustTrust(b, w.bundle(), "the other replica")
+		env.mustTrust(a, env.bundle(), "one replica")
+		env.mustTrust(b, env.bundle(), "the other replica")
 		if !a.current.Load().matches(b.current.Load().data) {
 			t.Fatal("the replicas serve different certificates")
 		}
@@ -187,24 +188,24 @@ func TestReplicasShareAuthority(t *testing.T) {
 func TestSyncReadsSecretAfterConflict(t *testing.T) {
 	for name, created := range map[string]bool{"creating": false, "renewing": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newEnvironment(t)
-			fast := w.replica(nil)
+			env := newEnvironment(t)
+			fast := env.replica(nil)
 			if created {
-				w.sync(fast)
-				w.clock.Step(leafLifetime * 3 / 4)
+				env.sync(fast)
+				env.clock.Step(leafLifetime * 3 / 4)
 			}
 			synced := false
-			slow := w.replica(&interceptor.Funcs{
+			slow := env.replica(&interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
 					if !synced {
 						synced = true
-						w.sync(fast)
+						env.sync(fast)
 					}
 					return err
 				},
 			})
-			w.sync(slow)
+			env.sync(slow)
 			if !fast.current.Load().matches(slow.current.Load().data) {
 				t.Error("the replicas serve different certificates")
 			}
@@ -213,11 +214,11 @@ func TestSyncReadsSecretAfterConflict(t *testing.T) {
 }
 
 func TestSyncFailsAfterRepeatedConflicts(t *testing.T) {
-	w := newEnvironment(t)
-	w.sync(w.replica(nil))
-	w.clock.Step(leafLifetime * 3 / 4)
+	env := newEnvironment(t)
+	env.sync(env.replica(nil))
+	env.clock.Step(leafLifetime * 3 / 4)
 	attempts := 0
-	a := w.replica(&interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+	a := env.replica(&interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
 		attempts++
 		return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("again"))
 	}})
@@ -259,25 +260,25 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 		},
 	} {
 		for _, restarted := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				w := newEnvironment(t)
-				a := w.replica(nil)
-				w.sync(a)
-				known := w.bundle()
-				secret := w.secret()
+			t.Run(fmt.Sprintf("%s, restarted=%t", name, restarted), func(t *testing.T) {
+				env := newEnvironment(t)
+				a := env.replica(nil)
+				env.sync(a)
+				known := env.bundle()
+				secret := env.secret()
 				damage(secret.Data)
-				if err := w.client.Update(t.Context(), secret); err != nil {
+				if err := env.client.Update(t.Context(), secret); err != nil {
 					t.Fatal(err)
 				}
 				if restarted {
-					a = w.replica(nil) // without state
+					a = env.replica(nil) // without state
 				}
-				w.sync(a)
-				w.mustTrust(a, w.bundle(), "repaired")
+				env.sync(a)
+				env.mustTrust(a, env.bundle(), "repaired")
 				if !restarted {
-					w.mustTrust(a, known, "the served CA was kept")
+					env.mustTrust(a, known, "the served CA was kept")
 				}
-				if data := w.secret().Data; !isUpToDate(t, data, a.DNSNames, w.clock.Now()) {
+				if data := env.secret().Data; !isUpToDate(t, data, a.DNSNames, env.clock.Now()) {
 					t.Errorf("the Secret was not repaired")
 				}
 			})
@@ -286,30 +287,30 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 }
 
 func TestDeletedSecretIsRecreated(t *testing.T) {
-	w := newEnvironment(t)
-	a := w.replica(nil)
-	w.sync(a)
-	before := w.secret()
-	if err := w.client.Delete(t.Context(), before); err != nil {
+	env := newEnvironment(t)
+	a := env.replica(nil)
+	env.sync(a)
+	before := env.secret()
+	if err := env.client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	w.sync(a)
-	if !bytes.Equal(w.bundle(), before.Data[dataKeyCACert]) {
+	env.sync(a)
+	if !bytes.Equal(env.bundle(), before.Data[dataKeyCACert]) {
 		t.Error("the injected CA was replaced")
 	}
 }
 
 func TestChangedNamesReplaceCertificate(t *testing.T) {
-	w := newEnvironment(t)
-	w.sync(w.replica(nil))
-	known := w.bundle()
-	renamed := w.replica(nil)
+	env := newEnvironment(t)
+	env.sync(env.replica(nil))
+	known := env.bundle()
+	renamed := env.replica(nil)
 	renamed.DNSNames = []string{serviceName, "renamed.operator.svc"}
-	w.sync(renamed)
+	env.sync(renamed)
 	if err := renamed.current.Load().tlsCertificate.Leaf.VerifyHostname("renamed.operator.svc"); err != nil {
 		t.Error(err)
 	}
-	if !bytes.Equal(known, w.bundle()) {
+	if !bytes.Equal(known, env.bundle()) {
 		t.Error("the CA was replaced")
 	}
 }
@@ -337,10 +338,10 @@ func TestSyncErrors(t *testing.T) {
 
 // Start retries with back-off, recovers, and syncs again after resyncInterval.
 func TestStartRetriesAndResyncs(t *testing.T) {
-	w := newEnvironment(t)
+	env := newEnvironment(t)
 	var mu sync.Mutex
 	failing, reads := true, 0
-	a := w.replica(&interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	a := env.replica(&interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if reads++; failing {
@@ -354,8 +355,8 @@ func TestStartRetriesAndResyncs(t *testing.T) {
 
 	step := func(n int, d time.Duration) {
 		t.Helper()
-		waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return reads == n && w.clock.HasWaiters() })
-		w.clock.Step(d)
+		waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return reads == n && env.clock.HasWaiters() })
+		env.clock.Step(d)
 	}
 	step(1, time.Second)
 	waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return reads == 2 })
@@ -365,7 +366,7 @@ func TestStartRetriesAndResyncs(t *testing.T) {
 	step(2, 2*time.Second)
 	step(3, resyncInterval)
 	step(4, 0)
-	w.mustTrust(a, w.bundle(), "recovered")
+	env.mustTrust(a, env.bundle(), "recovered")
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Start returned error %v", err)

@@ -82,14 +82,14 @@ func TestWatcherReportsChanges(t *testing.T) {
 	}
 	w.SetServed(true)
 	if notified, got := <-reported, w.Domain(); got != "apps.example.org" || notified != got {
-		t.Errorf("got domain %q, and the listener %q", got, notified)
+		t.Errorf("got domain %q, and the listener %q, want apps.example.org", got, notified)
 	}
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if notified, got := <-reported, w.Domain(); got != "new.example.org" || notified != got {
-		t.Errorf("got domain %q, and the listener %q", got, notified)
+		t.Errorf("got domain %q, and the listener %q, want new.example.org", got, notified)
 	}
 	cancel()
 	if err := <-done; err != nil {

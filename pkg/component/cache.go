@@ -31,8 +31,9 @@ type CacheNeed struct {
 	Namespace string
 	// FullObjects caches whole objects, for kinds whose spec or status is read; otherwise only their metadata is cached.
 	FullObjects bool
-	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects of built-in kinds that are cached as metadata
-	// keep only name, uid and version, because there may be thousands. Custom resources with FullObjects always include foreign objects.
+	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects of built-in kinds that are cached as metadata keep
+	// only namespace, name, uid and resourceVersion, because there may be thousands. Custom resources with FullObjects always include foreign
+	// objects.
 	IncludeForeign bool
 }
 
@@ -171,8 +172,8 @@ func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformF
 	}
 }
 
-// stripForeign strips the metadata of foreign objects of built-in kinds. Their annotations may contain whole objects: `kubectl apply` copies a
-// Secret into one.
+// stripForeign strips foreign objects of built-in kinds that are cached as metadata. Their annotations may contain whole objects: `kubectl
+// apply` copies a Secret into one.
 func stripForeign(in any) (any, error) {
 	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok && metadata.Labels[names.OperatorLabel] != names.OperatorName && !isCustomResource(metadata) {
 		stripLists(metadata)

@@ -23,10 +23,10 @@ import (
 )
 
 var (
-	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	secrets     = corev1.SchemeGroupVersion.WithKind("Secret")
-	ownKind     = schema.GroupVersionKind{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"}
-	required    = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Required"}
+	deployments  = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	secrets      = corev1.SchemeGroupVersion.WithKind("Secret")
+	ownKind      = schema.GroupVersionKind{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"}
+	requiredKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Required"}
 )
 
 const operatorSelector = "platform.opendatahub.io/operator=odh-platform-operator"
@@ -51,16 +51,16 @@ func byKind(t interface{ Fatalf(string, ...any) }, options cache.Options, kind s
 func TestCacheOptions(t *testing.T) {
 	marker := func(in any) (any, error) { return "seen", nil }
 	options := CacheOptions([]Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{required}, Caches: []CacheNeed{
+		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []CacheNeed{
 			{Kind: deployments, Namespace: "one", FullObjects: true}, {Kind: secrets, Namespace: "one"},
 			{Kind: ownKind, FullObjects: true, IncludeForeign: true}, {Kind: capability.HTTPRoute},
-			{Kind: required, IncludeForeign: true},
+			{Kind: requiredKind, IncludeForeign: true},
 		}},
 		{Name: "b", Caches: []CacheNeed{{Kind: deployments, Namespace: "two"}, {Kind: secrets, IncludeForeign: true}}},
 		{Name: "c"},
 	}, marker)
 	if out, err := options.DefaultTransform(nil); err != nil || out != "seen" {
-		t.Error("DefaultTransform is not the given function")
+		t.Error("DefaultTransform did not call the given function")
 	}
 	by, ok := byKind(t, options, deployments)
 	if !ok || by.Namespaces["one"].LabelSelector.String() != operatorSelector || by.Namespaces["two"].LabelSelector.String() != operatorSelector || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
@@ -73,7 +73,7 @@ func TestCacheOptions(t *testing.T) {
 		t.Errorf("unexpected cache options of Secrets: %+v", by)
 	}
 	// The cache fails to start if a kind in ByObject is not served.
-	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, required} {
+	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, requiredKind} {
 		if by, ok := byKind(t, options, kind); ok {
 			t.Errorf("the optional kind %s has cache options %+v, want none", kind.Kind, by)
 		}
@@ -141,7 +141,7 @@ func TestStripForeign(t *testing.T) {
 	managed := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
 	for name, object := range map[string]*metav1.PartialObjectMetadata{"managed": head(secrets, managed), "custom": head(capability.RayCluster, foreign)} {
 		if out, err := transform(object.DeepCopy()); err != nil || !equality.Semantic.DeepEqual(out, object) {
-			t.Errorf("unexpected fields remain of a %s object: %+v, error %v", name, out, err)
+			t.Errorf("got the %s object %+v, error %v, want it unchanged", name, out, err)
 		}
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
@@ -166,7 +166,7 @@ func TestListWatchWithSelector(t *testing.T) {
 	}
 }
 
-// Informers of optional kinds select managed objects, unless a component includes foreign ones.
+// Informers of the optional kinds that a component caches select managed objects, unless it includes foreign ones.
 func TestInformersOfOptionalKinds(t *testing.T) {
 	options := CacheOptions([]Component{{Name: "a", Caches: []CacheNeed{
 		{Kind: capability.HTTPRoute}, {Kind: capability.Route, IncludeForeign: true},

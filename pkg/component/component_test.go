@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Webhooks are registered immediately, even those of disabled components. Controllers are added only on the leader.
+// Webhooks are registered immediately, even those of disabled components. Controllers of enabled components are added on the leader.
 func TestSetup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []string
@@ -61,10 +61,10 @@ func TestSetupErrors(t *testing.T) {
 
 func TestWatchedKinds(t *testing.T) {
 	got := WatchedKinds([]Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{required, capability.RayCluster}},
-		{Name: "b", Requires: []schema.GroupVersionKind{required}},
+		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind, capability.RayCluster}},
+		{Name: "b", Requires: []schema.GroupVersionKind{requiredKind}},
 	})
-	if want := capability.NewSet(append(capability.Known(), required)...); !got.Equal(want) {
+	if want := capability.NewSet(append(capability.Known(), requiredKind)...); !got.Equal(want) {
 		t.Errorf("got %s, want the known kinds and the required one", got)
 	}
 }

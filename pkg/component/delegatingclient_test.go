@@ -44,15 +44,15 @@ func TestDelegatingClient(t *testing.T) {
 
 // Custom resources are watched, and do not fail the start if they are not served.
 func TestOptionalKindsAreWatched(t *testing.T) {
-	used := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
+	usedKind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
 	components := []Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{required}, Caches: []CacheNeed{{Kind: used}, {Kind: capability.HTTPRoute}}},
-		{Name: "b", Caches: []CacheNeed{{Kind: required}, {Kind: used}, {Kind: secrets}}},
+		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []CacheNeed{{Kind: usedKind}, {Kind: capability.HTTPRoute}}},
+		{Name: "b", Caches: []CacheNeed{{Kind: requiredKind}, {Kind: usedKind}, {Kind: secrets}}},
 	}
-	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), required, used)...); !got.Equal(want) {
+	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), requiredKind, usedKind)...); !got.Equal(want) {
 		t.Errorf("got watched kinds %s, want %s", got, want)
 	}
-	if by, ok := byKind(t, CacheOptions(components, nil), used); ok {
+	if by, ok := byKind(t, CacheOptions(components, nil), usedKind); ok {
 		t.Errorf("the optional kind has cache options %+v, want none", by)
 	}
 }

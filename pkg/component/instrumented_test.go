@@ -49,7 +49,7 @@ func TestUnsyncedCacheIsNotRunning(t *testing.T) {
 	}
 	expect("before a request", 1)
 	if _, err := mgr.GetCache().GetInformer(t.Context(), &corev1.Pod{}); err == nil {
-		t.Fatal("want an error for an informer of a kind that is not cached")
+		t.Fatal("want the error of the cache")
 	}
 	expect("after a failed request", 0)
 	c.err = nil

@@ -26,7 +26,7 @@ func TestIsCustomResource(t *testing.T) {
 		"metadata of a built-in kind": {capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), false},
 		"typed custom kind":           {&awv1beta2.AppWrapper{}, true},
 		"metadata of a custom kind":   {capability.MetadataOf(capability.HTTPRoute), true},
-		"metadata of a managed kind":  {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
+		"metadata of an AppWrapper":   {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
 	} {
 		if got := isCustomResource(c.object); got != c.want {
 			t.Errorf("%s: custom = %v, want %v", name, got, c.want)

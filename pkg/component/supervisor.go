@@ -74,7 +74,7 @@ func (s *supervisor) runControllers(ctx context.Context) {
 	})
 }
 
-// addControllers adds all controllers to the manager or, after an error, none.
+// addControllers adds all controllers to the manager or, if their setup fails, none.
 func (s *supervisor) addControllers(ctx context.Context) error {
 	buffered := &bufferedManager{Manager: s.mgr}
 	if err := s.Controllers(ctx, buffered); err != nil {

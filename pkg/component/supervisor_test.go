@@ -98,7 +98,7 @@ func TestRemovedKindStopsManager(t *testing.T) {
 					h.serve() // before any component reads it
 				}
 				if err := h.stopError(); !errors.Is(err, ErrAPIRemoved) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
-					t.Errorf("the manager stopped with %v", err)
+					t.Errorf("the manager stopped with %v, want ErrAPIRemoved of component ray", err)
 				}
 				w.expectRuns(t, 0, 1)
 			})
@@ -173,7 +173,7 @@ func TestFailingSetupIsRetried(t *testing.T) {
 	})
 }
 
-// The informers of a failed attempt are lost when a required kind is removed.
+// A required kind that is removed after a failed attempt stops the manager too, because the informers of the attempt are lost.
 func TestRemovedKindAfterFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ray()
@@ -185,7 +185,7 @@ func TestRemovedKindAfterFailedAttempt(t *testing.T) {
 		advance(minBackoff / 2)
 		h.removeKind()
 		if err := h.stopError(); !errors.Is(err, ErrAPIRemoved) {
-			t.Errorf("the manager stopped with %v", err)
+			t.Errorf("the manager stopped with %v, want ErrAPIRemoved", err)
 		}
 	})
 }

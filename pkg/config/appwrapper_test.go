@@ -194,7 +194,7 @@ func TestKeysWithoutEffect(t *testing.T) {
 	}
 }
 
-// [appwrapper-21] An invalid setting is rejected once, with its key, value, fix and document.
+// [appwrapper-21] An invalid setting is rejected with its key, value, fix and document.
 func TestAppWrapperErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		legacy LegacyConfig
@@ -247,7 +247,7 @@ func TestAppWrapperSectionOfFileIsValidated(t *testing.T) {
 	}
 }
 
-// FuzzLegacyConfig checks that any content of a ConfigMap is accepted or rejected.
+// FuzzLegacyConfig checks that any content of a ConfigMap is accepted, or rejected with its source.
 func FuzzLegacyConfig(f *testing.F) {
 	f.Add("appwrapper:\n  enabled: true\n  Config:\n"+indent(allSettings, "    "), true)
 	f.Add("appwrapper:\n"+indent(allSettings, "  "), false)

@@ -12,8 +12,8 @@ import (
 // explicitly. The OLM bundle enables olm.
 func DefaultOn(component string) bool { return component != "platform" && component != "olm" }
 
-// legacyEnableVariables are the variables that enable components of the legacy operators. Only the value true has an effect, because the
-// components have more uses than the legacy operators had.
+// legacyEnableVariables are the variables of the legacy operators that enable a component, by its name. They cannot disable it, because the
+// component does more than the legacy operator did.
 var legacyEnableVariables = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
 
 // componentSettings returns the settings that enable components; [sources.components] evaluates them.

@@ -173,7 +173,7 @@ func (d *document) childSettings(path string) map[string][]setting {
 
 // unknownKey is the error for a key without a setting.
 type unknownKey struct {
-	key, path string // of the object that contains the key
+	key, path string // path is that of the object that contains the key
 	known     []string
 }
 

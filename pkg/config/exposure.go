@@ -36,7 +36,7 @@ func (e Exposure) Gateway() bool { return e.Kind == ExposeGateway }
 // Ingress reports whether Ingresses expose the servers.
 func (e Exposure) Ingress() bool { return e.Kind == ExposeIngress }
 
-// keyValues parses a list of annotations as key=value. An item without = continues the previous value, because values may contain commas.
+// keyValues parses a list of key=value. An item that does not begin with a key and = continues the previous value, which may have commas.
 func keyValues(dst *map[string]string) func(string) error {
 	return func(raw string) error {
 		*dst = nil

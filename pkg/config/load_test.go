@@ -87,7 +87,7 @@ func TestLoadUsesDefaults(t *testing.T) {
 	}
 }
 
-// TestSourcesOfSettingsHavePrecedence adds the sources of each setting in ascending precedence.
+// TestSourcesOfSettingsHavePrecedence adds the sources of a setting one by one, in ascending precedence.
 func TestSourcesOfSettingsHavePrecedence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flag, env, key string
@@ -237,8 +237,8 @@ func TestStartNeedsMLflow2(t *testing.T) {
 	if reasons := cfgWithoutImage.DisableIncompleteComponents(); len(reasons) != 1 || cfgWithoutImage.Enabled("mlflow") || cfgWithoutImage.CheckComplete() != nil {
 		t.Errorf("got MLflow enabled: %t, reasons %v, want it disabled for one reason", cfgWithoutImage.Enabled("mlflow"), reasons)
 	}
-	if others := mustLoad(t, inputs{}).EnabledComponents(); len(cfgWithoutImage.EnabledComponents()) != len(others)-1 {
-		t.Errorf("got enabled components %q, want all of %q except mlflow", cfgWithoutImage.EnabledComponents(), others)
+	if all := mustLoad(t, inputs{}).EnabledComponents(); len(cfgWithoutImage.EnabledComponents()) != len(all)-1 {
+		t.Errorf("got enabled components %q, want all of %q except mlflow", cfgWithoutImage.EnabledComponents(), all)
 	}
 	if err := mustLoad(t, inputs{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
 		t.Errorf("disabled component without an image: unexpected error %v", err)
@@ -261,7 +261,7 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 		want string
 	}{
 		"disabled":                 {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
-		"no variable":              {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
+		"disabled by default":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
 		"enabled":                  {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
 		"enabled, empty namespace": {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
 		"enabled, no namespace":    {map[string]string{module: "true"}, "flagged"},
@@ -379,7 +379,7 @@ func TestLoadParsesLoggingFlags(t *testing.T) {
 	}
 }
 
-func TestHelpFlagReturnsErrHelp(t *testing.T) {
+func TestHelpFlagAndUsage(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "-help"} {
 		if _, err := (inputs{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
 			t.Errorf("%s: unexpected error: %v", arg, err)

@@ -23,7 +23,7 @@ type ModelMesh struct {
 	IgnoreInferenceServices      bool `env:"ENABLE_ISVC_WATCH" key:"modelmesh.watchInferenceServices" default:"true" parse:"false" help:"serve InferenceServices with deployment mode ModelMesh; if false, ignore them"`
 	IgnoreClusterServingRuntimes bool `env:"ENABLE_CSR_WATCH" key:"modelmesh.watchClusterServingRuntimes" default:"true" parse:"false" help:"use ClusterServingRuntimes; if false, ignore them"`
 	IgnoreSecrets                bool `env:"ENABLE_SECRET_WATCH" key:"modelmesh.watchSecrets" default:"true" parse:"false" help:"watch storage Secrets for the claims that they name; if false, read them only when something else triggers a reconcile"`
-	// DefaultsFile is the path of the defaults, and Defaults its content; "" if it does not exist.
+	// DefaultsFile is the path of the defaults. Defaults is its content; "" for a disabled component, or if the default file cannot be read.
 	DefaultsFile string `env:"MODELMESH_DEFAULTS_FILE" key:"modelmesh.defaultsFile" default:"/etc/model-serving/config/default/config-defaults.yaml" parse:"required" help:"file with the defaults of the ModelMesh settings, if no ConfigMap contains them"`
 	Defaults     string
 	// MonitoringNamespace is "" if no Prometheus has access.
@@ -56,7 +56,7 @@ func leaderElectType(raw string) error {
 	return nil
 }
 
-// resolveModelMesh sets the values that depend on other settings, and reads the defaults.
+// resolveModelMesh sets the values that depend on other settings or on variables of the legacy operator, and reads the defaults.
 func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)) error {
 	m := &c.ModelMesh
 	m.Namespace = cmp.Or(m.Namespace, c.OperatorNamespace)

@@ -183,9 +183,9 @@ func TestPprofHasNoEffect(t *testing.T) {
 	if warnings := mustLoad(t, inputs{}).Warnings; warnings != nil {
 		t.Errorf("unexpected warnings: %q", warnings)
 	}
-	warnings := mustLoad(t, inputs{env: map[string]string{"ENABLE_PPROF": "1"}}).Warnings
-	if len(warnings) != 1 || !strings.Contains(warnings[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
-		t.Errorf("unexpected warnings: %q", warnings)
+	cfg := mustLoad(t, inputs{env: map[string]string{"ENABLE_PPROF": "1"}})
+	if warnings := cfg.Warnings; cfg.Metrics.Pprof || len(warnings) != 1 || !strings.Contains(warnings[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
+		t.Errorf("got pprof %t, warnings %q, want one about ENABLE_PPROF", cfg.Metrics.Pprof, warnings)
 	}
 }
 

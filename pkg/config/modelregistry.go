@@ -68,7 +68,7 @@ type StorageMigration struct {
 	Target string `env:"STORAGE_MIGRATION_TARGET_VERSION" key:"modelregistry.storageMigrationTarget" default:"v1beta1" parse:"version" help:"API version to which stored registries are migrated"`
 }
 
-// defaultGateway is the Gateway of registries and Ray clusters. On OpenShift its namespace is OpenShiftGateways.
+// defaultGateway is the Gateway of Ray clusters unless exposure.kind is gateway. On OpenShift its namespace is OpenShiftGateways.
 var defaultGateway = RegistryGateway{Name: "data-science-gateway"}
 
 // OpenShiftGateways is the namespace of Gateways on OpenShift, in which tenants cannot create one.

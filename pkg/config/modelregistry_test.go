@@ -122,7 +122,7 @@ func TestRegistrySwitches(t *testing.T) {
 		env := map[string]string{"SKIP_MODEL_CATALOG_DB_CREATION": raw, "ENABLE_MODEL_CATALOG": raw, "ENABLE_WEBHOOKS": raw}
 		m := mustLoad(t, inputs{env: env}).ModelRegistry
 		if requested := raw != "" && raw != "false"; m.RequestModelCatalog != requested {
-			t.Errorf("%q: got RequestModelCatalog %v", raw, m.RequestModelCatalog)
+			t.Errorf("%q: got RequestModelCatalog %t, want %t", raw, m.RequestModelCatalog, requested)
 		}
 		if m.SkipCatalogDatabase != want.skip || m.EnableModelCatalog != want.bootstrap || m.ValidateInReconciler != want.validate {
 			t.Errorf("variables set to %q: got %+v, want %+v", raw, m, want)
@@ -167,7 +167,7 @@ func TestGatewayDomainWithScheme(t *testing.T) {
 	}
 }
 
-// A warning lists the servers that are not published without a Gateway.
+// Exposure by a Gateway causes a warning unless its namespace and that of the HTTPRoutes are set.
 func TestWarningWithoutGateway(t *testing.T) {
 	for _, tc := range []struct {
 		env      map[string]string

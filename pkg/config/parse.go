@@ -22,7 +22,7 @@ func text(dst *string) func(string) error {
 	}
 }
 
-// validated returns a parser that stores a string if it is valid.
+// validated returns a parser that stores a string, and returns an error if it is invalid.
 func validated(dst *string, isValid func(string) bool, want string) func(string) error {
 	return func(raw string) error {
 		if *dst = strings.TrimSpace(raw); !isValid(*dst) {

@@ -55,7 +55,7 @@ type RayCluster struct {
 	OAuthProxyImage      string   `env:"OAUTH_PROXY_IMAGE" key:"raycluster.oauthProxyImage" default:"registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366" parse:"requiredImage" help:"image of the OAuth proxy in front of Ray dashboards on OpenShift"`
 	AuthProxyImage       string   `env:"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE KUBE_RBAC_PROXY_IMAGE" key:"raycluster.authProxyImage" default:"quay.io/brancz/kube-rbac-proxy:v0.19.1" parse:"requiredImage" help:"image of kube-rbac-proxy in front of Ray dashboards, except on OpenShift"`
 	CertGeneratorImage   string   `env:"CERT_GENERATOR_IMAGE" key:"raycluster.certGeneratorImage" default:"registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328" parse:"requiredImage" help:"image of create-cert, the init container of Ray pods"`
-	// SidecarResources and CertificateResources are the defaults for our containers, see resourceSettings.
+	// SidecarResources and CertificateResources are the defaults of the sidecar and of create-cert, see resourceSettings.
 	SidecarResources, CertificateResources corev1.ResourceRequirements
 	Certificates                           string `key:"raycluster.certificates" default:"operator" oneof:"operator pod cert-manager" help:"who issues the certificates of new clusters: operator (this manager), pod (each pod, with the key of the CA, as with the CodeFlare operator) or cert-manager"`
 	CertificateKeyAlgorithm                string `key:"raycluster.certificateKeyAlgorithm" default:"ECDSA" oneof:"ECDSA RSA" help:"key algorithm of the certificates of pods: ECDSA or RSA"`
@@ -72,7 +72,8 @@ type RayCluster struct {
 	TLS tlsprofile.Profile
 }
 
-// ForPlatform returns the effective settings on a platform. Except on OpenShift, Exposure overrides Publish and provides a default IngressDomain.
+// ForPlatform returns the effective settings on a platform. Except on OpenShift, exposure by Gateway overrides any Publish but none, and
+// exposure by Ingress provides a default IngressDomain. On OpenShift, Exposure is empty.
 func (r RayCluster) ForPlatform(openShift bool) RayCluster {
 	switch {
 	case openShift:

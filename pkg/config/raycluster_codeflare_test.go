@@ -77,7 +77,7 @@ func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 	}
 }
 
-// The only key of the ConfigMap is read, regardless of its name; maps are merged over defaults.
+// The only key of the ConfigMap is read, regardless of its name. A ConfigMap with no key or several keys is an error.
 func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
 		legacy := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
@@ -104,7 +104,7 @@ var raySources = []struct {
 	{"file", func(g *inputs, _ *string) {
 		*g = g.withFile("raycluster: {oauthProxyImage: file/oauth:1, certGeneratorImage: file/cert:1, ingressDomain: file.example.org, mTLSEnabled: true}")
 	}},
-	{"map", func(_ *inputs, legacy *string) {
+	{"ConfigMap", func(_ *inputs, legacy *string) {
 		*legacy = "kuberay: {certGeneratorImage: map/cert:1, ingressDomain: map.example.org, mTLSEnabled: false}"
 	}},
 }
@@ -126,7 +126,7 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := DefaultRayCluster()
-		if isSet["map"] { // certGeneratorImage has no effect in the ConfigMap
+		if isSet["ConfigMap"] { // certGeneratorImage has no effect in the ConfigMap
 			want.IngressDomain, want.MTLS = "map.example.org", false
 		}
 		if isSet["file"] {
@@ -161,8 +161,8 @@ func TestErrorsAreLimitedToTheirSection(t *testing.T) {
 	}
 }
 
-// All errors are reported together, and reading modifies neither the defaults nor earlier results.
-func TestSettingsOfRayAreValues(t *testing.T) {
+// Repeated calls return the same settings, and leave the defaults unchanged. All errors of a file are reported together.
+func TestRepeatedCallsReturnSameSettings(t *testing.T) {
 	cfg := mustLoad(t, inputs{}.withFile(everyRayKey))
 	first, _, err := cfg.RayCluster(nil)
 	if err != nil {

@@ -32,7 +32,7 @@ appwrapper:
 `
 
 // [R24] Both components read the same ConfigMap, and neither reports the keys of the other as unknown.
-func TestBothComponentsReadOneMap(t *testing.T) {
+func TestBothComponentsReadOneConfigMap(t *testing.T) {
 	cfg := mustLoad(t, inputs{})
 	ray, warnings, err := cfg.RayCluster(rayMap(codeFlareConfig))
 	if err != nil || len(warnings) > 0 {
@@ -131,11 +131,11 @@ func TestRayClusterErrors(t *testing.T) {
 		text string
 		want []string
 	}{
-		"boolean":    {"kuberay: {mTLSEnabled: sure}", []string{`kuberay.mTLSEnabled "sure": must be true or false`}},
-		"string":     {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain 5: must be a string"}},
-		"domain":     {"kuberay: {ingressDomain: http://x}", []string{`kuberay.ingressDomain "http://x"`, "letters or digits"}},
-		"no section": {"kuberay: yes please", []string{`kuberay "yes please"`, "an object"}},
-		"no YAML":    {"{", []string{"config.yaml", "not valid YAML"}},
+		"boolean":        {"kuberay: {mTLSEnabled: sure}", []string{`kuberay.mTLSEnabled "sure": must be true or false`}},
+		"string":         {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain 5: must be a string"}},
+		"domain":         {"kuberay: {ingressDomain: http://x}", []string{`kuberay.ingressDomain "http://x"`, "letters or digits"}},
+		"string section": {"kuberay: yes please", []string{`kuberay "yes please"`, "an object"}},
+		"invalid YAML":   {"{", []string{"config.yaml", "not valid YAML"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mustLoad(t, inputs{}).RayCluster(rayMap(tc.text))
@@ -192,7 +192,7 @@ func TestUnknownKeysOfRay(t *testing.T) {
 	}
 }
 
-// FuzzRayConfig checks that any content of the ConfigMap is accepted, or rejected with its path.
+// FuzzRayConfig checks that any content of the ConfigMap is accepted, or rejected with its source.
 func FuzzRayConfig(f *testing.F) {
 	f.Add(codeFlareConfig)
 	f.Add("kuberay: [1]")

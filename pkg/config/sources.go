@@ -48,7 +48,7 @@ func (s sources) resolve(row setting) value {
 	return value{source: "default", raw: row.defaultValue}
 }
 
-// explicit returns the configured values of the settings by key. An empty string counts as unset.
+// explicit returns the configured values of the settings by key. An empty string counts as unset, an empty list does not.
 func (s sources) explicit(table []setting) map[string]value {
 	explicit := map[string]value{}
 	for _, row := range table {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// nested writes a dotted key as YAML.
+// nested returns a dotted key with its value as YAML.
 func nested(key, value string) string {
 	var b strings.Builder
 	parts := strings.Split(key, ".")

@@ -25,7 +25,7 @@ func SettingDocs(p Program) []SettingDoc {
 	return docs
 }
 
-// Usage returns one paragraph per setting: flag, environment variables, key in the file, default, help.
+// Usage returns one paragraph per setting: flag, environment variables, key in the file, help, default.
 func Usage(p Program) string {
 	var b strings.Builder
 	for _, doc := range SettingDocs(p) {

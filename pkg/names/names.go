@@ -1,4 +1,4 @@
-// Package names has the label and annotation keys of this operator and the rules for names of objects. Names and labels are deterministic,
+// Package names defines label and annotation keys of this operator, and the rules for names of objects. Names and labels are deterministic,
 // because the operator finds its objects by them.
 package names
 
@@ -49,7 +49,7 @@ func Paused(annotations map[string]string) (paused, valid bool) {
 }
 
 // Truncate returns name if it has at most limit bytes, and otherwise a prefix with a hash of the whole name. Names with the same prefix
-// remain distinct. The result is deterministic and ends in a letter or digit, as required for DNS labels.
+// remain distinct. The result is deterministic. A truncated name ends in a letter or digit, as required for DNS labels.
 func Truncate(name string, limit int) string {
 	if len(name) <= limit {
 		return name

@@ -42,7 +42,7 @@ func TestTypedValues(t *testing.T) {
 	}
 }
 
-func TestIndexesAndNamesOfList(t *testing.T) {
+func TestIndexesByNameAndPick(t *testing.T) {
 	list := List(object, "list")
 	if got := Indexes(list, "a"); !slices.Equal(got, []int{0, 3}) {
 		t.Errorf("indexes %v, want %v", got, []int{0, 3})
@@ -51,7 +51,7 @@ func TestIndexesAndNamesOfList(t *testing.T) {
 		t.Errorf("ByName returned %v and %v", ByName(list, "a"), ByName(list, "c"))
 	}
 	if diff := cmp.Diff(map[string]any{"text": "t", "null": nil}, Pick(object, "text", "null", "absent")); diff != "" {
-		t.Error(diff)
+		t.Errorf("Pick differs (-want +got):\n%s", diff)
 	}
 }
 

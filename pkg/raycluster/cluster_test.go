@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestClusterIgnoresFieldsOfWrongTypes(t *testing.T) {
+func TestClusterFields(t *testing.T) {
 	c := clusterOf(t, `
 metadata:
   name: c

@@ -30,7 +30,7 @@ func TestSignCommand(t *testing.T) {
 		`openssl x509 -req -CA ca.crt -CAkey ca.key -in server.csr -out server.crt -days 365 -CAcreateserial -extfile domain.ext`
 	c := clusterOf(t, "metadata: {name: c, namespace: ns}")
 	if diff := cmp.Diff([]string{"sh", "-c", want}, SignCommand(c.ClientDNSName(""), c.HeadDNSName())); diff != "" {
-		t.Error(diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	worker := SignCommand()[2]
 	if bytes.Contains([]byte(worker), []byte("DNS.5")) || !bytes.Contains([]byte(worker), []byte(`/etc/hosts)">./domain.ext`)) {

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// legacyFormats are the formats of legacy names, except for that of CASecret.
+// legacyFormats are the formats of legacy names, except that CASecret has the format of its hashed name.
 var legacyFormats = map[string]string{
 	"ServiceAccount": "%s-oauth-proxy", "ProxyService": "%s-oauth", "CookieSecret": "%s-oauth-config", "ProxyTLS": "%s-proxy-tls-secret",
 	"CASecret": "%s-ca-secret", "ClusterRoleBinding": "%s-%s-auth", "HeadPolicy": "%s-head", "WorkerPolicy": "%s-workers",

@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(test.settings, test.platform, clusterOf(t, test.cluster), clusterOf(t, test.previous))
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if got.Active() != (test.want.Skip == "") {
 				t.Errorf("Active returned %t for skip %q", got.Active(), test.want.Skip)
@@ -108,14 +108,14 @@ func TestInjected(t *testing.T) {
 		"collector of KubeRay":           {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}, {name: ray-history-collector}", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true, Encrypted: true}},
 		"token authentication":           {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
 		"variable in another container":  {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
-		"last variable disables it":      {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
+		"contradictory auth modes":       {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
 		"variable from a source":         {head("{name: ray, env: [{name: RAY_AUTH_MODE, valueFrom: {}}]}", ""), Injected{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(t, "metadata: {name: c}")
 			pod := clusterOf(t, test.pod).Object()
 			if diff := cmp.Diff(test.want, c.InjectedInto(pod)); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

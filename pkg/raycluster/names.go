@@ -108,7 +108,7 @@ func (c Cluster) ClientDNSName(domain string) string { return c.ClientHost() + "
 // HeadDNSName returns the name of the head Service within the cluster.
 func (c Cluster) HeadDNSName() string { return c.Names().HeadService + "." + c.Namespace() + ".svc" }
 
-// hashDigits is the number of hexadecimal digits in a name.
+// hashDigits is the number of hexadecimal digits of the hash in a name.
 const hashDigits = 8
 
 // hashedName returns <base>-<hash>, where the hash covers FieldOwner and the whole base. To stay within the limit, it truncates base but

@@ -102,13 +102,13 @@ func TestProxySidecar(t *testing.T) {
 	n := demo.Names()
 	container, volumes := decodeSidecar(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
 	if container.Name != rbacproxy.ContainerName || container.Ports[0].Name != PortProxyName || container.Ports[0].ContainerPort != PortProxy {
-		t.Errorf("unexpected container.Ports: %+v", container.Ports)
+		t.Errorf("unexpected name or ports of container %s: %+v", container.Name, container.Ports)
 	}
 	if diff := cmp.Diff(restrictedContext(), container.SecurityContext); diff != "" {
-		t.Error(diff)
+		t.Errorf("securityContext (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(sizes, container.Resources); diff != "" {
-		t.Error(diff)
+		t.Errorf("resources (-want +got):\n%s", diff)
 	}
 	mounted := map[string]string{}
 	for _, mount := range container.VolumeMounts {
@@ -116,7 +116,7 @@ func TestProxySidecar(t *testing.T) {
 	}
 	for _, volume := range volumes {
 		if mounted[volume.Name] == "" {
-			t.Errorf("no container mounts %s", volume.Name)
+			t.Errorf("the sidecar does not mount volume %s", volume.Name)
 		}
 		delete(mounted, volume.Name)
 		if volume.Secret != nil && volume.Secret.DefaultMode != nil {

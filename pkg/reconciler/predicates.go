@@ -8,12 +8,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// Changed admits changes of the spec, labels and annotations, and relisted objects.
+// Changed matches updates of the spec, labels or annotations, updates of a relist, and all events other than updates.
 func Changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, Relisted())
 }
 
-// Relisted admits updates with an unchanged resourceVersion: the CRD may have changed, and with it the fields that are returned or stored.
+// Relisted matches updates without a new resourceVersion, because the CRD and so the stored fields may have changed, and all other events.
 func Relisted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		version := e.ObjectNew.GetResourceVersion()

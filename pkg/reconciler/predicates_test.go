@@ -22,7 +22,7 @@ func TestChanged(t *testing.T) {
 		"annotation": {func(o *metav1.PartialObjectMetadata) {
 			o.ResourceVersion, o.Annotations = "8", map[string]string{"a": "b"}
 		}, true},
-		"resync": {func(*metav1.PartialObjectMetadata) {}, true},
+		"relist": {func(*metav1.PartialObjectMetadata) {}, true},
 	} {
 		after := before.DeepCopy()
 		c.change(after)

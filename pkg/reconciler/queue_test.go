@@ -17,9 +17,9 @@ func request(namespace, name string) reconcile.Request {
 }
 
 // newQueue returns the queue of a controller and shuts it down after the test.
-func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func newQueue(t *testing.T, workers int) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
-	options := ControllerOptions(defaultWorkers)
+	options := ControllerOptions(workers)
 	q := options.NewQueue("", options.RateLimiter)
 	t.Cleanup(q.ShutDown)
 	return q
@@ -27,7 +27,7 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 
 // The first request of a namespace precedes many queued requests of another.
 func TestQueueIsFairToNamespaces(t *testing.T) {
-	q := newQueue(t)
+	q := newQueue(t, defaultWorkers)
 	for i := range 300 {
 		q.Add(request("busy", fmt.Sprintf("failing-%03d", i)))
 	}
@@ -52,7 +52,7 @@ func TestQueueIsFairToNamespaces(t *testing.T) {
 // One worker is reserved for other namespaces.
 func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 	const workers = 4
-	q := newQueue(t)
+	q := newQueue(t, workers)
 	started, finish := make(chan reconcile.Request), make(chan struct{})
 	var workerGroup sync.WaitGroup
 	for range workers {
@@ -90,9 +90,9 @@ func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 	close(started)
 }
 
-// A single worker processes every namespace.
+// A single worker is not reserved for other namespaces.
 func TestQueueWithSingleWorker(t *testing.T) {
-	q := newQueue(t)
+	q := newQueue(t, 1)
 	for i := range 3 {
 		q.Add(request("only", fmt.Sprint(i)))
 	}
@@ -107,7 +107,7 @@ func TestQueueWithSingleWorker(t *testing.T) {
 
 // A request that is added while it is processed is processed again.
 func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
-	q := newQueue(t)
+	q := newQueue(t, defaultWorkers)
 	q.Add(request("a", "x"))
 	first, _ := q.Get()
 	q.Add(first)

@@ -28,7 +28,7 @@ import (
 
 var errNotFound = errors.New("the object does not exist")
 
-// ConditionPaused is True while the pause annotation is set, and absent otherwise.
+// ConditionPaused is True while the pause annotation takes effect, False while its value is invalid, and absent otherwise.
 const ConditionPaused = "Paused"
 
 // Phase is one step of a reconcile: it reads objects, applies child objects and sets conditions.
@@ -44,7 +44,7 @@ type Phase[T StatusObject] struct {
 type Logic[T StatusObject] struct {
 	// Phases run in order until one of them returns an error.
 	Phases []Phase[T]
-	// Summary derives the top-level conditions from the others. It runs in every reconcile, also after an error.
+	// Summary derives the top-level conditions from the others. It runs after the phases, even if one of them failed.
 	Summary func(T)
 	// ReadyCondition is the type of the condition from which Ready is derived; empty means Available. A component that sets Ready itself
 	// uses Ready here.
@@ -194,7 +194,7 @@ func (r *baseReconciler[T]) runPhases(ctx context.Context, obj T) error {
 	return nil
 }
 
-// deferStatus returns how long the update of the status must wait after a reconcile that ended with err; 0 if it must not wait, or nothing changed.
+// deferStatus returns how long the update of the status must wait after the phases returned err; 0 if it must not wait, or nothing changed.
 func (r *baseReconciler[T]) deferStatus(original, obj T, err error) time.Duration {
 	wait, isWait := AsWait(err)
 	if err != nil && (!isWait || wait.Stalled) || r.logic.MayWait == nil || equality.Semantic.DeepEqual(original, obj) || !r.logic.MayWait(original, obj) {

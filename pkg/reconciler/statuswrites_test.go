@@ -10,7 +10,7 @@ import (
 )
 
 // A field that an older CRD lacks is sent once for each resourceVersion, whatever the phases return.
-func TestRejectedFieldIsSentOnce(t *testing.T) {
+func TestDroppedFieldIsSentOnce(t *testing.T) {
 	for name, phaseErr := range map[string]error{
 		"done": nil, "wait with Retry": &Wait{For: "the field", Retry: time.Millisecond}, "wait for an event": &Wait{For: "an event"}, "failed": errors.New("failed"),
 	} {
@@ -49,7 +49,7 @@ func TestRejectedFieldIsSentOnce(t *testing.T) {
 }
 
 // Fields that the older CRD has are still patched.
-func TestFieldsWithoutRejectedOnesAreStored(t *testing.T) {
+func TestFieldsOtherThanDroppedOnesAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
 	f := newFixture(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 		w.Status.URL = "https://example.com"
@@ -76,6 +76,6 @@ func TestStatusDiff(t *testing.T) {
 	b.Status.ObservedGeneration = 7
 	got := statusDiff(a, b)
 	if !got.HasAll("status.observedGeneration", "status.conditions[].reason", "status.conditions[].message") || got.Len() != 3 {
-		t.Error(got)
+		t.Errorf("got paths %v, want observedGeneration, and reason and message of the condition", got)
 	}
 }

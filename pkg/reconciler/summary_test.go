@@ -125,7 +125,7 @@ func TestLogicThatSetsReady(t *testing.T) {
 	if got := f.events(); len(got) != 1 || !strings.Contains(got[0], "Ready is False") {
 		t.Errorf("got events %q, want one for Ready", got)
 	}
-	if types := f.get().Status.Conditions; slices.ContainsFunc(types, func(c metav1.Condition) bool { return c.Type == conditions.Reconciling }) {
-		t.Errorf("got conditions %+v, want none of type Reconciling", types)
+	if list := f.get().Status.Conditions; slices.ContainsFunc(list, func(c metav1.Condition) bool { return c.Type == conditions.Reconciling }) {
+		t.Errorf("got conditions %+v, want none of type Reconciling", list)
 	}
 }

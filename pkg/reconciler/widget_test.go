@@ -175,7 +175,7 @@ func (f *fixture) reconcile() (ctrl.Result, error) {
 	return f.reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: key})
 }
 
-// mustReconcile returns the number of writes of one reconcile. The test fails if it returns an error or requeues.
+// mustReconcile returns the number of writes of one reconcile. The test fails if the reconcile returns an error or requeues.
 func (f *fixture) mustReconcile() int {
 	f.t.Helper()
 	before := len(f.writes)

@@ -30,7 +30,7 @@ func TestObject(t *testing.T) {
 			}
 			Values{}.Object(got)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 const (
 	// minSensitiveLength is the minimum length in bytes of a value under a sensitive key. Shorter values may occur in any text.
 	minSensitiveLength = 4
-	// minOtherLength is the minimum length under other keys. These values also need a letter and a digit.
+	// minOtherLength is the minimum length under other keys, where values also need a letter and a digit, and of words under sensitive keys.
 	minOtherLength = 8
 	// minLineLength is the minimum length of a line of a multi-line value.
 	minLineLength = 16
@@ -27,7 +27,7 @@ const (
 
 var (
 	sensitiveKey = regexp.MustCompile(`(?i)(pass|pwd|secret|token|credential|key|uri|url|dsn|auth|cookie)`)
-	// publicValue matches values that are not secret under any key.
+	// publicValue matches values that are not secret, except for words under a sensitive key.
 	publicValue = regexp.MustCompile(`(?i)^(?:true|false|none|null|https?://[^@]*|[a-z]+|-----BEGIN CERTIFICATE-----.*|` +
 		`(?:-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\s*)+)$`)
 	letterAndDigit = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
@@ -63,8 +63,8 @@ func (v Values) Text(text string) string {
 	return Text(text)
 }
 
-// redactableForms returns the forms in which a value may occur: the value, the password of a URL also in its escaped forms, all of them in
-// base64, the lines of the value, and everything in JSON.
+// redactableForms returns the forms in which a secret value may occur: the value, the password of a URL also in its escaped forms, all of
+// them in base64, the lines of the value, and everything in JSON. It returns nil for other values.
 func redactableForms(key, value string) []string {
 	value = strings.TrimSpace(value)
 	if len(value) > maxValueLength || !isSecret(key, value) {
@@ -88,7 +88,7 @@ func redactableForms(key, value string) []string {
 	return forms
 }
 
-// longLines returns the lines of a multi-line text with at least minLineLength bytes, without PEM headers.
+// longLines returns the lines of at least minLineLength bytes in a multi-line text, except PEM headers.
 func longLines(value string) []string {
 	if !strings.Contains(value, "\n") {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// Writer returns a writer that redacts whole log entries.
+// Writer returns a writer that redacts credentials in log entries. Each call of Write must contain a whole entry.
 func Writer(next io.Writer) io.Writer { return redactingWriter{next} }
 
 type redactingWriter struct{ next io.Writer }

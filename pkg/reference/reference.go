@@ -21,7 +21,7 @@ type Kind string
 const (
 	Secret    Kind = "Secret"
 	ConfigMap Kind = "ConfigMap"
-	// PersistentVolumeClaim has no keys and is never read.
+	// PersistentVolumeClaim has no keys, and only its metadata is read.
 	PersistentVolumeClaim Kind = "PersistentVolumeClaim"
 )
 

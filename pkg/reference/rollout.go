@@ -38,8 +38,8 @@ func (h RolloutHash) Apply(d *appsv1ac.DeploymentApplyConfiguration) {
 // NewRolloutHash returns the next annotations of a Deployment. They start a rollout if a reference changed. live is empty if the Deployment does
 // not exist. hashes are the current hashes by ID.
 //
-// A rollout needs a hash that differs from the last one. A new or adopted workload does not roll, nor does a workload whose Secret is created
-// later, such as a serving certificate. A deleted object keeps its hash, so a recreation with other content is a change.
+// A rollout needs a hash that differs from the last one. Pods of a new or adopted workload do not restart, nor do those of a workload whose
+// Secret is created later, such as a serving certificate. A deleted object keeps its hash, so a recreation with other content is a change.
 func NewRolloutHash(live *appsv1.Deployment, hashes map[string]string, referenced []Reference) RolloutHash {
 	lastHashes := live.Annotations[HashesAnnotation]
 	previous := map[string]string{}
@@ -64,7 +64,7 @@ func NewRolloutHash(live *appsv1.Deployment, hashes map[string]string, reference
 		text, _ := json.Marshal(current) // cannot fail for strings
 		next.Hashes = string(text)
 	}
-	if changed { // Rollout hashes the transition, because the pods must also roll if the content changes back
+	if changed { // Rollout hashes the transition, because the pods must also restart if the content changes back
 		sum := fnv.New64a()
 		fmt.Fprint(sum, lastHashes, "|", next.Hashes)
 		next.Rollout = fmt.Sprintf("%016x", sum.Sum64())

@@ -19,7 +19,7 @@ import (
 // Tracker resolves references. It is safe for concurrent use.
 type Tracker struct{ contents *SecretCache[content] }
 
-// content holds the hashes of the keys of an object, never the values.
+// content holds a hash of the value of each key of an object, never the value.
 type content struct {
 	uid  types.UID
 	keys map[string]string

@@ -16,7 +16,7 @@ import (
 
 const namespace = "apps"
 
-// countingCluster counts reads of whole objects. Metadata is read from the cache.
+// countingCluster counts reads of whole objects. Reads of metadata, which go to the cache, are not counted.
 type countingCluster struct {
 	client.WithWatch
 	reads   int

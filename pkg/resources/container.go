@@ -11,7 +11,7 @@ func SecretEnvVar(variable, secret, key string) *corev1ac.EnvVarApplyConfigurati
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(key)))
 }
 
-// Requirements returns requests and limits of a container without empty lists. Device claims are dropped.
+// Requirements returns requests and limits of a container without empty lists.
 func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
 	r := corev1ac.ResourceRequirements()
 	if len(requests) > 0 {
@@ -23,7 +23,7 @@ func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequir
 	return r
 }
 
-// RequirementsOrDefault returns the resources of the user, even if empty, or else the defaults.
+// RequirementsOrDefault returns the resources of the user, even if empty, or else the defaults. Device claims are dropped.
 func RequirementsOrDefault(requested *corev1.ResourceRequirements, requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if requested != nil {
 		requests, limits = requested.Requests, requested.Limits

@@ -39,7 +39,7 @@ func normalizedJSON(t *testing.T, v any) string {
 	return string(data)
 }
 
-func TestApplyIsEquivalent(t *testing.T) {
+func TestMustApplyKeepsJSON(t *testing.T) {
 	expectSameJSON[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}, Key: "k", Optional: new(false)}}})
 	expectSameJSON[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
@@ -54,7 +54,7 @@ func TestApplyIsEquivalent(t *testing.T) {
 		Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromString("https"))}, {Port: new(intstr.FromInt32(1)), EndPort: new(int32(9))}}})
 }
 
-func TestApplyCopiesPointers(t *testing.T) {
+func TestMustApplyCopiesPointers(t *testing.T) {
 	source := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
 	claim := expectSameJSON[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, source)
 	if claim.StorageClassName == nil || *claim.StorageClassName != "" {

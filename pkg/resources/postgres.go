@@ -199,7 +199,7 @@ func PostgresMajorVersion(image string) int32 {
 // passwordBytes is the number of random bytes in a password.
 const passwordBytes = 16
 
-// NewPassword returns a random password for a generated database that needs no escaping in a URL.
+// NewPassword returns a random password, which needs no escaping in a URL, for a generated database.
 func NewPassword() string {
 	random := make([]byte, passwordBytes)
 	_, _ = rand.Read(random) // rand.Read never fails

@@ -13,7 +13,7 @@ import (
 )
 
 // The example manifests for users protect the data of PostgreSQL like managed databases.
-func TestPostgresDeployment(t *testing.T) {
+func TestExamplePostgresDeployments(t *testing.T) {
 	for _, file := range []string{"config/kind/database/postgres.yaml", "config/samples/databases/postgres.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join("..", "..", file))

@@ -51,7 +51,7 @@ const gatewayGracePeriod = time.Minute
 // Problem is a problem of one object that exposes a server.
 type Problem struct {
 	Kind, Name string
-	// Rejected is true if a Gateway or router rejects the object, and false if none has responded.
+	// Rejected is true if a Gateway or router rejects the object or another Ingress has its host, and false if no Gateway has responded.
 	Rejected        bool
 	Reason, Message string
 }

@@ -17,7 +17,7 @@ type ClaimSpec struct {
 	SizeField, ClassField string
 }
 
-// Difference returns a message about the first field that differs from the claim and cannot be changed, or "". A bound claim can be expanded.
+// Difference returns why the claim cannot have the spec, or "": it is terminating, or a fixed field differs. A bound claim can be expanded.
 func (s *ClaimSpec) Difference(claim *corev1.PersistentVolumeClaim) string {
 	if claim.DeletionTimestamp != nil {
 		return apply.NewTerminatingError(Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"

@@ -93,7 +93,7 @@ func (p *Publishing) GatewayMode() bool {
 	return (p.OpenShift() || p.Exposure.Gateway()) && p.Served.Has(capability.HTTPRoute) && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
 }
 
-// Prunable returns the served kinds of a server whose objects are pruned.
+// Prunable returns the kinds of a server whose objects are pruned, without optional kinds that are not served.
 func (p *Publishing) Prunable(additional ...schema.GroupVersionKind) []schema.GroupVersionKind {
 	kinds := append(additional, Deployment, Service, ConfigMap, NetworkPolicy, DisruptionBudget, Ingress)
 	return append(kinds, p.Served.Filter(capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy)...)

@@ -154,7 +154,7 @@ func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*a
 }
 
 // DeploymentOf returns a Deployment of an owner, or an empty one. If the cache does not contain the Deployment, DeploymentOf reads from the API
-// server, because removing the operator label must not roll the pods. An owner without conditions is new and has no such Deployment.
+// server, because removing the operator label must not restart the pods. An owner without conditions is new and has no such Deployment.
 func (r *Reconciler) DeploymentOf(ctx context.Context, owner reconciler.Object, namespace, name string) (*appsv1.Deployment, error) {
 	if len(*owner.ConditionsRef()) == 0 {
 		return DeploymentFrom(ctx, namespace, name, r.Cached)
@@ -182,7 +182,7 @@ func (r *Reconciler) ListPods(ctx context.Context, namespace string, labels map[
 
 // References lists the Secrets and ConfigMaps that the pods of a server use.
 type References struct {
-	// Rollouts has the objects that pods read only when they start, by the name of the Deployment: a change rolls the pods.
+	// Rollouts has the objects that pods read only when they start, by the name of the Deployment: a change restarts them.
 	Rollouts map[string][]reference.Reference
 	// Hashes has the hashes of objects of Rollouts that this reconcile writes, by ID.
 	Hashes map[string]string
@@ -197,7 +197,7 @@ type References struct {
 	Inspect func(*appsv1.Deployment) error
 }
 
-// ResolveReferences returns the hashes with which references roll the pods of Deployments, by name, and the missing objects. It sets
+// ResolveReferences returns the hashes with which references restart the pods of Deployments, by name, and the missing objects. It sets
 // [reference.Condition] for missing objects that users must create.
 func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Object, namespace string, refs References) (
 	rollouts map[string]reference.RolloutHash, missing []reference.Missing, err error,

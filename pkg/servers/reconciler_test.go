@@ -192,7 +192,7 @@ func TestNewServerFollowsChanges(t *testing.T) {
 	token.Data["token"] = []byte("b")
 	e.must(e.server.Update(t.Context(), token))
 	if e.reconcile(); rollout() == "" {
-		t.Error("a change of the token did not roll the pods")
+		t.Error("a change of the token did not restart the pods")
 	}
 	e.rollOut()
 	e.reconcile()

@@ -45,7 +45,7 @@ const (
 type Spec struct {
 	// Namespace and Name are the key of the Secret.
 	Namespace, Name string
-	// External reports whether another controller or a user creates the Secret. It is not written, and only its expiry is checked.
+	// External reports whether another controller or a user creates the Secret. Such a Secret is not written; only its expiry is checked.
 	External bool
 	// CACommonName is the common name of the CA. A certificate of another CA in a managed Secret is foreign.
 	CACommonName string
@@ -94,9 +94,9 @@ type Issuer struct {
 	owners reconciler.UIDMap[map[string]certificateState]
 }
 
-// Ensure issues or renews the certificates of an owner. It does not write a Secret of another owner, or one in which a user replaced the
-// certificate. The condition of the spec reports when such a certificate expires. State and conditions of other certificates are deleted.
-// Errors of writes are those of apply.Applier.
+// Ensure issues or renews the certificates of an owner. It does not write a Secret that the component does not manage, or in which a user
+// replaced the certificate. The condition of the spec reports when such a certificate expires. State and conditions of other certificates
+// are deleted. Errors of writes are those of apply.Applier.
 func (i *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
 	if err := i.EnsureSecrets(ctx, owner, specs...); err != nil {
 		return err
@@ -138,15 +138,15 @@ func (i *Issuer) ensure(ctx context.Context, owner client.Object, spec *Spec, la
 // Forget deletes the state of a deleted owner.
 func (i *Issuer) Forget(owner types.UID) { i.owners.Delete(owner) }
 
-// CABundle returns the PEM certificates of the CAs that issued the certificate in a Secret of an owner; nil for a foreign certificate.
+// CABundle returns the PEM certificates of the CAs of a Secret of an owner, see certs.Trust; nil for a foreign certificate.
 func (i *Issuer) CABundle(owner types.UID, secret string) []byte {
 	states, _ := i.owners.Get(owner)
 	trust := states[secret].trust
 	return trust.Bundle(i.Clock.Now())
 }
 
-// AwaitRenewal returns a *reconciler.Wait until the next renewal or report for an owner, or nil. It belongs in the last phase, since
-// each reconcile calls Ensure anyway.
+// AwaitRenewal returns the joined *reconciler.Wait until the next renewal or report of each certificate, or nil. It belongs in the last phase,
+// since each reconcile calls Ensure anyway.
 func (i *Issuer) AwaitRenewal(owner types.UID) error {
 	states, _ := i.owners.Get(owner)
 	var errs []error

@@ -103,7 +103,7 @@ func TestListenersConcurrently(t *testing.T) {
 	})
 }
 
-// A controller receives changes while it runs. Many changes never block a listener.
+// A controller receives changes while it runs. Notify does not block while an event is pending.
 func TestEventSourceTriggersController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]

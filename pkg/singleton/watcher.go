@@ -61,8 +61,8 @@ type Options struct {
 	OnUnavailable func()
 }
 
-// Watcher watches one object on every replica. It is a manager.Runnable that is idle until SetServed(true). It needs the permission to
-// list and watch the object by name.
+// Watcher watches one object, or those of OnList, on every replica. It is a manager.Runnable that is idle until SetServed(true). It needs
+// the permission to list and watch them.
 type Watcher struct {
 	Options
 	served    chan bool // the last value of SetServed, until Start receives it

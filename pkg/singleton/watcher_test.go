@@ -119,33 +119,32 @@ func TestWatcherReportsChanges(t *testing.T) {
 	}
 }
 
-func TestBackoffByError(t *testing.T) {
+func TestErrorsAreRetriedAfterMinBackoff(t *testing.T) {
 	group := resource.GroupResource()
 	for name, tc := range map[string]struct {
-		err         error
-		backoff     time.Duration
-		unavailable int32
+		err              error
+		unavailableCalls int32
 	}{
-		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), minBackoff, 1},
-		"unauthorized": {apierrors.NewUnauthorized("who"), minBackoff, 1},
-		"not served":   {apierrors.NewNotFound(group, ""), minBackoff, 0},
-		"unavailable":  {apierrors.NewServiceUnavailable("starting"), minBackoff, 0},
-		"timeout":      {context.DeadlineExceeded, minBackoff, 0},
-		"other":        {errors.New("connection refused"), minBackoff, 0},
+		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), 1},
+		"unauthorized": {apierrors.NewUnauthorized("who"), 1},
+		"not served":   {apierrors.NewNotFound(group, ""), 0},
+		"status 503":   {apierrors.NewServiceUnavailable("starting"), 0},
+		"timeout":      {context.DeadlineExceeded, 0},
+		"other":        {errors.New("connection refused"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, object("settings", "one"))
 			f.listErr.Store(&tc.err)
 			f.start(t).watcher.SetServed(true)
 			poll.Until(t, 10*time.Second, "the list failed and the backoff runs", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
-			if got := f.unavailable.Load(); got != tc.unavailable {
-				t.Errorf("OnUnavailable was called %d times, want %d", got, tc.unavailable)
+			if got := f.unavailable.Load(); got != tc.unavailableCalls {
+				t.Errorf("OnUnavailable was called %d times, want %d", got, tc.unavailableCalls)
 			}
 			if f.logs.Load() != 1 || f.value.Load() != nil {
 				t.Errorf("%d log lines, value %v; want one line and no call of OnUpdate", f.logs.Load(), f.value.Load())
 			}
 			f.listErr.Store(nil)
-			f.clock.Step(tc.backoff)
+			f.clock.Step(minBackoff)
 			f.waitForValue(t, "one")
 		})
 	}
@@ -212,7 +211,7 @@ func TestWatcherLogsErrorOnce(t *testing.T) {
 	}
 }
 
-func TestWatchErrors(t *testing.T) {
+func TestHandleEvent(t *testing.T) {
 	f := newFixture(t)
 	expired := apierrors.NewResourceExpired("too old").Status()
 	if err := f.watcher.handleEvent(watch.Event{Type: watch.Error, Object: &expired}); !apierrors.IsResourceExpired(err) {

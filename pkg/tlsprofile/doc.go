@@ -1,6 +1,6 @@
 // Package tlsprofile applies the TLS profile of the cluster to the listeners of the manager.
 //
 // On OpenShift the administrator sets a TLS profile for the cluster (apiservers.config.openshift.io/cluster, spec.tlsSecurityProfile). A Watcher
-// watches this object, and a Listener uses the profile for each handshake, so that changes need no restart. On other platforms, and while the
-// profile cannot be read, the profile is Intermediate. Errors never stop the process.
+// watches this object, and a Listener uses the profile for each handshake, so that changes need no restart. On other platforms, until
+// the profile is read, and without permission to read it, the profile is Intermediate. Errors never stop the process.
 package tlsprofile

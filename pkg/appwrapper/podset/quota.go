@@ -56,7 +56,7 @@ var ttlFields = map[string][]string{
 	"kubeflow.org/v1:PyTorchJob":      {"spec", "runPolicy", "ttlSecondsAfterFinished"},
 }
 
-// RaiseTTL raises the ttlSecondsAfterFinished of a component to an hour, and returns a warning about the change, or "" if nothing changed.
+// RaiseTTL raises a ttlSecondsAfterFinished below an hour to an hour, and returns a warning about the change, or "" if nothing changed.
 func RaiseTTL(u *unstructured.Unstructured) string {
 	path, known := ttlFields[u.GetAPIVersion()+":"+u.GetKind()]
 	if !known {

@@ -21,7 +21,7 @@ const cookieBytes = 32
 // sha1Bytes is the length of a SHA-1 digest.
 const sha1Bytes = 20
 
-// EnsureCookie returns the stored cookie secret, or a new one if the Secret does not exist. If known, the result of the last call, is
+// EnsureCookie returns the stored cookie secret, or a new one if there is none. If known, the result of the last call, is
 // set, it sends no request while the Secret is in the cache. Users rotate the cookie secret by deleting the Secret.
 func EnsureCookie(ctx context.Context, cached, apiReader client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
 	metadata, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
@@ -42,7 +42,7 @@ func EnsureCookie(ctx context.Context, cached, apiReader client.Reader, key clie
 }
 
 // IsPredictable reports whether a cookie secret is a SHA-1 digest, as in Secrets of the CodeFlare operator. The digest depends only on the
-// name of the cluster, and users of other namespaces can compute it.
+// name of the RayCluster, and users of other namespaces can compute it.
 func IsPredictable(cookie []byte) bool {
 	digest, err := base64.StdEncoding.DecodeString(string(cookie))
 	return err == nil && len(digest) == sha1Bytes

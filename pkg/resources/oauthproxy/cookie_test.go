@@ -43,10 +43,10 @@ func TestEnsureCookie(t *testing.T) {
 		requests     int
 		wantErr      bool
 	}{
-		"no Secret, key unknown":          {requests: 1},
-		"existing Secret, key known":      {objects: []client.Object{existing}, known: "known", want: "known"},
-		"existing Secret, key unknown":    {objects: []client.Object{existing}, want: "stored", requests: 1},
-		"Secret deleted, key known":       {known: "known", requests: 1},
+		"no Secret, cookie unknown":       {requests: 1},
+		"existing Secret, cookie known":   {objects: []client.Object{existing}, known: "known", want: "known"},
+		"existing Secret, cookie unknown": {objects: []client.Object{existing}, want: "stored", requests: 1},
+		"Secret deleted, cookie known":    {known: "known", requests: 1},
 		"existing Secret without the key": {objects: []client.Object{secretOf(map[string][]byte{"other": []byte("x")})}, requests: 1},
 		"cache error":                     {known: "known", cached: readErr, wantErr: true},
 		"API server error":                {objects: []client.Object{existing}, live: readErr, requests: 1, wantErr: true},
@@ -88,11 +88,11 @@ func TestCookiesDiffer(t *testing.T) {
 }
 
 func TestIsPredictable(t *testing.T) {
-	for key, want := range map[string]bool{
-		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): true, string(NewCookie()): false, "": false, "a key of its user": false, "YQ==": false,
+	for cookie, want := range map[string]bool{
+		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): true, string(NewCookie()): false, "": false, "a cookie secret of its user": false, "YQ==": false,
 	} {
-		if got := IsPredictable([]byte(key)); got != want {
-			t.Errorf("%q: got %t, want %t", key, got, want)
+		if got := IsPredictable([]byte(cookie)); got != want {
+			t.Errorf("%q: got %t, want %t", cookie, got, want)
 		}
 	}
 }

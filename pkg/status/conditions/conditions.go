@@ -69,8 +69,8 @@ func NeedsAttention(c metav1.Condition) bool {
 // finalizing is the reason of conditions that report the progress of a deletion, which is never a problem.
 const finalizing = "Finalizing"
 
-// Severity returns the type of the Event for a transition: Normal if the condition is healthy now. Otherwise Warning if the reason is that of a
-// failure, the type is negative, or the condition was healthy before, and Normal if not. The previous condition is nil for a new one.
+// Severity returns the type of the Event for a transition: Normal during a deletion, or if the condition is healthy and not neutral.
+// Otherwise Warning if the reason is a failure or, unless neutral, a negative type is True or previous, nil for a new one, was healthy.
 func Severity(previous *metav1.Condition, after metav1.Condition) string {
 	healthy := metav1.ConditionTrue
 	if negativeTypes[after.Type] {

@@ -129,7 +129,7 @@ var (
 	schedulingNode   = regexp.MustCompile(`\bnode\(s\)`)
 )
 
-// unschedulable returns the reasons in a message of the scheduler without the numbers of nodes.
+// unschedulable returns the problem in a message of the scheduler, without numbers of nodes, and its fix.
 func unschedulable(message string) string {
 	text := oneLine(message)
 	text, _, _ = strings.Cut(text, " preemption: ")

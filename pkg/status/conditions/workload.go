@@ -37,8 +37,8 @@ type RolloutState struct {
 	Reason, Message string
 }
 
-// Rollout evaluates a Deployment like `kubectl rollout status`, and adds the reason why it cannot continue. It uses the numbers in the status
-// only if they belong to the current generation.
+// Rollout evaluates a Deployment like `kubectl rollout status`, and adds the reason why it cannot continue. The reason depends on the
+// numbers in the status only if they belong to the current generation.
 func Rollout(d *appsv1.Deployment) RolloutState {
 	state := RolloutState{
 		Desired:       ptr.Deref(d.Spec.Replicas, 1), // the default of the API

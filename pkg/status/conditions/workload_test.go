@@ -113,7 +113,7 @@ func TestRollout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Rollout(tc.deployment)); diff != "" {
-				t.Error(diff)
+				t.Errorf("RolloutState (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func Of(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// evaluateDeletion returns the finalizers of a terminating object, and the message of its ready condition.
+// evaluateDeletion describes a terminating object by its finalizers and, unless its ready condition is True, the message of that condition.
 func evaluateDeletion(u *unstructured.Unstructured) Verdict {
 	text := "it is being deleted"
 	if finalizers := u.GetFinalizers(); len(finalizers) > 0 {
@@ -220,7 +220,7 @@ func (s status) failedCondition() *metav1.Condition {
 	return nil
 }
 
-// withWarning returns Degraded for the first condition that needs attention, otherwise the given verdict.
+// withWarning returns Degraded for the first condition that is True and reports a problem, otherwise the given verdict.
 func (s status) withWarning(verdict Verdict) Verdict {
 	for _, c := range s.Conditions {
 		if c.Status == metav1.ConditionTrue && (conditions.NeedsAttention(c) || negativeTypes[c.Type] || strings.HasSuffix(c.Type, "Failure")) {

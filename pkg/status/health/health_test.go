@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestOfAnyKind(t *testing.T) {
+func TestOfKindWithoutSpecialRules(t *testing.T) {
 	checkExamples(t, []example{
 		{
 			name: "without a status",
@@ -208,7 +208,7 @@ metadata: {name: a, annotations: {platform.opendatahub.io/paused: "perhaps"}}
 			want: Verdict{State: Healthy},
 		},
 		{
-			name: "unknown conditions",
+			name: "invalid conditions",
 			object: `
 apiVersion: example.com/v1
 kind: Thing

@@ -47,8 +47,8 @@ func Unavailable(message string) State {
 	return State{Status: metav1.ConditionFalse, Reason: ReasonUnavailable, Message: message}
 }
 
-// Evaluate evaluates a Deployment and, if it is available, the endpoints of its Service. A server that was available before remains so while any
-// of its pods is available.
+// Evaluate evaluates a Deployment and, if it is available, the endpoints of its Service. For a server that was available before, one
+// available pod suffices.
 func Evaluate(d *appsv1.Deployment, service string, now time.Time, wasAvailable bool, endpoints func() ([]discoveryv1.EndpointSlice, error)) (State, error) {
 	serving := wasAvailable && d.Status.AvailableReplicas > 0
 	problem := deploymentProblem(d)

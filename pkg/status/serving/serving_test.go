@@ -47,7 +47,7 @@ func evaluateWithHistory(t *testing.T, d *appsv1.Deployment, wasAvailable bool, 
 	return s
 }
 
-// The condition Available in every state of a server that is starting or rolling out.
+// Evaluate returns the condition Available for each state of a server that starts or is rolled out.
 func TestEvaluate(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	unavailable := &appsv1.Deployment{}
@@ -100,7 +100,7 @@ func TestAvailableWhilePodServes(t *testing.T) {
 	quotaExceeded := availableDeployment(time.Hour, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota"))
 	for name, c := range map[string]struct {
 		deployment     *appsv1.Deployment
-		serving        int32
+		available      int32
 		wasAvailable   bool
 		endpointSlices []discoveryv1.EndpointSlice
 		want           string // status reason
@@ -116,7 +116,7 @@ func TestAvailableWhilePodServes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := c.deployment.DeepCopy()
-			d.Status.AvailableReplicas = c.serving
+			d.Status.AvailableReplicas = c.available
 			s := evaluateWithHistory(t, d, c.wasAvailable, c.endpointSlices)
 			if got := string(s.Status) + " " + s.Reason; got != c.want || s.CheckPods != c.checkPods {
 				t.Errorf("got %s (%s), CheckPods %t; want %s, %t", got, s.Message, s.CheckPods, c.want, c.checkPods)
