@@ -53,7 +53,7 @@ func (s *drainingServer) Start(ctx context.Context) error {
 	return s.Server.Start(serving)
 }
 
-// waitIdle waits until no request has run for drainIdle. It returns immediately if no request arrived within idleConnectionTimeout.
+// waitIdle waits up to maxDrain until no request starts or ends for drainIdle, or not at all if none did within idleConnectionTimeout.
 func (s *drainingServer) waitIdle() {
 	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
 	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {

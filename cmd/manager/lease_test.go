@@ -158,8 +158,8 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 // A Lease that is not released is acquired exactly when it expires. An earlier acquisition could interrupt a slow leader.
 func TestLeaseIsAcquiredWhenItExpires(t *testing.T) {
 	for name, le := range map[string]config.LeaderElection{
-		"on OpenShift":     openShiftElection,
-		"outside of a pod": {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		"on OpenShift": openShiftElection,
+		"by default":   {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestDeletedOrOwnLeaseIsAcquired(t *testing.T) {
 	})
 }
 
-// Without the permission to watch, as with a Role of an earlier version, the Lease is polled.
+// The Lease is polled while the API server is unreachable, and without the permission to watch, as with a Role of an earlier version.
 func TestUnwatchableLeaseIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()

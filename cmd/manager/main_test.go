@@ -40,17 +40,17 @@ func TestStartErrors(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown sub-command":    {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
-		"unknown flag":           {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
-		"unknown component":      {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
-		"unknown enable flag":    {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
-		"unreadable file":        {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
-		"broken file":            {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
-		"metrics port":           {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
-		"health port":            {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
-		"no cluster":             {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
-		"missing kubeconfig":     {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
-		"version with arguments": {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
+		"unknown sub-command":          {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
+		"unknown flag":                 {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
+		"unknown component":            {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"unknown enable flag":          {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"missing file":                 {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
+		"invalid file":                 {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
+		"metrics port in use":          {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
+		"health port in use":           {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
+		"no kubeconfig":                {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
+		"missing file of --kubeconfig": {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
+		"version with arguments":       {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testProcess{}.run(t.Context(), tc.args...)
@@ -192,7 +192,7 @@ func withoutOpenShift(next http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// startWithWidgets runs a manager with one component, whose controllers the caller provides, until ctx ends.
+// startWithWidgets runs a manager with one component, which adds the runnable, until the runnable returns or the manager stops.
 func startWithWidgets(t *testing.T, server string, runnable func(context.Context, ctrl.Manager) error) result {
 	t.Helper()
 	setKubeconfig(t, server)

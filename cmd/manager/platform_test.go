@@ -66,7 +66,7 @@ func TestHubSettingsNames(t *testing.T) {
 	}
 }
 
-// Each resource of the platform has its own component, because a cluster may serve one without the other.
+// Each kind of the platform has its own component, because a cluster may serve one without the other.
 func TestPlatformSpecs(t *testing.T) {
 	specs := platformSpecs(&Env{})
 	var required []schema.GroupVersionKind

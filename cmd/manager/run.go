@@ -46,7 +46,7 @@ import (
 )
 
 const (
-	// stopTimeout is less than the kubelet's grace period of 10 s, to leave time for releasing the Lease.
+	// stopTimeout is less than the 10 s in which the kubelet stops pods of legacy Deployments, to leave time for releasing the Lease.
 	stopTimeout = 8 * time.Second
 	// noCacheSyncTimeout makes controllers wait for their caches without a limit, because an API server may be down for a long time.
 	noCacheSyncTimeout = 100 * 365 * 24 * time.Hour
@@ -115,7 +115,7 @@ func runManager(ctx context.Context, p process) error {
 }
 
 const (
-	// heapGrowthPercent is the garbage collection target. It saves memory, because the manager is mostly idle. GOGC overrides it.
+	// heapGrowthPercent is the garbage collection target. It saves memory of the mostly idle manager. A GOGC other than 100 overrides it.
 	heapGrowthPercent        = 50
 	defaultHeapGrowthPercent = 100
 )
@@ -126,7 +126,7 @@ func limitHeapGrowth() {
 	}
 }
 
-// lowerMemoryLimit keeps the heap below GOMEMLIMIT, the memory limit of the container: the process also uses memory outside the Go runtime.
+// lowerMemoryLimit limits the Go runtime to 90 % of GOMEMLIMIT, the memory limit of the container: the process uses other memory too.
 func lowerMemoryLimit() {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
