@@ -46,7 +46,7 @@ import (
 )
 
 const (
-	// stopTimeout is less than the 10 s in which the kubelet stops pods of legacy Deployments, to leave time for releasing the Lease.
+	// stopTimeout is less than terminationGracePeriodSeconds of legacy Deployments, 10 s, to leave time for releasing the Lease.
 	stopTimeout = 8 * time.Second
 	// noCacheSyncTimeout makes controllers wait for their caches without a limit, because an API server may be down for a long time.
 	noCacheSyncTimeout = 100 * 365 * 24 * time.Hour

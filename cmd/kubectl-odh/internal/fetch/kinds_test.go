@@ -48,7 +48,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 	if set.Kind("Other.modelregistry.opendatahub.io").Served() {
 		t.Error("a kind that is not served was found")
 	}
-	if cluster := set.Kind("MLflow.mlflow.opendatahub.io"); !cluster.Served() || cluster.Namespaced {
+	if mlflow := set.Kind("MLflow.mlflow.opendatahub.io"); !mlflow.Served() || mlflow.Namespaced {
 		t.Error("want MLflow served and cluster-scoped")
 	}
 }
@@ -76,6 +76,6 @@ func TestDiscoverReportsFailedGroups(t *testing.T) {
 	}
 	cluster.URL = "http://127.0.0.1:1"
 	if _, err := discover(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "discovering the served APIs: ") {
-		t.Error(err)
+		t.Errorf("got error %v from a cluster that does not respond, want a failed discovery", err)
 	}
 }
