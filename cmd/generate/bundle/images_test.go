@@ -46,12 +46,12 @@ func TestSetImages(t *testing.T) {
 		t.Errorf("got image %s and variables %q", container.Image, names)
 	}
 	if _, err := setImages(sourcesOf(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
-		t.Error(err)
+		t.Errorf("got error %v without the image of the manager, want one that names it", err)
 	}
 	other := sourcesOf(t).deployment
 	other.Spec.Template.Spec.Containers[0].Name = "other"
 	if _, err := setImages(other, nil); err == nil || !strings.Contains(err.Error(), "no container named manager") {
-		t.Error(err)
+		t.Errorf("got error %v without the container of the manager, want one that names it", err)
 	}
 }
 

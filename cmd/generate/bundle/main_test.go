@@ -74,7 +74,7 @@ func TestBuild(t *testing.T) {
 		t.Error(difference)
 	}
 	if !strings.Contains(examples, `"kind": "Bell"`) || !strings.Contains(examples, `"a<b"`) || strings.Contains(examples, "two") {
-		t.Error(examples)
+		t.Errorf("got examples %s, want a Bell, and a Thing with unescaped HTML characters", examples)
 	}
 	install := csv.Spec.InstallStrategy.StrategySpec
 	if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != "the.manager" || install.DeploymentSpecs[0].Label["app"] != "manager" {
@@ -162,7 +162,7 @@ func TestRender(t *testing.T) {
 	}
 	out.objects = append(out.objects, out.objects[0])
 	if _, err := render(out); err == nil || !strings.Contains(err.Error(), "two objects have the file name") {
-		t.Error(err)
+		t.Errorf("got error %v for an object that is listed twice", err)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestNewSample(t *testing.T) {
 		}
 	}
 	if _, _, err := newSample("f.yaml", "kind: ["); err == nil || !strings.Contains(err.Error(), "f.yaml") {
-		t.Error(err)
+		t.Errorf("got error %v for invalid YAML, want one that names the file", err)
 	}
 }
 
@@ -217,10 +217,10 @@ func TestRunSetsManagerImage(t *testing.T) {
 	}
 	text := bundleFiles(t, root)["manifests/odh-platform-operator.clusterserviceversion.yaml"]
 	if strings.Count(text, "registry.example.org/mine:3") != 3 || strings.Contains(text, "ghcr.io/odh-platform/odh-platform-operator:") || !strings.Contains(text, "name: odh-platform-operator.v3.2.1") {
-		t.Error(text)
+		t.Errorf("got CSV\n%s\nwant version 3.2.1 with the image three times and without the default image", text)
 	}
 	if err := run(t.TempDir(), "1.0.0", ""); err == nil || !strings.Contains(err.Error(), "reading a source") {
-		t.Error(err)
+		t.Errorf("got error %v for an empty folder, want one about a missing source", err)
 	}
 }
 

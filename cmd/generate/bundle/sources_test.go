@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installation is a small operator with every kind of object that a kustomization may contain.
+// installation contains the manifests of a small operator.
 const installation = `
 apiVersion: v1
 kind: Namespace
