@@ -179,7 +179,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 			}, podTimeout).Should(Equal(test.want), "status for ServiceAccount %q", test.account)
 		}
 
-		By("authorizing each HTTP method by its verb [S4]")
+		By("authorizing HTTP methods by their verbs [S4]")
 		for _, test := range []struct {
 			method, path, body string
 			want               int
