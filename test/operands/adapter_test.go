@@ -43,7 +43,7 @@ var _ encoding.CodecV2 = rawCodec{}
 // torchResponse is the response of TorchServe for its health and its models.
 const torchResponse = `{"status": "Healthy", "models": []}`
 
-// modelServer is a fake model server that accepts every request. Field 1 of most responses is a bool.
+// modelServer is a fake model server that accepts every request. Field 1 of its responses about readiness and liveness is true.
 type modelServer struct {
 	mu     sync.Mutex
 	called map[string]int
@@ -109,7 +109,7 @@ func newLoadRequest(t *testing.T, format string) *runtimepb.LoadModelRequest {
 	return &runtimepb.LoadModelRequest{ModelId: model.ID(), ModelType: model.Label(), ModelPath: model.Path(), ModelKey: model.Key()}
 }
 
-// Every adapter runs with the environment of the rendered pod of its built-in runtime, and reports its settings to the routing layer.
+// Adapters run with the environment of the rendered pod of their built-in runtime, report their settings, and load a model.
 func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		adapter, management string

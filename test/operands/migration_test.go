@@ -109,7 +109,7 @@ func (p *pod) python(script string, args ...string) string {
 // store is a database of a dialect.
 type store struct{ dialect, uri string }
 
-// stores creates a database of each available dialect.
+// stores creates an empty database in PostgreSQL, and returns it with a file for SQLite that does not exist yet.
 func stores(t *testing.T, p *pod, name string) []store {
 	t.Helper()
 	if err := database.Create(t.Context(), name); err != nil {
@@ -129,7 +129,7 @@ func (r containerResult) oneLine() string {
 	return fmt.Sprintf("%d: %s", r.code, r.termination)
 }
 
-// TestMigrationFailures tests each exit code of the program, with both dialects if they may differ.
+// TestMigrationFailures tests migrations that fail because of the URI of a store. The result contains no part of the URI.
 func TestMigrationFailures(t *testing.T) {
 	t.Parallel()
 	sqlite := func(p *pod, name string) string { return "sqlite:///" + p.path(name+".db") }
@@ -151,7 +151,7 @@ func TestMigrationFailures(t *testing.T) {
 		{"a wrong password", func(*pod) (string, string) {
 			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
 		}, oldest, 15, "the migration failed: OperationalError, login"},
-		{"a read-only folder", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
+		{"a folder that cannot be created", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

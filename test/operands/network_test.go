@@ -117,7 +117,7 @@ func (n podNetwork) waitForStatus(t *testing.T, scheme string, port int32, path 
 	}, startExpiry, pollInterval).Should(Succeed(), func() string { return url + "\n" + log() })
 }
 
-// waitForProbes waits until all probes of a container succeed.
+// waitForProbes waits until all HTTP probes of a container succeed.
 func (n podNetwork) waitForProbes(t *testing.T, c *corev1.Container, log func() string) {
 	t.Helper()
 	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {

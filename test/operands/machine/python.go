@@ -18,7 +18,7 @@ import (
 
 // Python is an environment with pinned packages in the user's cache directory.
 type Python struct {
-	// Bin is the folder of the commands. It contains python3.12, as the image of MLflow does, regardless of the actual version.
+	// Bin is the folder of the commands. After Extend it contains python3.12, as the image of MLflow does, regardless of the actual version.
 	Bin string
 	// dir is the folder of the environment.
 	dir string
