@@ -43,14 +43,14 @@ func (s *drainingServer) touch() { s.lastRequest.Store(new(s.clock.Now())) }
 
 // Start implements manager.Runnable.
 func (s *drainingServer) Start(ctx context.Context) error {
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	serveCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		defer stop()
 		s.draining.Store(true)
 		s.waitIdle()
 	})()
-	return s.Server.Start(serving)
+	return s.Server.Start(serveCtx)
 }
 
 // waitIdle waits up to maxDrain until no request starts or ends for drainIdle, or not at all if none did within idleConnectionTimeout.

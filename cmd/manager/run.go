@@ -169,9 +169,9 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	enabled := enabledSpecs(specs, env.Config.Enabled)
 	options := managerOptions(env.Config, enabled, scheme, listener)
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
-	running, restart := context.WithCancelCause(ctx)
+	runCtx, restart := context.WithCancelCause(ctx)
 	defer restart(nil)
-	watchers, err := newWatchers(running, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)).UnsortedList())
+	watchers, err := newWatchers(runCtx, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)).UnsortedList())
 	if err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err := component.Setup(mgr, env.Capabilities, componentsOf(specs), env.Config.Enabled); err != nil {
 		return err
 	}
-	go returnMemory(running, env.Clock)
-	err = mgr.Start(running)
-	if reason := cmp.Or(err, context.Cause(running)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
+	go returnMemory(runCtx, env.Clock)
+	err = mgr.Start(runCtx)
+	if reason := cmp.Or(err, context.Cause(runCtx)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
 		log.Info("Starting again", "reason", reason.Error())
 		return hooks.limited.restart()
 	}

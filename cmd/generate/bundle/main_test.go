@@ -42,7 +42,7 @@ func testInput(t *testing.T, replace ...string) input {
 	for file, text := range map[string]string{
 		"aihub_catalog.yaml": "# A bell.\napiVersion: example.org/v1\nkind: Bell\nmetadata: {name: b}\nspec: {}\n",
 		"mlflow.yaml":        "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a}\nspec: {replicas: 1, backendStoreUri: \"a<b\"}\n",
-		"mlflow_two.yaml":    "# Two of them,\n# side by side.\n\napiVersion: example.org/v1\nkind: Thing\nmetadata: {name: two}\nspec: {replicas: 2}\n",
+		"a_two.yaml":         "# Two of them,\n# side by side.\n\napiVersion: example.org/v1\nkind: Thing\nmetadata: {name: two}\nspec: {replicas: 2}\n",
 		"other.yaml":         "apiVersion: example.org/v2\nkind: Thing\nmetadata: {name: other}\n",
 	} {
 		s, single, err := newSample(file, text)
