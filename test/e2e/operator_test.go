@@ -138,10 +138,10 @@ func describeOperator(registry *registryClient) {
 	It("has an operator that rejects no write during its rollout", func(ctx SpecContext) {
 		waitRollout(ctx, operatorNamespace, managerDeployment) // an earlier spec kills the process
 		var p patcher
-		writing, stop := context.WithCancel(ctx)
+		writeCtx, stop := context.WithCancel(ctx)
 		var done sync.WaitGroup
 		done.Go(func() {
-			p.run(writing, &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: sample, Namespace: registry.namespace}})
+			p.run(writeCtx, &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: sample, Namespace: registry.namespace}})
 		})
 		DeferCleanup(func() { stop(); done.Wait() })
 		Eventually(p.count).Should(BeNumerically(">", writesPerSecond))
