@@ -224,7 +224,7 @@ func TestRunSetsManagerImage(t *testing.T) {
 	}
 }
 
-// copyConfig returns a folder with only the sources of the bundle.
+// copyConfig returns a folder with only a copy of config, which has the sources of the bundle.
 func copyConfig(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

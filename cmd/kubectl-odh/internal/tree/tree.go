@@ -146,7 +146,7 @@ type Node struct {
 	health.Verdict
 	Children []*Node `json:"children,omitempty"`
 
-	// Live is the object; only metadata for Secrets.
+	// Live is the object; for a listed Secret only its metadata.
 	Live *unstructured.Unstructured `json:"-"`
 }
 
