@@ -61,7 +61,7 @@ var untriggeredAlerts = map[string]string{
 	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates that expire earlier",
 }
 
-// Each spec reproduces the fault of a runbook and fixes it. The rules are those of config/prometheus with short durations.
+// The specs reproduce the faults of runbooks. The rules are those of config/prometheus with short durations.
 var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	var (
 		p         *prometheus

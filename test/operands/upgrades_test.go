@@ -9,8 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// TestUpgrades upgrades a database with data through all releases. After a change of the schema, the previous release must reject the database
-// and not change it. [mlflow-42]
+// TestUpgrades upgrades a database with data through the tested releases. After a change of the schema, the previous release must reject
+// the database and not change it. [mlflow-42]
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "upgrades") {
