@@ -39,7 +39,7 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(lock.Identity(), tc.want) || lock.Describe() != "ns/odh-platform-operator" {
-			t.Errorf("%s: unexpected lock %s or identity %s", name, lock.Describe(), lock.Identity())
+			t.Errorf("%s: got lock %s and identity %s, want identity %s", name, lock.Describe(), lock.Identity(), tc.want)
 		}
 	}
 	if lock, err := leaderLock(config.LeaderElection{Namespace: "ns"}, &rest.Config{}, clock.RealClock{}); lock != nil || err != nil {
@@ -255,8 +255,8 @@ func TestLeaderStopsWhenLeaseIsAcquiredByAnother(t *testing.T) {
 		acquired.Store(true)
 		start := time.Now()
 		<-first.lost
-		if took := time.Since(start); took > openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod {
-			t.Errorf("stopped leading after %s", took)
+		if took, atMost := time.Since(start), openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod; took > atMost {
+			t.Errorf("stopped leading after %s, want at most %s", took, atMost)
 		}
 	})
 }

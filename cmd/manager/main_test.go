@@ -58,7 +58,7 @@ func TestStartErrors(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(text), "\n")
 			last := lines[len(lines)-1]
 			if s.code != 1 || !strings.HasPrefix(last, "manager: ") {
-				t.Errorf("exit code %d, last line %q", s.code, last)
+				t.Errorf("got exit code %d and last line %q, want 1 and an error of the manager", s.code, last)
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(last, part) {
@@ -78,7 +78,7 @@ func TestHelpAndVersion(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"run", "-h"}, {"render", "--help"}} {
 		s := testProcess{}.run(t.Context(), args...)
 		if s.code != 0 || !strings.Contains(s.stdout.String(), "Sub-commands") || !strings.Contains(s.stdout.String(), "--enable-widgets") {
-			t.Errorf("%v: exit code %d, output %q", args, s.code, s.stdout)
+			t.Errorf("%v: got exit code %d and output %q, want 0 and the help", args, s.code, s.stdout)
 		}
 	}
 	s := testProcess{}.run(t.Context(), "version")
@@ -109,7 +109,7 @@ func TestRunsWithoutAPIServer(t *testing.T) {
 	select {
 	case code := <-done:
 		if code != 0 {
-			t.Errorf("exit code %d: %s", code, s.stderr)
+			t.Errorf("got exit code %d, want 0: %s", code, s.stderr)
 		}
 	case <-time.After(stopTimeout + 10*time.Second):
 		t.Fatal("the manager did not stop in time")
@@ -180,7 +180,7 @@ func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 		t.Errorf("got error %v from the patch, want the denial of the policy", err)
 	}
 	if s.code != 0 || strings.Contains(s.stderr.String(), "missing permission") {
-		t.Errorf("exit code %d: %s", s.code, s.stderr)
+		t.Errorf("got exit code %d, want 0 and no missing permission: %s", s.code, s.stderr)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestPlatformSpecs(t *testing.T) {
 	var required []schema.GroupVersionKind
 	for _, spec := range specs {
 		if spec.Name != platform.ComponentName || len(spec.Requires) != 1 || spec.Controllers == nil {
-			t.Errorf("component %q requires %v", spec.Name, spec.Requires)
+			t.Errorf("got component %q that requires %v, want %q with one kind and controllers", spec.Name, spec.Requires, platform.ComponentName)
 		}
 		required = append(required, spec.Requires...)
 	}

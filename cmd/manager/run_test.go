@@ -192,7 +192,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 			}
 			authority, self := hooks.certificate.(*certs.Authority)
 			if self != tc.self {
-				t.Fatalf("certificate of type %T", hooks.certificate)
+				t.Fatalf("got a certificate of type %T, want a *certs.Authority: %t", hooks.certificate, tc.self)
 			}
 			if authority.Secret.String() != "here/odh-platform-operator-webhook-cert" || authority.DNSNames[0] != "odh-platform-operator-webhook.here.svc" ||
 				authority.Targets[0].Name != "hooks" || authority.Targets[0].Optional {

@@ -133,7 +133,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 			status := p.waitReady(client)
 			// 1Gi of the server's container minus memBufferBytes.
 			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
-				t.Errorf("status of the adapter %v", status)
+				t.Errorf("got status %v of the adapter, want the resources and limits of its container", status)
 			}
 			loaded, err := client.LoadModel(t.Context(), newLoadRequest(t, c.format))
 			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // TorchServe reports the size later
@@ -177,7 +177,7 @@ func TestAdapterOfOpenVINO(t *testing.T) {
 	client := p.start("ovms-adapter", "8085")
 	status := p.waitReady(client)
 	if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 {
-		t.Errorf("status of the adapter %v", status)
+		t.Errorf("got status %v of the adapter, want the resources and limits of its container", status)
 	}
 	report.add("ModelMesh, ovms-1.x", "ovms-adapter is ready")
 }
@@ -204,7 +204,7 @@ func TestPullerOfCustomRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(got.GetModelPath(), p.dir) || key["storage_key"] != nil || key["disk_size_bytes"] == nil || key["model_type"] == nil {
-		t.Errorf("the runtime received the request %v", got)
+		t.Errorf("the runtime received the request %v, want a local path and a key without storage", got)
 	}
 	// [modelmesh-83]: the error for a model without storage, which the fake of the routing layer returns too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})

@@ -179,7 +179,7 @@ func TestMigrationWithoutStores(t *testing.T) {
 	p := newPod(t)
 	got := p.migrate(fromSecret(p, " ", " "), "9.9.9")
 	if got.code != 0 || got.stdout != "no store is configured, there is nothing to migrate\n" {
-		t.Errorf("[mlflow-42] result %+v", got)
+		t.Errorf("[mlflow-42] got result %+v, want success without a store", got)
 	}
 	report.add("migration, no store", got.oneLine())
 }
@@ -218,7 +218,7 @@ func TestMigration(t *testing.T) {
 			got := p.migrate(spec, oldest)
 			want := resources.ImageReport{MLflow: oldest, Schema: revision3140, Database: revision3180}
 			if got.code != 17 || got.imageReport != want || got.termination != unknownRevision(revision3180) {
-				t.Errorf("[mlflow-42] by the oldest: result %+v", got)
+				t.Errorf("[mlflow-42] by the oldest: got result %+v, want code 17 and %+v", got, want)
 			}
 			if p.dump(s) != before {
 				t.Error("[mlflow-42] the oldest image changed the database of the newest image")
@@ -284,7 +284,7 @@ func TestMigrationByNewImage(t *testing.T) {
 			p.image = mlflowImages[tooOld]
 			spec := fromSecret(p, s.uri, "")
 			if got := p.migrate(spec, oldest); got.code != 10 || got.imageReport.MLflow != tooOld || got.termination != "this image holds MLflow 3.13.0, the oldest supported is 3.14.0" {
-				t.Errorf("[mlflow-42] too old: result %+v", got)
+				t.Errorf("[mlflow-42] too old: got result %+v, want code 10", got)
 			}
 			if tables := p.python("tables.py", s.uri); tables != "" {
 				t.Errorf("the unsupported release created the tables %s", tables)

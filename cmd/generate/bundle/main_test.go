@@ -87,7 +87,7 @@ func TestBuild(t *testing.T) {
 	for _, o := range out.objects {
 		names = append(names, o.GetKind()+" "+o.GetName())
 		if o.GetNamespace() != "" {
-			t.Errorf("%s %s is in %s", o.GetKind(), o.GetName(), o.GetNamespace())
+			t.Errorf("%s %s has namespace %s, want none", o.GetKind(), o.GetName(), o.GetNamespace())
 		}
 	}
 	if difference := cmp.Diff([]string{
@@ -171,7 +171,7 @@ func TestNewSample(t *testing.T) {
 		"kind: A\n": true, "# nothing\n": false, "kind: A\n---\nkind: B\n": false, "kind: Kustomization\n": false, "{}": false,
 	} {
 		if _, single, err := newSample("f", text); single != want || err != nil {
-			t.Errorf("newSample(%q) returned single %v, error %v", text, single, err)
+			t.Errorf("newSample(%q) returned single %v and error %v, want single %v", text, single, err, want)
 		}
 	}
 	if _, _, err := newSample("f.yaml", "kind: ["); err == nil || !strings.Contains(err.Error(), "f.yaml") {

@@ -66,7 +66,7 @@ func TestDiscoverReportsFailedGroups(t *testing.T) {
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
 	set, err := discover(t, cluster)
 	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {
-		t.Errorf("unexpected set.Failed %v, error %v", set.Failed, err)
+		t.Errorf("got failed groups %v and error %v, want batch/v1 and ray.io/v1", set.Failed, err)
 	}
 	if set.Kind("RayCluster.ray.io").Served() {
 		t.Error("want RayCluster not served, because discovery of its group fails")
