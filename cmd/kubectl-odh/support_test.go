@@ -21,7 +21,7 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// run runs the program as a user in the namespace vision.
+// run runs the program with vision as the namespace of the kubeconfig context.
 func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
@@ -34,7 +34,7 @@ func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	return outcome{code, out.String(), errors.String()}
 }
 
-// fullCluster is a cluster with all objects of testdata.
+// fullCluster starts a cluster with the manager, its custom resources and their child objects.
 func fullCluster(t *testing.T) *fakecluster.Cluster {
 	t.Helper()
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml")

@@ -113,7 +113,7 @@ func TestTreePrintsChildObjects(t *testing.T) {
 	}
 }
 
-// TestTreeReadsNoSecrets expects that only metadata of Secrets is requested, and only objects that are shown.
+// TestTreeReadsNoSecrets expects that Secrets, and objects in a namespace that is not shown, are not read in full.
 func TestTreeReadsNoSecrets(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Page(2)
@@ -161,7 +161,7 @@ func deploymentWithPods(pods int) []unstructured.Unstructured {
 	return all
 }
 
-// TestTreeOfManyObjects lists many pods instead of reading each.
+// TestTreeOfManyObjects expects that pods are listed in pages and that no pod is read on its own.
 func TestTreeOfManyObjects(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), deploymentWithPods(300))
 	cluster.Page(100)
@@ -169,6 +169,9 @@ func TestTreeOfManyObjects(t *testing.T) {
 	got.expect(t, 1, "Pod/crowd-299", "Completed", "the pod was evicted (The node was low on resource: memory)")
 	if n := strings.Count(got.stdout, "Pod/"); n != 300 {
 		t.Errorf("got %d pods, want 300", n)
+	}
+	if slices.ContainsFunc(cluster.Requests(), func(r fakecluster.Request) bool { return r.Resource == "pods" && r.Verb == "get" }) {
+		t.Error("tree read single pods, want only lists")
 	}
 }
 

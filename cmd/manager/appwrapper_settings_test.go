@@ -45,7 +45,7 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 		}
 		if got.DefaultQueueName != "team" || got.SchedulerName != "packed" || got.FaultTolerance.ResetPause != 5*time.Second ||
 			got.Autopilot.ResourceTaints["example.com/card"][0].Effect != "NoExecute" {
-			t.Errorf("got %+v, want the settings of the ConfigMap", got)
+			t.Errorf("got %+v, want the settings of both ConfigMaps", got)
 		}
 	}
 	if reads != 2 {

@@ -105,8 +105,8 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 	if !slices.Equal(rule.ResourceNames, names) || !slices.Equal(rule.Verbs, []string{"get"}) {
 		t.Errorf("unexpected rule: %+v", rule)
 	}
-	secret := readManifests[rbacv1.Role](t, "rbac/manager/webhook_certificate.yaml")[0].Rules[1]
-	if !slices.Equal(secret.ResourceNames, []string{webhookSecret}) {
-		t.Errorf("unexpected secret: %+v", secret)
+	secretRule := readManifests[rbacv1.Role](t, "rbac/manager/webhook_certificate.yaml")[0].Rules[1]
+	if !slices.Equal(secretRule.ResourceNames, []string{webhookSecret}) {
+		t.Errorf("got rule %+v, want it limited to Secret %s", secretRule, webhookSecret)
 	}
 }

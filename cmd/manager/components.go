@@ -58,7 +58,7 @@ type Env struct {
 	FullObjectKinds []schema.GroupVersionKind
 }
 
-// maxParallelWrites is the number of child objects of one resource that are written at the same time.
+// maxParallelWrites limits the number of child objects of one custom resource that are written at the same time.
 const maxParallelWrites = 4
 
 // Applier returns an Applier with the clients of the manager. The caller sets the other options.

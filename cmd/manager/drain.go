@@ -43,17 +43,17 @@ func (s *drainingServer) touch() { s.lastRequest.Store(new(s.clock.Now())) }
 
 // Start implements manager.Runnable.
 func (s *drainingServer) Start(ctx context.Context) error {
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	serveCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		defer stop()
 		s.draining.Store(true)
 		s.waitIdle()
 	})()
-	return s.Server.Start(serving)
+	return s.Server.Start(serveCtx)
 }
 
-// waitIdle waits until no request has run for drainIdle. It returns immediately if no request arrived within idleConnectionTimeout.
+// waitIdle waits up to maxDrain until no request starts or ends for drainIdle, or not at all if none did within idleConnectionTimeout.
 func (s *drainingServer) waitIdle() {
 	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
 	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {

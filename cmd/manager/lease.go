@@ -111,7 +111,7 @@ func (l *watchedLock) remaining() time.Duration {
 	return time.Duration(l.observed.LeaseDurationSeconds)*time.Second - l.clock.Since(l.observedTime)
 }
 
-// wait returns when the Lease is released, deleted or expired, or lockRetryPeriod after its watch failed.
+// wait returns when the Lease is released, deleted or expired, or lockRetryPeriod after its watch failed or ended.
 func (l *watchedLock) wait(ctx context.Context) {
 	watcher, err := l.leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: names.OperatorName}))
 	if err != nil {

@@ -39,7 +39,7 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(lock.Identity(), tc.want) || lock.Describe() != "ns/odh-platform-operator" {
-			t.Errorf("%s: unexpected lock %s or identity %s", name, lock.Describe(), lock.Identity())
+			t.Errorf("%s: got lock %s and identity %s, want identity %s", name, lock.Describe(), lock.Identity(), tc.want)
 		}
 	}
 	if lock, err := leaderLock(config.LeaderElection{Namespace: "ns"}, &rest.Config{}, clock.RealClock{}); lock != nil || err != nil {
@@ -158,8 +158,8 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 // A Lease that is not released is acquired exactly when it expires. An earlier acquisition could interrupt a slow leader.
 func TestLeaseIsAcquiredWhenItExpires(t *testing.T) {
 	for name, le := range map[string]config.LeaderElection{
-		"on OpenShift":     openShiftElection,
-		"outside of a pod": {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		"on OpenShift": openShiftElection,
+		"by default":   {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestDeletedOrOwnLeaseIsAcquired(t *testing.T) {
 	})
 }
 
-// Without the permission to watch, as with a Role of an earlier version, the Lease is polled.
+// The Lease is polled while the API server is unreachable, and without the permission to watch, as with a Role of an earlier version.
 func TestUnwatchableLeaseIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
@@ -255,8 +255,8 @@ func TestLeaderStopsWhenLeaseIsAcquiredByAnother(t *testing.T) {
 		acquired.Store(true)
 		start := time.Now()
 		<-first.lost
-		if took := time.Since(start); took > openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod {
-			t.Errorf("stopped leading after %s", took)
+		if took, atMost := time.Since(start), openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod; took > atMost {
+			t.Errorf("stopped leading after %s, want at most %s", took, atMost)
 		}
 	})
 }

@@ -40,17 +40,17 @@ func TestStartErrors(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown sub-command":    {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
-		"unknown flag":           {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
-		"unknown component":      {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
-		"unknown enable flag":    {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
-		"unreadable file":        {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
-		"broken file":            {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
-		"metrics port":           {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
-		"health port":            {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
-		"no cluster":             {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
-		"missing kubeconfig":     {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
-		"version with arguments": {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
+		"unknown sub-command":          {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
+		"unknown flag":                 {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
+		"unknown component":            {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"unknown enable flag":          {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"missing file":                 {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
+		"invalid file":                 {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
+		"metrics port in use":          {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
+		"health port in use":           {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
+		"no kubeconfig":                {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
+		"missing file of --kubeconfig": {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
+		"version with arguments":       {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testProcess{}.run(t.Context(), tc.args...)
@@ -58,7 +58,7 @@ func TestStartErrors(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(text), "\n")
 			last := lines[len(lines)-1]
 			if s.code != 1 || !strings.HasPrefix(last, "manager: ") {
-				t.Errorf("exit code %d, last line %q", s.code, last)
+				t.Errorf("got exit code %d and last line %q, want 1 and an error of the manager", s.code, last)
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(last, part) {
@@ -78,7 +78,7 @@ func TestHelpAndVersion(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"run", "-h"}, {"render", "--help"}} {
 		s := testProcess{}.run(t.Context(), args...)
 		if s.code != 0 || !strings.Contains(s.stdout.String(), "Sub-commands") || !strings.Contains(s.stdout.String(), "--enable-widgets") {
-			t.Errorf("%v: exit code %d, output %q", args, s.code, s.stdout)
+			t.Errorf("%v: got exit code %d and output %q, want 0 and the help", args, s.code, s.stdout)
 		}
 	}
 	s := testProcess{}.run(t.Context(), "version")
@@ -109,7 +109,7 @@ func TestRunsWithoutAPIServer(t *testing.T) {
 	select {
 	case code := <-done:
 		if code != 0 {
-			t.Errorf("exit code %d: %s", code, s.stderr)
+			t.Errorf("got exit code %d, want 0: %s", code, s.stderr)
 		}
 	case <-time.After(stopTimeout + 10*time.Second):
 		t.Fatal("the manager did not stop in time")
@@ -180,7 +180,7 @@ func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 		t.Errorf("got error %v from the patch, want the denial of the policy", err)
 	}
 	if s.code != 0 || strings.Contains(s.stderr.String(), "missing permission") {
-		t.Errorf("exit code %d: %s", s.code, s.stderr)
+		t.Errorf("got exit code %d, want 0 and no missing permission: %s", s.code, s.stderr)
 	}
 }
 
@@ -192,7 +192,7 @@ func withoutOpenShift(next http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// startWithWidgets runs a manager with one component, whose controllers the caller provides, until ctx ends.
+// startWithWidgets runs a manager with one component, which adds the runnable, until the runnable returns or the manager stops.
 func startWithWidgets(t *testing.T, server string, runnable func(context.Context, ctrl.Manager) error) result {
 	t.Helper()
 	setKubeconfig(t, server)

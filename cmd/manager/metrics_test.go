@@ -135,7 +135,7 @@ func TestMetricsServerUsesSelfSignedCertificate(t *testing.T) {
 	}
 	authority, ok := hooks.certificate.(*certs.Authority)
 	if !ok {
-		t.Fatalf("certificate of type %T", hooks.certificate)
+		t.Fatalf("got a certificate of type %T, want *certs.Authority", hooks.certificate)
 	}
 	for _, name := range []string{"odh-platform-operator-metrics", "odh-platform-operator-metrics.here", "odh-platform-operator-metrics.here.svc"} {
 		if !slices.Contains(authority.DNSNames, name) {

@@ -58,7 +58,7 @@ func (m *modelMesh) scope() string {
 	return ""
 }
 
-// caches returns the caches of runtimes and models, and in cluster scope those of the OpenShift integration.
+// caches returns the kinds that runtimes cache, and in cluster scope those of the OpenShift integration.
 func (m *modelMesh) caches() []component.CacheNeed {
 	needs := runtimes.Caches(m.scope())
 	if m.scope() == "" {

@@ -30,7 +30,8 @@ func registryHooks(t *testing.T) map[string]hook {
 	m := mutating.Webhooks[0]
 	hooks := map[string]hook{"mutating": {admissionregistrationv1.ValidatingWebhook{
 		Name: m.Name, ClientConfig: m.ClientConfig, Rules: m.Rules, FailurePolicy: m.FailurePolicy, MatchPolicy: m.MatchPolicy,
-		SideEffects: m.SideEffects, TimeoutSeconds: m.TimeoutSeconds, AdmissionReviewVersions: m.AdmissionReviewVersions, MatchConditions: m.MatchConditions,
+		NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector, SideEffects: m.SideEffects, TimeoutSeconds: m.TimeoutSeconds,
+		AdmissionReviewVersions: m.AdmissionReviewVersions, MatchConditions: m.MatchConditions,
 	}, mutating.Name, mutating.Annotations}}
 	validating := readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelregistry/configurations.yaml")[1]
 	hooks["validating"] = hook{validating.Webhooks[0], validating.Name, validating.Annotations}
@@ -97,7 +98,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 	}
 }
 
-// The manager may read, watch and patch every object with a CA bundle by name, and no other object of its kind.
+// The manager may read, watch and patch every object with a CA bundle. Except for Events, it may patch only objects of given names.
 func TestManagerMayPatchCABundles(t *testing.T) {
 	role := readManifests[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
 	resources := map[string]string{

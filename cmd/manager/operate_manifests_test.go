@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// expectSelects fails the test unless a selector chooses the pods of the manager.
+// expectSelects fails the test unless a selector matches the pods of the manager, and not those of components.
 func expectSelects(t *testing.T, description string, selector *metav1.LabelSelector, pods map[string]string) {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)

@@ -81,8 +81,8 @@ func TestMissingPermissionIsReportedAfterGracePeriod(t *testing.T) {
 	}
 }
 
-// Forbidden responses within the grace period do not stop the manager.
-func TestPermissionsWithinGracePeriod(t *testing.T) {
+// Forbidden responses that are more than refusalWindow apart do not stop the manager.
+func TestForbiddenResponsesWithLongPauses(t *testing.T) {
 	p, clk := newPermissions(func(err error) { t.Errorf("got report %v, want none", err) }, startupGracePeriod)
 	for range 3 {
 		p.check(forbidden("watch", "widgets", "test.io"), true)

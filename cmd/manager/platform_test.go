@@ -66,13 +66,13 @@ func TestHubSettingsNames(t *testing.T) {
 	}
 }
 
-// Each resource of the platform has its own component, because a cluster may serve one without the other.
+// Each kind of the platform has its own component, because a cluster may serve one without the other.
 func TestPlatformSpecs(t *testing.T) {
 	specs := platformSpecs(&Env{})
 	var required []schema.GroupVersionKind
 	for _, spec := range specs {
 		if spec.Name != platform.ComponentName || len(spec.Requires) != 1 || spec.Controllers == nil {
-			t.Errorf("component %q requires %v", spec.Name, spec.Requires)
+			t.Errorf("got component %q that requires %v, want %q with one kind and controllers", spec.Name, spec.Requires, platform.ComponentName)
 		}
 		required = append(required, spec.Requires...)
 	}

@@ -8,11 +8,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// [R36] The role contains only permissions that are used: no status of RayClusters, no wildcards, and resource names for kinds of which only
-// some objects are read.
+// [R36] The role has no wildcards, no permissions for the status of RayClusters, and no unused verbs of RayClusters and pods. It has resource
+// names for kinds of which only some objects are read.
 func TestRayClusterRoleIsMinimal(t *testing.T) {
 	roles := readManifests[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
-	named := map[string][]string{
+	resourceNames := map[string][]string{
 		"clusterroles": {"system:auth-delegator"}, "deployments": {"kuberay-operator"}, "dscinitializations": {"default-dsci"},
 	}
 	seen := map[string]bool{}
@@ -22,7 +22,7 @@ func TestRayClusterRoleIsMinimal(t *testing.T) {
 			if resource == "*" || slices.Contains(rule.Verbs, "*") || resource == "rayclusters/status" {
 				t.Errorf("unexpected verbs %v of %s", rule.Verbs, resource)
 			}
-			if want, limited := named[resource]; limited && !slices.Equal(rule.ResourceNames, want) {
+			if want, limited := resourceNames[resource]; limited && !slices.Equal(rule.ResourceNames, want) {
 				t.Errorf("%s is not limited to %v: %v", resource, want, rule.ResourceNames)
 			}
 			if resource == "rayclusters" && (slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "update") || slices.Contains(rule.Verbs, "create")) {
@@ -33,7 +33,7 @@ func TestRayClusterRoleIsMinimal(t *testing.T) {
 			}
 		}
 	}
-	for resource := range named {
+	for resource := range resourceNames {
 		if !seen[resource] {
 			t.Errorf("the role does not contain %s", resource)
 		}

@@ -46,7 +46,7 @@ import (
 )
 
 const (
-	// stopTimeout is less than the kubelet's grace period of 10 s, to leave time for releasing the Lease.
+	// stopTimeout is less than terminationGracePeriodSeconds of legacy Deployments, 10 s, to leave time for releasing the Lease.
 	stopTimeout = 8 * time.Second
 	// noCacheSyncTimeout makes controllers wait for their caches without a limit, because an API server may be down for a long time.
 	noCacheSyncTimeout = 100 * 365 * 24 * time.Hour
@@ -115,7 +115,7 @@ func runManager(ctx context.Context, p process) error {
 }
 
 const (
-	// heapGrowthPercent is the garbage collection target. It saves memory, because the manager is mostly idle. GOGC overrides it.
+	// heapGrowthPercent is the garbage collection target. It saves memory of the mostly idle manager. A GOGC other than 100 overrides it.
 	heapGrowthPercent        = 50
 	defaultHeapGrowthPercent = 100
 )
@@ -126,7 +126,7 @@ func limitHeapGrowth() {
 	}
 }
 
-// lowerMemoryLimit keeps the heap below GOMEMLIMIT, the memory limit of the container: the process also uses memory outside the Go runtime.
+// lowerMemoryLimit limits the Go runtime to 90 % of GOMEMLIMIT, the memory limit of the container: the process uses other memory too.
 func lowerMemoryLimit() {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
@@ -169,9 +169,9 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	enabled := enabledSpecs(specs, env.Config.Enabled)
 	options := managerOptions(env.Config, enabled, scheme, listener)
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
-	running, restart := context.WithCancelCause(ctx)
+	runCtx, restart := context.WithCancelCause(ctx)
 	defer restart(nil)
-	watchers, err := newWatchers(running, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)).UnsortedList())
+	watchers, err := newWatchers(runCtx, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)).UnsortedList())
 	if err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err := component.Setup(mgr, env.Capabilities, componentsOf(specs), env.Config.Enabled); err != nil {
 		return err
 	}
-	go returnMemory(running, env.Clock)
-	err = mgr.Start(running)
-	if reason := cmp.Or(err, context.Cause(running)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
+	go returnMemory(runCtx, env.Clock)
+	err = mgr.Start(runCtx)
+	if reason := cmp.Or(err, context.Cause(runCtx)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
 		log.Info("Starting again", "reason", reason.Error())
 		return hooks.limited.restart()
 	}

@@ -157,7 +157,7 @@ func specsWithWebhooks(*Env) []componentSpec {
 	}}
 }
 
-func TestWebhooksAreServedOnlyIfInstalled(t *testing.T) {
+func TestNoWebhookServerWithoutWebhooks(t *testing.T) {
 	none, err := newWebhooks(&Env{Config: load(t)}, testSpecs(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addToManager(nil) != nil {
 		t.Errorf("got server %+v and error %v, want no server without webhooks", none, err)
@@ -192,7 +192,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 			}
 			authority, self := hooks.certificate.(*certs.Authority)
 			if self != tc.self {
-				t.Fatalf("certificate of type %T", hooks.certificate)
+				t.Fatalf("got a certificate of type %T, want a *certs.Authority: %t", hooks.certificate, tc.self)
 			}
 			if authority.Secret.String() != "here/odh-platform-operator-webhook-cert" || authority.DNSNames[0] != "odh-platform-operator-webhook.here.svc" ||
 				authority.Targets[0].Name != "hooks" || authority.Targets[0].Optional {
@@ -232,8 +232,8 @@ func TestComponentSpecs(t *testing.T) {
 			t.Errorf("component %q: the name is empty, or specs of that name are not adjacent", spec.Name)
 		}
 		seen[spec.Name], last = true, spec.Name
-		statusOnly := spec.Name == "platform" // it writes only the status of foreign resources
-		if spec.Controllers != nil && (spec.FieldOwner == "" && !statusOnly || len(essentialResources([]componentSpec{spec})) == 0) {
+		appliesNothing := spec.Name == "platform" // it creates and deletes objects, and applies none
+		if spec.Controllers != nil && (spec.FieldOwner == "" && !appliesNothing || len(essentialResources([]componentSpec{spec})) == 0) {
 			t.Errorf("component %s: a component with controllers needs a field owner and an essential kind", spec.Name)
 		}
 	}

@@ -35,8 +35,8 @@ const (
 	certificatePoll = 20 * time.Millisecond
 )
 
-// limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
-// library has neither.
+// limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of
+// controller-runtime limits only headers and idle connections.
 type limitedServer struct {
 	webhook.Server
 	address string

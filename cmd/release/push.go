@@ -54,11 +54,11 @@ func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target strin
 		return err
 	}
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	switch published, err := remote.Head(reference, options...); {
-	case err == nil && published.Digest == d.Digest:
+	switch existing, err := remote.Head(reference, options...); {
+	case err == nil && existing.Digest == d.Digest:
 		return nil
 	case err == nil:
-		return fmt.Errorf("the tag is already published with digest %s: choose another version", published.Digest)
+		return fmt.Errorf("the tag is already published with digest %s: choose another version", existing.Digest)
 	case !isMissing(err):
 		return err
 	}

@@ -470,7 +470,7 @@ func checkPush(t *testing.T, r *release, target string) {
 	}
 	got, err := client.Pull(target+"/charts/odh-platform-operator:1.2.3", helm.PullOptWithChart(true))
 	if err != nil || !bytes.Equal(got.Chart.Data, readFile(t, r, "odh-platform-operator-1.2.3.tgz")) || got.Chart.Meta.Name != operatorName {
-		t.Errorf("Helm pulled %+v, error %v", got, err)
+		t.Errorf("Helm pulled %+v, error %v, want the chart of the release", got, err)
 	}
 	if err := push(t.Context(), r.dist, "example.org/other", io.Discard); err == nil || !strings.Contains(err.Error(), "make release REGISTRY=example.org/other") {
 		t.Errorf("got error %v for another registry, want advice to run make release", err)

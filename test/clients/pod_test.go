@@ -86,7 +86,7 @@ func secret(ctx context.Context, namespace, name string) map[string][]byte {
 }
 
 // start starts a container, either a program or, if python is set, a command of that environment. The process stops at the end of the
-// spec or of the container of specs.
+// spec or of the Ginkgo container.
 func (p *podProcesses) start(ctx context.Context, container, program string, python *machine.Python, more ...string) {
 	GinkgoHelper()
 	spec := p.deployment.Spec.Template.Spec

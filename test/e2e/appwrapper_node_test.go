@@ -31,7 +31,7 @@ const (
 )
 
 func describeLostNodes() {
-	It("is retried when its node stops reporting, and runs on a new node", func(ctx SpecContext) {
+	It("is retried when its node stops reporting, and runs again when the node recovers", func(ctx SpecContext) {
 		namespace := createQueue(ctx, "1")
 		apply(ctx, namespace, readSample("appwrapper_job.yaml", "  annotations:\n", shortGracePeriods, "restartPolicy: Never", "restartPolicy: Never\n            "+evictImmediately))
 		waitPodsReady(ctx, namespace, "sample-job")

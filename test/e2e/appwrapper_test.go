@@ -98,16 +98,16 @@ func describeAppWrappers() {
 			prefix+"successTTLDuration: 1m\n", prefix+"warmupGracePeriodDuration: 8s\n"+prefix+"admissionGracePeriodDuration: 2s\n"+
 				prefix+"retryLimit: \"1\"\n"+prefix+"retryPausePeriodDuration: 1s\n"))
 		var wrapper *v1beta2.AppWrapper
-		reasons := sets.New[string]()
+		messages := sets.New[string]()
 		Eventually(ctx, func(ctx context.Context) v1beta2.AppWrapperPhase {
 			wrapper = getAppWrapper(ctx, namespace, "sample-job")
 			if wrapper.Status.LastFailure != nil {
-				reasons.Insert(wrapper.Status.LastFailure.Message)
+				messages.Insert(wrapper.Status.LastFailure.Message)
 			}
 			return wrapper.Status.Phase
 		}, podTimeout).Should(Equal(v1beta2.PhaseFailed))
 		Expect(wrapper.Status.Retries).To(BeEquivalentTo(1))
-		Expect(reasons.UnsortedList()).To(ContainElement(ContainSubstring("cannot be pulled")))
+		Expect(messages.UnsortedList()).To(ContainElement(ContainSubstring("cannot be pulled")))
 		Eventually(ctx, listLivePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 

@@ -78,7 +78,7 @@ var _ = Describe("A Catalog", Ordered, func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("fills a database that lost its data, and serves changed sources", func(ctx SpecContext) {
+	It("restarts its server when its database has lost its data, and serves changed sources", func(ctx SpecContext) {
 		previous := podOf(ctx, "model-catalog").UID
 		kubectl(ctx, in("delete", "pod", podOf(ctx, "model-catalog-postgres").Name, "--wait=false")...)
 		Eventually(ctx, func(ctx context.Context) bool {
@@ -87,8 +87,8 @@ var _ = Describe("A Catalog", Ordered, func() {
 		}, podTimeout).Should(BeTrue(), "no new server became ready")
 		waitAvailable(ctx)
 
-		const changed = `{"data": {"team.yaml": "source: Team\nmodels: [{name: faces}]\n"}}`
-		kubectl(ctx, in("patch", "configmap", "team-models", "--type=merge", "-p", changed)...)
+		const otherModel = `{"data": {"team.yaml": "source: Team\nmodels: [{name: faces}]\n"}}`
+		kubectl(ctx, in("patch", "configmap", "team-models", "--type=merge", "-p", otherModel)...)
 		kubectl(ctx, in("annotate", "pod", podOf(ctx, "model-catalog").Name, "e2e/changed=true")...) // makes its kubelet update the volumes
 		Eventually(ctx, getModels, podTimeout).WithArguments("team").Should(SatisfyAll(ContainSubstring(`"name":"faces"`), Not(ContainSubstring("digits"))))
 	}, SpecTimeout(specTimeout))

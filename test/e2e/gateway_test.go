@@ -21,7 +21,7 @@ const (
 )
 
 //go:embed testdata/impostor.yaml
-var impostor string
+var impostorPod string
 
 // The specs send requests to Envoy from outside the pods. First Envoy Gateway, then Contour configures Envoy with the objects of the operator.
 var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
@@ -65,7 +65,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("no client reaches a server with a certificate of another CA", func(ctx SpecContext) {
-		apply(ctx, operatorNamespace, impostor)
+		apply(ctx, operatorNamespace, impostorPod)
 		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "impostor") }, NodeTimeout(podTimeout))
 		waitPodReady(ctx, operatorNamespace, "impostor")
 		// Envoy retries a request at the other pod if the certificate of one is invalid, and counts the error.

@@ -50,7 +50,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(runInServer(ctx, "stat -c %u:%g /mlflow; stat -c %U /mlflow/mlflow.db >/dev/null; id -u")).To(Equal("0:1001\n1001"))
 	}, SpecTimeout(specTimeout))
 
-	It("allows users with permissions in the namespace by token", func(ctx SpecContext) {
+	It("authenticates users by token, and authorizes them by their permissions in the namespace", func(ctx SpecContext) {
 		const create = "/api/2.0/mlflow/experiments/create"
 		ana, stranger, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
 		Expect(team.status(ctx, "", create, body)).To(Equal("401"))
@@ -114,7 +114,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(restarts).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
-	It("keeps the PersistentVolumeClaim after its deletion, and uses it again", func(ctx SpecContext) {
+	It("keeps its PersistentVolumeClaim when the MLflow is deleted, and uses the claim again", func(ctx SpecContext) {
 		claim := func() string {
 			return kubectl(ctx, "-n", operatorNamespace, "get", "pvc", mlflowClaim, "-o", "jsonpath={.metadata.uid} {.status.phase}")
 		}

@@ -141,7 +141,7 @@ func (o *olmCluster) startRequests(ctx context.Context) (stop func() (int, error
 	Expect(err).NotTo(HaveOccurred())
 	client, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
-	requesting, cancel := context.WithCancel(ctx)
+	requestCtx, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	var (
 		done      sync.WaitGroup
@@ -153,7 +153,7 @@ func (o *olmCluster) startRequests(ctx context.Context) (stop func() (int, error
 		defer ticker.Stop()
 		for {
 			select {
-			case <-requesting.Done():
+			case <-requestCtx.Done():
 				return
 			case <-ticker.C:
 			}

@@ -15,13 +15,13 @@ import (
 
 var (
 	//go:embed testdata/web.yaml
-	web string
+	webObjects string
 	//go:embed testdata/friends.yaml
-	friends string
+	friendsPolicy string
 	//go:embed testdata/pod.yaml
 	podTemplate string
 	//go:embed testdata/claim.yaml
-	claim string
+	dataClaim string
 )
 
 // startPod creates a client pod and waits until it is ready.
@@ -46,7 +46,7 @@ func fetchCommand(url string) string {
 var _ = Describe("Pods on a real node", func() {
 	It("implements Pod Security, volumes, probes and Services", func(ctx SpecContext) {
 		namespace := createRestrictedNamespace(ctx, "web")
-		apply(ctx, namespace, web)
+		apply(ctx, namespace, webObjects)
 		waitRollout(ctx, namespace, "deployment/web")
 
 		By("checking the permissions of the process")
@@ -73,7 +73,7 @@ var _ = Describe("Pods on a real node", func() {
 
 	It("enforces NetworkPolicies", func(ctx SpecContext) {
 		namespace := createRestrictedNamespace(ctx, "policies")
-		apply(ctx, namespace, web)
+		apply(ctx, namespace, webObjects)
 		waitRollout(ctx, namespace, "deployment/web")
 		startPod(ctx, namespace, "friend", map[string]string{"LABELS": `friend: "true"`})
 		startPod(ctx, namespace, "stranger", map[string]string{})
@@ -83,7 +83,7 @@ var _ = Describe("Pods on a real node", func() {
 			}
 		}
 		Eventually(ctx, request("stranger")).Should(Equal("hello from a pod"))
-		apply(ctx, namespace, friends)
+		apply(ctx, namespace, friendsPolicy)
 		Eventually(ctx, func(ctx context.Context) error {
 			_, err := request("stranger")(ctx)
 			return err
@@ -96,7 +96,7 @@ var _ = Describe("Pods on a real node", func() {
 
 	It("provisions volumes that root owns, as block storage does", func(ctx SpecContext) {
 		namespace := createRestrictedNamespace(ctx, "claims")
-		apply(ctx, namespace, claim)
+		apply(ctx, namespace, dataClaim)
 		volume := "persistentVolumeClaim: {claimName: data}"
 		startPod(ctx, namespace, "plain", map[string]string{"VOLUME": volume})
 		Expect(runInPod(ctx, namespace, "plain", "stat -c '%u:%g %a' /data")).To(Equal("0:0 755"))

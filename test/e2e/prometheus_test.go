@@ -31,7 +31,7 @@ var (
 	//go:embed testdata/unreachable_webhook.yaml
 	unreachableWebhook string
 	//go:embed testdata/without_token.yaml
-	withoutToken string
+	monitorWithoutToken string
 	//go:embed testdata/throttled_apiserver.yaml
 	throttledAPIServer string
 	//go:embed testdata/unresponsive_pod.yaml
@@ -61,7 +61,7 @@ var untriggeredAlerts = map[string]string{
 	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates that expire earlier",
 }
 
-// Each spec reproduces the fault of a runbook and fixes it. The rules are those of config/prometheus with short durations.
+// The specs reproduce the faults of runbooks. The rules are those of config/prometheus with short durations.
 var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	var (
 		p         *prometheus
@@ -127,7 +127,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, p.services, podTimeout).WithArguments("scrape_samples_scraped > 10").Should(ConsistOf("mlflow", metricsService))
 		Expect(p.series(ctx, "up == 0")).To(BeEmpty())
 
-		applyTemporarily(ctx, withoutToken)
+		applyTemporarily(ctx, monitorWithoutToken)
 		Eventually(ctx, p.services, podTimeout).WithArguments("up == 0").Should(ConsistOf(metricsService))
 
 		p.expectFiring(ctx, once(func(ctx context.Context) {

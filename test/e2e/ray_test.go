@@ -181,7 +181,7 @@ func describeRayClusters() {
 			To(Equal("42"), "a client with a certificate of the previous CA")
 	}, SpecTimeout(specTimeout))
 
-	It("runs a Job in an AppWrapper, which is preempted by a higher priority and resumes after it", func(ctx SpecContext) {
+	It("runs a RayJob in an AppWrapper, which is preempted by a higher priority and resumes after it", func(ctx SpecContext) {
 		namespace := createQueue(ctx, "2")
 		apply(ctx, namespace, rayFile("job.yaml"))
 		waitPodsReady(ctx, namespace, "job")

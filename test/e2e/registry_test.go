@@ -24,9 +24,9 @@ import (
 
 var (
 	//go:embed testdata/writer.yaml
-	writer string
+	writerPod string
 	//go:embed testdata/late.yaml
-	late string
+	lateRegistry string
 )
 
 // lateServer selects the server pod of the registry late, whose database starts after the server.
@@ -64,7 +64,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 
 	BeforeAll(func(ctx SpecContext) {
 		namespace = createRestrictedNamespace(ctx, "registry")
-		apply(ctx, namespace, late)
+		apply(ctx, namespace, lateRegistry)
 		*client = *newRegistry(ctx, namespace)
 	}, NodeTimeout(specTimeout))
 
@@ -86,7 +86,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 	}, SpecTimeout(specTimeout))
 
 	It("keeps every acknowledged write when the pod of its database is deleted", func(ctx SpecContext) {
-		apply(ctx, namespace, writer)
+		apply(ctx, namespace, writerPod)
 		Eventually(ctx, acknowledged, podTimeout).ShouldNot(BeEmpty())
 		replaceDatabase(ctx, namespace, "--grace-period=120")
 		Expect(lostModels(ctx)).To(BeEmpty())
@@ -179,7 +179,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 			}, podTimeout).Should(Equal(test.want), "status for ServiceAccount %q", test.account)
 		}
 
-		By("authorizing each HTTP method by its verb [S4]")
+		By("authorizing HTTP methods by their verbs [S4]")
 		for _, test := range []struct {
 			method, path, body string
 			want               int

@@ -70,7 +70,7 @@ func startCluster(ctx context.Context, name string, sets ...cluster.Set) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// startOwnCluster starts a cluster with the operator, which replaces the cluster of the suite until the specs of the container are done.
+// startOwnCluster starts a cluster with the operator, which replaces the cluster of the suite until the end of the Ginkgo container.
 func startOwnCluster(ctx context.Context, name string, sets ...cluster.Set) {
 	GinkgoHelper()
 	sharedEnv, sharedStore := env, store

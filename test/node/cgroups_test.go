@@ -54,7 +54,7 @@ func TestClusterGroupIsBelowDelegatingAncestor(t *testing.T) {
 	}
 	groups, err := clusterGroups([]hierarchy{{group: leaf}}, "a")
 	if err != nil || groups[0].group != filepath.Join(root, "testcluster-a") {
-		t.Errorf("groups %v, %v", groups, err)
+		t.Errorf("got groups %v and error %v, want testcluster-a in %s", groups, err, root)
 	}
 	if err := os.Remove(filepath.Join(root, "cgroup.subtree_control")); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestTemplatesUseKnownVariables(t *testing.T) {
 	}
 }
 
-func TestCheckReturnsErrUnsupported(t *testing.T) {
+func TestCheckReturnsOnlyErrUnsupported(t *testing.T) {
 	if err := Check(); err != nil && !errors.Is(err, ErrUnsupported) {
 		t.Error(err)
 	}

@@ -21,7 +21,7 @@ func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	namespaces, pods := factory.Core().V1().Namespaces(), factory.Core().V1().Pods()
 	policies := factory.Networking().V1().NetworkPolicies()
-	loaded := ""
+	loadedRules := ""
 	return onChange(ctx, factory, func() error {
 		var objects policy.Objects
 		var errs [3]error
@@ -39,13 +39,13 @@ func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 			objects.Namespaces[namespace.Name] = namespace.Labels
 		}
 		rules, err := policy.Rules(objects)
-		if err != nil || rules == loaded {
+		if err != nil || rules == loadedRules {
 			return err
 		}
 		if err := loadRules(ctx, rules); err != nil {
 			return err
 		}
-		loaded = rules
+		loadedRules = rules
 		return nil
 	}, namespaces.Informer(), pods.Informer(), policies.Informer())
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // Run runs a node in the namespaces of [Isolate]: the registry and containerd, and, once the API server is ready, the kubelet,
-// kube-proxy, the volume provisioner and the NetworkPolicies. It returns when ctx is done or one of them ends.
+// kube-proxy, the volume provisioner and the NetworkPolicies. If one of them ends, Run stops the programs.
 func Run(ctx context.Context, s Settings) error {
 	if err := s.writeConfig(); err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestVolumesFollowClaims(t *testing.T) {
 		t.Errorf("directory %v at %s, error %v, want mode 0755 at %s", info, volume.Spec.Local.Path, err, folder)
 	}
 	if by := volume.Annotations["pv.kubernetes.io/provisioned-by"]; by != Provisioner {
-		t.Errorf("provisioner annotation %q, want %q: the controller manager deletes the volume", by, Provisioner)
+		t.Errorf("provisioner annotation %q, want %q: without it, the phase of the volume can become Failed", by, Provisioner)
 	}
 	if err := deleteVolumes(ctx, client, []*corev1.PersistentVolume{volume}); err != nil {
 		t.Fatal(err)

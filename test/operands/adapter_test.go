@@ -43,7 +43,7 @@ var _ encoding.CodecV2 = rawCodec{}
 // torchResponse is the response of TorchServe for its health and its models.
 const torchResponse = `{"status": "Healthy", "models": []}`
 
-// modelServer is a fake model server that accepts every request. Field 1 of most responses is a bool.
+// modelServer is a fake model server that accepts every request. Field 1 of its responses about readiness and liveness is true.
 type modelServer struct {
 	mu     sync.Mutex
 	called map[string]int
@@ -109,7 +109,7 @@ func newLoadRequest(t *testing.T, format string) *runtimepb.LoadModelRequest {
 	return &runtimepb.LoadModelRequest{ModelId: model.ID(), ModelType: model.Label(), ModelPath: model.Path(), ModelKey: model.Key()}
 }
 
-// Every adapter runs with the environment of the rendered pod of its built-in runtime, and reports its settings to the routing layer.
+// Adapters run with the environment of the rendered pod of their built-in runtime, report their settings, and load a model.
 func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		adapter, management string
@@ -133,7 +133,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 			status := p.waitReady(client)
 			// 1Gi of the server's container minus memBufferBytes.
 			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
-				t.Errorf("status of the adapter %v", status)
+				t.Errorf("got status %v of the adapter, want the resources and limits of its container", status)
 			}
 			loaded, err := client.LoadModel(t.Context(), newLoadRequest(t, c.format))
 			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // TorchServe reports the size later
@@ -177,7 +177,7 @@ func TestAdapterOfOpenVINO(t *testing.T) {
 	client := p.start("ovms-adapter", "8085")
 	status := p.waitReady(client)
 	if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 {
-		t.Errorf("status of the adapter %v", status)
+		t.Errorf("got status %v of the adapter, want the resources and limits of its container", status)
 	}
 	report.add("ModelMesh, ovms-1.x", "ovms-adapter is ready")
 }
@@ -204,7 +204,7 @@ func TestPullerOfCustomRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(got.GetModelPath(), p.dir) || key["storage_key"] != nil || key["disk_size_bytes"] == nil || key["model_type"] == nil {
-		t.Errorf("the runtime received the request %v", got)
+		t.Errorf("the runtime received the request %v, want a local path and a key without storage", got)
 	}
 	// [modelmesh-83]: the error for a model without storage, which the fake of the routing layer returns too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})

@@ -172,7 +172,7 @@ func TestBackupAndRestore(t *testing.T) {
 		for _, test := range []struct{ name, variable, want string }{
 			{"a missing backup", "RESTORE=yesterday", "There is no backup yesterday"},
 			{"a truncated backup", "RESTORE=damaged", "pg_restore"},
-			{"another CA", "PGSSLROOTCERT=" + database.Dir + "/none", "does not exist"},
+			{"a missing CA file", "PGSSLROOTCERT=" + database.Dir + "/none", "does not exist"},
 			{"another server name", "PGHOST=127.0.0.1", "does not match host name"},
 			{"another password", "PGPASSWORD=wrong", "password authentication failed"},
 			{"an unreachable server", "PGPORT=1", "Connection refused"},

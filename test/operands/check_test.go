@@ -44,8 +44,8 @@ func TestCheckDoesNotModifyDatabase(t *testing.T) {
 // TestCheckFailures expects that the check reports errors of a migration before the operator stops the server.
 func TestCheckFailures(t *testing.T) {
 	t.Parallel()
-	newer := stores(t, newPod(t), "checkednewer")[0].uri
-	newPod(t).python("schema.py", newer, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
+	newerURI := stores(t, newPod(t), "checkednewer")[0].uri
+	newPod(t).python("schema.py", newerURI, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
 	const closed = "a database cannot be opened or read: OperationalError"
 	for _, test := range []struct {
 		name    string
@@ -55,7 +55,7 @@ func TestCheckFailures(t *testing.T) {
 		message string
 	}{
 		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
-		{"an unknown revision", func(*pod) string { return newer }, oldest, 17, unknownRevision("ffffffffffff")},
+		{"an unknown revision", func(*pod) string { return newerURI }, oldest, 17, unknownRevision("ffffffffffff")},
 		{"an unreachable server", unreachable, oldest, 16, closed + ", refused"},
 		{"a wrong password", func(*pod) string {
 			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)

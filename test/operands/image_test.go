@@ -37,7 +37,7 @@ type image struct {
 	release string
 }
 
-// installMLflow creates the missing environments of all releases. They share an environment with the dependencies.
+// installMLflow creates the missing environments of the tested releases and of tooOld. They share an environment with the dependencies.
 func installMLflow(ctx context.Context) (map[string]*image, error) {
 	base, err := machine.InstallPython(ctx, "operands", "python", requirements)
 	if err != nil {

@@ -109,7 +109,7 @@ func (p *pod) python(script string, args ...string) string {
 // store is a database of a dialect.
 type store struct{ dialect, uri string }
 
-// stores creates a database of each available dialect.
+// stores creates an empty database in PostgreSQL, and returns it with a file for SQLite that does not exist yet.
 func stores(t *testing.T, p *pod, name string) []store {
 	t.Helper()
 	if err := database.Create(t.Context(), name); err != nil {
@@ -129,7 +129,7 @@ func (r containerResult) oneLine() string {
 	return fmt.Sprintf("%d: %s", r.code, r.termination)
 }
 
-// TestMigrationFailures tests each exit code of the program, with both dialects if they may differ.
+// TestMigrationFailures tests migrations that fail because of the URI of a store. The result contains no part of the URI.
 func TestMigrationFailures(t *testing.T) {
 	t.Parallel()
 	sqlite := func(p *pod, name string) string { return "sqlite:///" + p.path(name+".db") }
@@ -151,7 +151,7 @@ func TestMigrationFailures(t *testing.T) {
 		{"a wrong password", func(*pod) (string, string) {
 			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
 		}, oldest, 15, "the migration failed: OperationalError, login"},
-		{"a read-only folder", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
+		{"a folder that cannot be created", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, oldest, 15, "the migration failed: FileNotFoundError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestMigrationWithoutStores(t *testing.T) {
 	p := newPod(t)
 	got := p.migrate(fromSecret(p, " ", " "), "9.9.9")
 	if got.code != 0 || got.stdout != "no store is configured, there is nothing to migrate\n" {
-		t.Errorf("[mlflow-42] result %+v", got)
+		t.Errorf("[mlflow-42] got result %+v, want success without a store", got)
 	}
 	report.add("migration, no store", got.oneLine())
 }
@@ -218,7 +218,7 @@ func TestMigration(t *testing.T) {
 			got := p.migrate(spec, oldest)
 			want := resources.ImageReport{MLflow: oldest, Schema: revision3140, Database: revision3180}
 			if got.code != 17 || got.imageReport != want || got.termination != unknownRevision(revision3180) {
-				t.Errorf("[mlflow-42] by the oldest: result %+v", got)
+				t.Errorf("[mlflow-42] by the oldest: got result %+v, want code 17 and %+v", got, want)
 			}
 			if p.dump(s) != before {
 				t.Error("[mlflow-42] the oldest image changed the database of the newest image")
@@ -284,7 +284,7 @@ func TestMigrationByNewImage(t *testing.T) {
 			p.image = mlflowImages[tooOld]
 			spec := fromSecret(p, s.uri, "")
 			if got := p.migrate(spec, oldest); got.code != 10 || got.imageReport.MLflow != tooOld || got.termination != "this image holds MLflow 3.13.0, the oldest supported is 3.14.0" {
-				t.Errorf("[mlflow-42] too old: result %+v", got)
+				t.Errorf("[mlflow-42] too old: got result %+v, want code 10", got)
 			}
 			if tables := p.python("tables.py", s.uri); tables != "" {
 				t.Errorf("the unsupported release created the tables %s", tables)

@@ -88,8 +88,8 @@ func TestPodNetworks(t *testing.T) {
 				t.Fatalf("%v: if network namespaces are forbidden, run this as root outside restricted containers\n%s", err, output)
 			}
 			for program := range podPrograms {
-				passed := "--- PASS: TestPodNetworks/" + strings.ReplaceAll(program, " ", "_") + " "
-				if !strings.Contains(string(output), passed) {
+				passLine := "--- PASS: TestPodNetworks/" + strings.ReplaceAll(program, " ", "_") + " "
+				if !strings.Contains(string(output), passLine) {
 					t.Errorf("%s was not started\n%s", program, output)
 				}
 				report.add(program+", pods with "+name+" only", "reached")
@@ -101,14 +101,14 @@ func TestPodNetworks(t *testing.T) {
 // waitForStatus waits until a URL of the pod returns a status.
 func (n podNetwork) waitForStatus(t *testing.T, scheme string, port int32, path string, status int, log func() string) {
 	t.Helper()
-	insecure := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	insecureClient := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // kubelets do not verify certificates either
 	}}
 	url := fmt.Sprintf("%s://%s%s", scheme, net.JoinHostPort(n.address, fmt.Sprint(port)), path)
 	NewWithT(t).Eventually(func(g Gomega) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
-		response, err := insecure.Do(request)
+		response, err := insecureClient.Do(request)
 		g.Expect(err).NotTo(HaveOccurred())
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
@@ -117,7 +117,7 @@ func (n podNetwork) waitForStatus(t *testing.T, scheme string, port int32, path 
 	}, startExpiry, pollInterval).Should(Succeed(), func() string { return url + "\n" + log() })
 }
 
-// waitForProbes waits until all probes of a container succeed.
+// waitForProbes waits until all HTTP probes of a container succeed.
 func (n podNetwork) waitForProbes(t *testing.T, c *corev1.Container, log func() string) {
 	t.Helper()
 	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
@@ -214,8 +214,8 @@ func (n podNetwork) startEtcd(t *testing.T) {
 	log, err := os.Create(logFile)
 	must(t, err)
 	defer log.Close()
-	enabler := &pod.InitContainers[slices.IndexFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == "enable-auth" })]
-	if err := start(enabler, log).Wait(); err != nil {
+	authInit := &pod.InitContainers[slices.IndexFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == "enable-auth" })]
+	if err := start(authInit, log).Wait(); err != nil {
 		t.Fatalf("enabling authentication: %v\n%s", err, readFile(t, logFile))
 	}
 	server := start(&pod.Containers[0], log)
@@ -250,12 +250,12 @@ func (n podNetwork) startManager(t *testing.T) {
 	pod := installed.Deployment.Spec.Template.Spec
 	c := pod.Containers[0]
 	env := []string{"KUBECONFIG=" + instance.Kubeconfig(), "KUBERNETES_SERVICE_HOST=" + n.api}
-	downward := map[string]string{
+	downwardFields := map[string]string{
 		"metadata.namespace": installed.ServiceAccount.Namespace, "metadata.name": "manager-0", "spec.serviceAccountName": pod.ServiceAccountName,
 	}
 	for _, entry := range c.Env {
 		if from := entry.ValueFrom; from != nil && from.FieldRef != nil {
-			entry.Value = downward[from.FieldRef.FieldPath]
+			entry.Value = downwardFields[from.FieldRef.FieldPath]
 		}
 		if entry.Value != "" {
 			env = append(env, entry.Name+"="+entry.Value)

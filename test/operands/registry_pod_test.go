@@ -42,7 +42,7 @@ var registryReplacements = []replacement{
 // volumeReplacement is also required for processes with their own network.
 var volumeReplacement = replacement{"=/etc/", "={dir}/etc/", "volumes"}
 
-// registryPod runs the server of a registry as a process.
+// registryPod runs the containers of a registry as processes.
 type registryPod struct {
 	t    *testing.T
 	dir  string

@@ -167,7 +167,7 @@ func checkRegistry(t *testing.T, name string, p *registryPod, server *containerP
 	must(t, json.Unmarshal(expect(http.StatusCreated, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`), &stored))
 	must(t, json.Unmarshal(expect(http.StatusOK, http.MethodGet, "/"+stored.ID, ""), &stored))
 	if stored.Name != "credit-risk" || stored.Description != "scores" {
-		t.Errorf("stored model %+v", stored)
+		t.Errorf("got stored model %+v, want credit-risk", stored)
 	}
 	if strings.Contains(server.read(), "hunter2") {
 		t.Error("the log contains a password")

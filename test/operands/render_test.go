@@ -19,12 +19,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// rendered contains the objects of an MLflow as `manager render` prints them for a cluster with ServiceMonitors and only TLS 1.3.
+// rendered contains rendered objects.
 type rendered struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
 }
 
+// render renders an MLflow as `manager render` does for a cluster with ServiceMonitors and only TLS 1.3.
 func render(t *testing.T, spec mlflowv1.MLflowSpec, changes ...func(*resources.Inputs)) rendered {
 	t.Helper()
 	m := &mlflowv1.MLflow{Spec: spec}

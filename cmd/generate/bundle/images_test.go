@@ -43,15 +43,15 @@ func TestSetImages(t *testing.T) {
 	if container.Image != "r/manager:2" || !slices.Equal(names, []string{
 		"POD_NAMESPACE=", "ENABLE_THING=true", "RELATED_IMAGE_ODH_THING_IMAGE=r/thing:3", "CERT_GENERATOR_IMAGE=r/cert:4",
 	}) {
-		t.Errorf("got image %s and variables %q", container.Image, names)
+		t.Errorf("got image %s and variables %q, want the parameters", container.Image, names)
 	}
 	if _, err := setImages(sourcesOf(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
-		t.Error(err)
+		t.Errorf("got error %v without the image of the manager, want one that names it", err)
 	}
 	other := sourcesOf(t).deployment
 	other.Spec.Template.Spec.Containers[0].Name = "other"
 	if _, err := setImages(other, nil); err == nil || !strings.Contains(err.Error(), "no container named manager") {
-		t.Error(err)
+		t.Errorf("got error %v without the container of the manager, want one that names it", err)
 	}
 }
 

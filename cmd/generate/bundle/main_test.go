@@ -42,7 +42,7 @@ func testInput(t *testing.T, replace ...string) input {
 	for file, text := range map[string]string{
 		"aihub_catalog.yaml": "# A bell.\napiVersion: example.org/v1\nkind: Bell\nmetadata: {name: b}\nspec: {}\n",
 		"mlflow.yaml":        "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a}\nspec: {replicas: 1, backendStoreUri: \"a<b\"}\n",
-		"mlflow_two.yaml":    "# Two of them,\n# side by side.\n\napiVersion: example.org/v1\nkind: Thing\nmetadata: {name: two}\nspec: {replicas: 2}\n",
+		"a_two.yaml":         "# Two of them,\n# side by side.\n\napiVersion: example.org/v1\nkind: Thing\nmetadata: {name: two}\nspec: {replicas: 2}\n",
 		"other.yaml":         "apiVersion: example.org/v2\nkind: Thing\nmetadata: {name: other}\n",
 	} {
 		s, single, err := newSample(file, text)
@@ -74,7 +74,7 @@ func TestBuild(t *testing.T) {
 		t.Error(difference)
 	}
 	if !strings.Contains(examples, `"kind": "Bell"`) || !strings.Contains(examples, `"a<b"`) || strings.Contains(examples, "two") {
-		t.Error(examples)
+		t.Errorf("got examples %s, want a Bell, and a Thing with unescaped HTML characters", examples)
 	}
 	install := csv.Spec.InstallStrategy.StrategySpec
 	if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != "the.manager" || install.DeploymentSpecs[0].Label["app"] != "manager" {
@@ -87,7 +87,7 @@ func TestBuild(t *testing.T) {
 	for _, o := range out.objects {
 		names = append(names, o.GetKind()+" "+o.GetName())
 		if o.GetNamespace() != "" {
-			t.Errorf("%s %s is in %s", o.GetKind(), o.GetName(), o.GetNamespace())
+			t.Errorf("%s %s has namespace %s, want none", o.GetKind(), o.GetName(), o.GetNamespace())
 		}
 	}
 	if difference := cmp.Diff([]string{
@@ -162,7 +162,7 @@ func TestRender(t *testing.T) {
 	}
 	out.objects = append(out.objects, out.objects[0])
 	if _, err := render(out); err == nil || !strings.Contains(err.Error(), "two objects have the file name") {
-		t.Error(err)
+		t.Errorf("got error %v for an object that is listed twice", err)
 	}
 }
 
@@ -171,11 +171,11 @@ func TestNewSample(t *testing.T) {
 		"kind: A\n": true, "# nothing\n": false, "kind: A\n---\nkind: B\n": false, "kind: Kustomization\n": false, "{}": false,
 	} {
 		if _, single, err := newSample("f", text); single != want || err != nil {
-			t.Errorf("newSample(%q) returned single %v, error %v", text, single, err)
+			t.Errorf("newSample(%q) returned single %v and error %v, want single %v", text, single, err, want)
 		}
 	}
 	if _, _, err := newSample("f.yaml", "kind: ["); err == nil || !strings.Contains(err.Error(), "f.yaml") {
-		t.Error(err)
+		t.Errorf("got error %v for invalid YAML, want one that names the file", err)
 	}
 }
 
@@ -217,14 +217,14 @@ func TestRunSetsManagerImage(t *testing.T) {
 	}
 	text := bundleFiles(t, root)["manifests/odh-platform-operator.clusterserviceversion.yaml"]
 	if strings.Count(text, "registry.example.org/mine:3") != 3 || strings.Contains(text, "ghcr.io/odh-platform/odh-platform-operator:") || !strings.Contains(text, "name: odh-platform-operator.v3.2.1") {
-		t.Error(text)
+		t.Errorf("got CSV\n%s\nwant version 3.2.1 with the image three times and without the default image", text)
 	}
 	if err := run(t.TempDir(), "1.0.0", ""); err == nil || !strings.Contains(err.Error(), "reading a source") {
-		t.Error(err)
+		t.Errorf("got error %v for an empty folder, want one about a missing source", err)
 	}
 }
 
-// copyConfig returns a folder with only the sources of the bundle.
+// copyConfig returns a folder with only a copy of config, which has the sources of the bundle.
 func copyConfig(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installation is a small operator with every kind of object that a kustomization may contain.
+// installation contains the manifests of a small operator.
 const installation = `
 apiVersion: v1
 kind: Namespace
@@ -215,7 +215,7 @@ func TestNewSources(t *testing.T) {
 		others = append(others, o.GetKind())
 	}
 	if !slices.Equal(others, []string{"Service", "PodDisruptionBudget"}) || len(s.configurations) != 2 || s.configurations[0].Kind != "MutatingWebhookConfiguration" {
-		t.Errorf("unexpected other kinds: %q", others)
+		t.Errorf("got other kinds %q and %d webhook configurations, want a Service, a PodDisruptionBudget and 2", others, len(s.configurations))
 	}
 	var roles []string
 	for ref := range s.roles {

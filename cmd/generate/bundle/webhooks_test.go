@@ -34,7 +34,7 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("got %+v, want port 443 with target 9443 of the.manager, and AdmissionReview v1", h)
 		}
 		if *h.SideEffects != admissionregistrationv1.SideEffectClassNone {
-			t.Errorf("%s: side effects %s", h.GenerateName, *h.SideEffects)
+			t.Errorf("%s: got side effects %s, want None", h.GenerateName, *h.SideEffects)
 		}
 	}
 	if *hooks[0].ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy || hooks[1].ReinvocationPolicy != nil || *hooks[1].TimeoutSeconds != 5 {

@@ -97,7 +97,7 @@ func setImage(path, image string) error {
 	return os.WriteFile(path, imageLine.ReplaceAll(content, []byte("${1}"+image)), 0o600)
 }
 
-// renderOverlays renders each overlay into one file.
+// renderOverlays renders each overlay into its own file.
 func renderOverlays(config string) (map[string]string, error) {
 	entries, err := os.ReadDir(filepath.Join(config, "overlays"))
 	if err != nil {

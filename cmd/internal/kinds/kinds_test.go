@@ -128,7 +128,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		"opendatahub/codeflare-operator-config":     "kuberay: {mTLSEnabled: false, rayDashboardOAuthEnabled: false, ingressDomain: rays.example.com}",
 		"opendatahub/appwrapper-operator-config":    "appwrapper: {schedulerName: packed}",
 		"opendatahub/model-serving-config":          "podsPerRuntime: 5",
-		"models/model-serving-config":               "metrics: {enabled: false}",
+		"models/model-serving-config":               "podsPerRuntime: 4",
 		"opendatahub/model-serving-config-defaults": "inferenceServiceName: front",
 	}
 	keys := map[string]string{"model-serving-config-defaults": "config-defaults.yaml"}
@@ -168,7 +168,7 @@ func TestSettingsOfACluster(t *testing.T) {
 	if !strings.Contains(inTeam, "name: front\n") || !strings.Contains(inTeam, "replicas: 5") || strings.Contains(inTeam, "prometheus") {
 		t.Errorf("want the defaults document as a whole, overridden by the document of the administrators:\n%s", inTeam)
 	}
-	if strings.Contains(inModels, "ServiceMonitor") {
+	if !strings.Contains(inModels, "replicas: 4") {
 		t.Errorf("want the document of the namespace applied:\n%s", inModels)
 	}
 }
@@ -194,14 +194,14 @@ func TestRenderNotes(t *testing.T) {
 	}
 }
 
-func TestDecodeRejectsInvalidObjects(t *testing.T) {
+func TestRenderRejectsInvalidObjects(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
-		"unknown kind":      {`{apiVersion: v1, kind: Pod}`, "v1/Pod cannot be rendered; known kinds: "},
-		"unknown field":     {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}`, "component"},
-		"no head":           {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {headGroupSpec: {template: 1}}}`, "admission of RayCluster a: spec.headGroupSpec.template"},
-		"unknown API group": {`{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: a}}`, "cannot be rendered"},
-		"no framework":      {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a, annotations: {serving.kserve.io/deploymentMode: ModelMesh}}, spec: {predictor: {}}}`, "has neither a model nor a framework"},
-		"invalid runtime":   {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {multiModel: true, containers: [{name: mm}]}}`, "Invalid runtime Spec"},
+		"unknown kind":          {`{apiVersion: v1, kind: Pod}`, "v1/Pod cannot be rendered; known kinds: "},
+		"unknown field":         {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}`, "component"},
+		"invalid head":          {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {headGroupSpec: {template: 1}}}`, "admission of RayCluster a: spec.headGroupSpec.template"},
+		"kind in another group": {`{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: a}}`, "cannot be rendered"},
+		"no framework":          {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a, annotations: {serving.kserve.io/deploymentMode: ModelMesh}}, spec: {predictor: {}}}`, "has neither a model nor a framework"},
+		"invalid runtime":       {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {multiModel: true, containers: [{name: mm}]}}`, "Invalid runtime Spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))
@@ -293,7 +293,7 @@ func TestSelectsDistinguishesModelMesh(t *testing.T) {
 	}
 }
 
-// Each server and proxy with such an option gets the TLS profile of the settings.
+// Each server and proxy with options for TLS gets the TLS profile of the settings.
 func TestTLSProfileOfServers(t *testing.T) {
 	for file, want := range map[string]string{
 		"config/samples/mlflow.yaml":              "PSK-AES256-GCM-SHA384",

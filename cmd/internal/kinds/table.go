@@ -209,7 +209,7 @@ func renderRayCluster(obj *unstructured.Unstructured, env render.Env) (render.Re
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-// renderServingRuntime renders a runtime in its namespace, and a cluster-scoped one in the default namespace.
+// renderServingRuntime renders a ServingRuntime in its namespace, and a ClusterServingRuntime in env.Namespace or "default".
 func renderServingRuntime(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	in := runtimes.RenderInputs{Served: env.Capabilities, SingleNamespace: env.Config.ModelMesh.NamespaceScope, OperatorNamespace: env.Config.ModelMesh.Namespace, InUse: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {

@@ -62,7 +62,7 @@ func TestKinds(t *testing.T) {
 	obj.SetName("a")
 	result, err := things().Render(obj, render.Env{})
 	if err != nil || len(result.Objects) != 1 || obj.GetName() != "a" {
-		t.Errorf("got %+v and error %v, and the object was renamed to %s", result, err, obj.GetName())
+		t.Errorf("got %+v and error %v, and name %s of the input, want one object and an unchanged input", result, err, obj.GetName())
 	}
 	obj.SetName("bad")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "rendering Thing bad: boom" {
@@ -119,10 +119,10 @@ func TestEachPlatformServesMoreThanThePrevious(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !served.HasAll(before.UnsortedList()...) || i > 0 && served.Equal(before) {
-			t.Errorf("%s serves no more kinds than the previous platform", name)
+			t.Errorf("%s does not serve all kinds of the previous platform and others", name)
 		}
 		if served.OpenShift() != (name == "openshift") {
-			t.Errorf("%s: OpenShift is %t", name, served.OpenShift())
+			t.Errorf("%s: OpenShift() returned %t", name, served.OpenShift())
 		}
 		before = served
 	}
@@ -173,7 +173,7 @@ func TestEnsureNamespace(t *testing.T) {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetNamespace(tc.given)
 		if got := (render.Env{Namespace: tc.of}).EnsureNamespace(obj); got != tc.want || obj.GetNamespace() != tc.want {
-			t.Errorf("%s: EnsureNamespace returned %q and set %q", name, got, obj.GetNamespace())
+			t.Errorf("%s: EnsureNamespace returned %q and set %q, want %q", name, got, obj.GetNamespace(), tc.want)
 		}
 	}
 }

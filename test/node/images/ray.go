@@ -12,7 +12,7 @@ const (
 	RayPython = "3.11"
 )
 
-// rayRequirements has Ray with all dependencies, and the packages of a tutorial, because pods have no access to PyPI.
+// rayRequirements is the requirements file of Ray with all dependencies, and of a tutorial, because pods have no access to PyPI.
 //
 //go:embed python/ray.txt
 var rayRequirements string

@@ -109,7 +109,7 @@ func (s Store) blob(digest Digest) string {
 
 func (s Store) nameFile(name string) string { return filepath.Join(s.Names, url.PathEscape(name)) }
 
-// setName stores the manifest of a name atomically, because the registry may read it at any time.
+// setName stores the digest of a name atomically, because the registry may read it at any time.
 func (s Store) setName(name string, digest Digest) error {
 	if err := os.MkdirAll(s.Names, 0o755); err != nil {
 		return err

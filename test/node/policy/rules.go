@@ -53,14 +53,14 @@ func rulesOf(p *networkingv1.NetworkPolicy, d direction) []rule {
 }
 
 // Rules returns the complete table. nft replaces an earlier table atomically.
-func Rules(w Objects) (string, error) {
-	w.Pods = slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
+func Rules(o Objects) (string, error) {
+	o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), func(p *corev1.Pod) bool {
 		return p.Status.PodIP == "" || p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
 	var out strings.Builder
 	out.WriteString("table ip policies\ndelete table ip policies\ntable ip policies {\n")
 	for _, d := range directions {
-		chains, err := w.chains(d)
+		chains, err := o.chains(d)
 		if err != nil {
 			return "", err
 		}
@@ -87,9 +87,9 @@ func chainName(d direction, address string) string {
 }
 
 // chains returns the accepted matches of each isolated pod, by address. A pod that no policy selects has no chain.
-func (w Objects) chains(d direction) (map[string][]string, error) {
+func (o Objects) chains(d direction) (map[string][]string, error) {
 	chains := map[string][]string{}
-	for _, p := range w.Policies {
+	for _, p := range o.Policies {
 		if !appliesTo(p, d.kind) {
 			continue
 		}
@@ -97,13 +97,13 @@ func (w Objects) chains(d direction) (map[string][]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("NetworkPolicy %s/%s: %w", p.Namespace, p.Name, err)
 		}
-		for _, pod := range w.Pods {
+		for _, pod := range o.Pods {
 			if pod.Namespace != p.Namespace || !selector.Matches(labels.Set(pod.Labels)) {
 				continue
 			}
 			chain := chains[pod.Status.PodIP]
 			for _, r := range rulesOf(p, d) {
-				lines, err := w.lines(p.Namespace, pod, d, r)
+				lines, err := o.lines(p.Namespace, pod, d, r)
 				if err != nil {
 					return nil, fmt.Errorf("NetworkPolicy %s/%s: %w", p.Namespace, p.Name, err)
 				}
@@ -125,8 +125,8 @@ func appliesTo(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool
 
 // lines returns the matches of a rule: every peer with every port. A rule without peers matches all peers, one without ports all
 // ports.
-func (w Objects) lines(namespace string, pod *corev1.Pod, d direction, r rule) ([]string, error) {
-	others, err := w.peers(namespace, d, r.peers)
+func (o Objects) lines(namespace string, pod *corev1.Pod, d direction, r rule) ([]string, error) {
+	others, err := o.peers(namespace, d, r.peers)
 	if err != nil {
 		return nil, err
 	}

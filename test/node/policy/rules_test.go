@@ -27,7 +27,7 @@ func labelled(app string) *metav1.LabelSelector {
 func objectsWith(policies ...networkingv1.NetworkPolicySpec) Objects {
 	succeeded := pod("a", "web", "10.0.0.9")
 	succeeded.Status.Phase = corev1.PodSucceeded
-	w := Objects{
+	input := Objects{
 		Namespaces: map[string]labels.Set{
 			"a": {corev1.LabelMetadataName: "a"}, "b": {corev1.LabelMetadataName: "b", "team": "blue"},
 		},
@@ -37,9 +37,9 @@ func objectsWith(policies ...networkingv1.NetworkPolicySpec) Objects {
 		},
 	}
 	for _, spec := range policies {
-		w.Policies = append(w.Policies, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: spec})
+		input.Policies = append(input.Policies, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}, Spec: spec})
 	}
-	return w
+	return input
 }
 
 func ingress(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.NetworkPolicyPort) networkingv1.NetworkPolicySpec {
@@ -49,9 +49,9 @@ func ingress(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.Netwo
 }
 
 // chain returns the accepted matches of a chain, and whether the chain exists.
-func chain(t *testing.T, w Objects, name string) ([]string, bool) {
+func chain(t *testing.T, objects Objects, name string) ([]string, bool) {
 	t.Helper()
-	rules, err := Rules(w)
+	rules, err := Rules(objects)
 	if err != nil {
 		t.Fatal(err)
 	}

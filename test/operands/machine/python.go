@@ -18,7 +18,7 @@ import (
 
 // Python is an environment with pinned packages in the user's cache directory.
 type Python struct {
-	// Bin is the folder of the commands. It contains python3.12, as the image of MLflow does, regardless of the actual version.
+	// Bin is the folder of the commands. After Extend it contains python3.12, as the image of MLflow does, regardless of the actual version.
 	Bin string
 	// dir is the folder of the environment.
 	dir string
@@ -62,7 +62,7 @@ func findPython(ctx context.Context, versions []string) (path, version string) {
 }
 
 // InstallPython creates an environment, unless it exists, with a list of packages that includes all dependencies. Its folder in the cache
-// is named with the digest of the list. Without versions, it has one of the supported minor versions of Python.
+// is named with a digest of the version of Python and the list. Without versions, it has one of the supported minor versions of Python.
 func InstallPython(ctx context.Context, folder, name string, requirements []byte, versions ...string) (*Python, error) {
 	if len(versions) == 0 {
 		versions = supported

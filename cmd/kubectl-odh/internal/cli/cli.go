@@ -221,7 +221,7 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 	return ExitFailed
 }
 
-// explain returns an error as text, with advice if the API server does not respond.
+// explain returns an error as text, with advice if the API server does not respond or rejects the credentials.
 func explain(err error) string {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	if apierrors.IsUnauthorized(err) {

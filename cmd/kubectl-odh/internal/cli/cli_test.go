@@ -62,12 +62,12 @@ func TestRun(t *testing.T) {
 		"flag for help":              {nothing, "look x --help", 0, []string{"kubectl odh look NAME"}, ""},
 		"unknown command":            {nothing, "sing", 2, nil, "unknown command \"sing\" for \"kubectl odh\"\n"},
 		"version as a flag":          {nothing, "--version", 0, []string{"version 1.2.3\n"}, ""},
-		"misspelt":                   {nothing, "loko", 2, nil, `unknown command "loko" for "kubectl odh"; `},
+		"misspelt command":           {nothing, "loko", 2, nil, `unknown command "loko" for "kubectl odh"; `},
 		"help of an unknown command": {nothing, "sing --help", 2, nil, `unknown command "sing"`},
 		"flag before the command":    {nothing, "-A look", 0, nil, ""},
 		"unknown flag":               {nothing, "look --wide", 2, nil, "look: unknown flag: --wide; see kubectl odh look --help"},
 		"unknown format":             {nothing, "look -o xml", 2, nil, `the output format "xml", allowed formats are: `},
-		"contradiction":              {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
+		"contradicting flags":        {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
 		"completion of a command":    {nothing, "__complete lo", 0, []string{"look\tLook at something\n"}, "Completion ended"},
 		"completion of a format":     {nothing, "__complete look -o y", 0, []string{"yaml\n"}, "Completion ended"},
 	} {
@@ -139,7 +139,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// connect returns the cluster for flags.
+// connect runs a command that only connects to the cluster of the flags.
 func connect(t *testing.T, flags ...string) outcome {
 	t.Helper()
 	return call(t, func(o *Options, _ []string) error {

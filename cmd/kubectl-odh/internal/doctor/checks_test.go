@@ -29,7 +29,7 @@ func TestHealthyInstallationHasNoProblems(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
 		"legacy operator scaled to zero": func(w *clusterState) { w.documents(legacyDeployment("codeflare-operator-manager", "old", 0)) },
-		"Deployment with disabled components": func(w *clusterState) {
+		"legacy operator of a disabled component": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
 			w.documents(legacyDeployment("modelmesh-controller", "old", 1))
 		},
@@ -78,7 +78,7 @@ type fault struct {
 	found, fix string
 }
 
-// Each fault is found by its check only.
+// Each fault is found by its check only. Other checks may be unknown if settings or the manager are faulty.
 func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 	for group, faults := range map[string]map[string]fault{
 		"cluster": clusterFaults(), "manager": managerFaults(), "legacy": legacyFaults(), "crds": crdFaults(), "rights": rightsFaults(),
@@ -248,10 +248,10 @@ func rightsFaults() map[string]fault {
 				}
 			})
 		}, "rights", Fail, "role odh-platform-operator-raycluster: ServiceAccount odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
-		"no binding": {func(w *clusterState) { w.deleteObject("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
+		"no ClusterRoleBinding": {func(w *clusterState) { w.deleteObject("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
-		"no Leases":    {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
-		"not readable": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
+		"no RoleBinding": {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
+		"not readable":   {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
 	}
 }
 
@@ -271,7 +271,7 @@ func webhookFaults() map[string]fault {
 	return map[string]fault{
 		"leftover webhook":                           {foreign("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
 		"leftover webhook with failurePolicy Ignore": {foreign("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
-		"webhook of another Service": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
+		"webhook with another Service": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
 			"codeflare, which does not exist", "make deploy OVERLAY=<overlay> IMG="},
 		"no CA":      {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
 		"damaged CA": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("x") }), "webhooks", Fail, "holds no certificate", "rollout restart"},
@@ -291,7 +291,7 @@ func webhookFaults() map[string]fault {
 	}
 }
 
-// byOLM converts an installation as OLM does: one configuration and Service per webhook with other names, and a mounted certificate.
+// byOLM changes an installation as OLM does: a configuration with another name for each webhook, a mounted certificate, and no conversion.
 func byOLM(w *clusterState) {
 	s := shippedManifests(w.t)
 	for _, name := range slices.Sorted(maps.Keys(s.calls)) {

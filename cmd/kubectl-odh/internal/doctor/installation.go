@@ -147,7 +147,7 @@ var legacyOperators = []legacyOperator{
 	{"appwrapper-controller-manager", "f134c674.codeflare.dev", []string{"appwrapper"}},
 }
 
-// checkLegacyOperators reports Deployments of legacy operators in all namespaces, and their held Leases.
+// checkLegacyOperators reports running Deployments of legacy operators of enabled components, and held Leases without a Deployment.
 func checkLegacyOperators(ctx context.Context, e *checkEnv) (summary string) {
 	for _, o := range legacyOperators {
 		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)

@@ -209,7 +209,7 @@ func checkPermissions(ctx context.Context, e *checkEnv) (summary string) {
 	clusterWide := e.grantedRules(ctx, "ClusterRoleBinding", subject)
 	inNamespace, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
 	for _, role := range e.shipped.roles {
-		// The role appwrapper-slack-queue is not checked, because no component has its name: a setting in a ConfigMap enables it.
+		// The roles appwrapper-slack-queue, which a ConfigMap enables, and olm are not checked, because no component in kinds has their name.
 		access := role.component == "mlflowaccess" && e.manager.IsEnabled("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
 		if role.component != "manager" && !e.manager.IsEnabled(role.component) && !access {
 			continue
@@ -227,7 +227,7 @@ func checkPermissions(ctx context.Context, e *checkEnv) (summary string) {
 	return fmt.Sprintf("ServiceAccount %s has all permissions of %d roles", account, checked)
 }
 
-// missingPermissions lists the required permissions that are not granted, each with one verb and one resource or path.
+// missingPermissions lists the first required permissions that are not granted, each with one verb and one resource or path.
 func missingPermissions(granted, required []rbacv1.PolicyRule) string {
 	const shown = 4
 	_, rules := validation.Covers(granted, required)

@@ -45,7 +45,7 @@ func TestBrokenManifests(t *testing.T) {
 	}
 }
 
-// Defaults of the API server in a CRD are ignored, changes of a schema are not.
+// Metadata, names and the conversion of a CRD are ignored, changes of its versions are not.
 func TestEqualVersions(t *testing.T) {
 	for name, crd := range shippedManifests(t).crds {
 		live := crd.DeepCopy()

@@ -280,7 +280,7 @@ const convertedCRD = "modelregistries.modelregistry.opendatahub.io"
 // base is a healthy installation that all tests share.
 var base *clusterState
 
-// healthy returns an installation without findings.
+// healthy returns a copy of the installation without problems.
 func healthy(t *testing.T) *clusterState {
 	t.Helper()
 	if base == nil {

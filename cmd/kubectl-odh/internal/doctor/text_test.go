@@ -23,7 +23,7 @@ func compareGolden(t *testing.T, name, got string) {
 	framework.GoldenText(t, filepath.Join("testdata", name), countPattern.ReplaceAllString(got, "N$1"))
 }
 
-// unhealthyCluster returns an installation with one finding of each result.
+// unhealthyCluster returns an installation with three failed checks and one unknown result.
 func unhealthyCluster(t *testing.T) *clusterState {
 	w := healthy(t)
 	w.documents(legacyDeployment(installed.DeploymentName, "other", 1) + "\n---\n" + legacyDeployment("model-registry-operator-controller-manager", "old", 1))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ func TestMapLimitsConcurrency(t *testing.T) {
 		now := running.Add(1)
 		for old := maxRunning.Load(); now > old && !maxRunning.CompareAndSwap(old, now); old = maxRunning.Load() {
 		}
+		time.Sleep(time.Millisecond) // otherwise the calls would not overlap
 		running.Add(-1)
 		return i
 	})

@@ -48,7 +48,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 	if set.Kind("Other.modelregistry.opendatahub.io").Served() {
 		t.Error("a kind that is not served was found")
 	}
-	if cluster := set.Kind("MLflow.mlflow.opendatahub.io"); !cluster.Served() || cluster.Namespaced {
+	if mlflow := set.Kind("MLflow.mlflow.opendatahub.io"); !mlflow.Served() || mlflow.Namespaced {
 		t.Error("want MLflow served and cluster-scoped")
 	}
 }
@@ -66,7 +66,7 @@ func TestDiscoverReportsFailedGroups(t *testing.T) {
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
 	set, err := discover(t, cluster)
 	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {
-		t.Errorf("unexpected set.Failed %v, error %v", set.Failed, err)
+		t.Errorf("got failed groups %v and error %v, want batch/v1 and ray.io/v1", set.Failed, err)
 	}
 	if set.Kind("RayCluster.ray.io").Served() {
 		t.Error("want RayCluster not served, because discovery of its group fails")
@@ -76,6 +76,6 @@ func TestDiscoverReportsFailedGroups(t *testing.T) {
 	}
 	cluster.URL = "http://127.0.0.1:1"
 	if _, err := discover(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "discovering the served APIs: ") {
-		t.Error(err)
+		t.Errorf("got error %v from a cluster that does not respond, want a failed discovery", err)
 	}
 }

@@ -129,7 +129,7 @@ type archive struct {
 	truncated []string
 }
 
-// add writes a file, truncated to the remaining size.
+// add writes a file, truncated to the limits of the archive, unless it is empty.
 func (a *archive) add(name, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

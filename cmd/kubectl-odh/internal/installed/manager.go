@@ -75,7 +75,7 @@ func (m Manager) Unreadable() string {
 // Lease is the leader election Lease.
 type Lease struct {
 	Namespace string `json:"namespace"`
-	// Holder is the name of the leading pod with a suffix, or "".
+	// Holder is the name of the leading pod, or "" if the Lease was released.
 	Holder string `json:"holder"`
 	// Renewed is the time of the last renewal. Others may acquire the Lease after Expires.
 	Renewed time.Time `json:"renewed,omitzero"`

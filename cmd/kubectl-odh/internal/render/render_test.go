@@ -80,8 +80,8 @@ func TestFromPlatform(t *testing.T) {
 	}
 	mlflow := `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {storage: {resources: {requests: {storage: 1Gi}}}, backendStoreUri: "sqlite:////mlflow/a.db", artifactsDestination: "file:///mlflow/artifacts"}}`
 	s = start(t, mlflow, nil, "-f", "-", "--platform", "bare", "--", "--namespace=tracking")
-	if s.code != 0 || !strings.Contains(s.stdout, "namespace: tracking") || strings.Contains(s.stdout, "HTTPRoute") {
-		t.Errorf("got %+v, want namespace tracking and no HTTPRoute", s)
+	if s.code != 0 || !strings.Contains(s.stdout, "namespace: tracking") || strings.Contains(s.stdout, "ServiceMonitor") {
+		t.Errorf("got %+v, want namespace tracking and no ServiceMonitor", s)
 	}
 }
 
@@ -151,9 +151,9 @@ func fakeCluster(t *testing.T, documents ...string) *cli.Cluster {
 const (
 	manager = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: odh, name: odh-platform-operator-controller-manager}, spec: {template: {spec: {containers: [
   {name: manager, image: "x:v7", env: [{name: POD_NAMESPACE, value: odh}, {name: ENABLE_APPWRAPPER, value: "true"}]}]}}}}`
-	scheduler = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: odh, name: appwrapper-operator-config}, data: {config.yaml: "appwrapper: {schedulerName: packed}"}}`
-	domain    = `{apiVersion: config.openshift.io/v1, kind: Ingress, metadata: {name: cluster}, spec: {domain: apps.example.org}}`
-	cluster   = `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
+	scheduler  = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: odh, name: appwrapper-operator-config}, data: {config.yaml: "appwrapper: {schedulerName: packed}"}}`
+	domain     = `{apiVersion: config.openshift.io/v1, kind: Ingress, metadata: {name: cluster}, spec: {domain: apps.example.org}}`
+	rayCluster = `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
 )
 
 func TestFromCluster(t *testing.T) {
@@ -161,7 +161,7 @@ func TestFromCluster(t *testing.T) {
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
 		t.Errorf("got %+v, want the scheduler of the installed settings and namespace team", s)
 	}
-	s = start(t, cluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
+	s = start(t, rayCluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
 		t.Errorf("got %+v, want the proxy of OpenShift and the version of the manager", s)
 	}

@@ -174,7 +174,7 @@ type gatherer struct {
 	restricted atomic.Bool
 }
 
-// gather reads the cluster and returns the report. It fails if nothing can be read.
+// gather reads the cluster and returns the report. It fails if nothing can be read or the namespace does not exist.
 func gather(ctx context.Context, o *cli.Options, selector string) (Report, error) {
 	_, reader, err := o.Read(ctx)
 	if err != nil {
@@ -226,7 +226,7 @@ func (r *Report) add(c Component, objects []unstructured.Unstructured, verdictOf
 	r.Components = append(r.Components, c)
 }
 
-// list lists a kind in all namespaces, or in the namespace of the context if the user may not list all.
+// list lists a kind in g.namespace. If the user may not list all namespaces, it lists the kind in the namespace of the context.
 func (g *gatherer) list(ctx context.Context, name, selector string) []unstructured.Unstructured {
 	kind, quiet, options := g.Kind(name), g.WithGaps(nil), metav1.ListOptions{LabelSelector: selector}
 	found, err := quiet.List(ctx, kind, g.namespace, options)

@@ -1,7 +1,7 @@
 // Package tree is the sub-command that shows the objects of a resource, down to the pods, and their state.
 //
-// Objects are found by owner references, and otherwise (retained data, other namespaces, cluster scope) by labels. Only the metadata of
-// Secrets is read.
+// Objects are found by owner references, and otherwise (retained data, other namespaces, cluster scope) by labels. Of Secrets only
+// the metadata is read, unless the command line names one.
 package tree
 
 import (
@@ -146,7 +146,7 @@ type Node struct {
 	health.Verdict
 	Children []*Node `json:"children,omitempty"`
 
-	// Live is the object; only metadata for Secrets.
+	// Live is the object; for a listed Secret only its metadata.
 	Live *unstructured.Unstructured `json:"-"`
 }
 
