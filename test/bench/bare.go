@@ -42,15 +42,15 @@ func (b *bench) compareAll(ctx context.Context) error {
 		count++
 	}
 	if slices.Contains(kinds, "AppWrapper") {
-		if err := b.countWrappedPods(ctx); err != nil {
+		if err := b.measureWrappedPods(ctx); err != nil {
 			return err
 		}
 	}
 	return b.countRestartRequests(ctx, fmt.Sprintf("restart with %d of %d kinds", b.burst, count), "lists only, 0 writes", "")
 }
 
-// countWrappedPods counts the requests for AppWrappers of one Pod.
-func (b *bench) countWrappedPods(ctx context.Context) error {
+// measureWrappedPods counts the requests for AppWrappers of one Pod.
+func (b *bench) measureWrappedPods(ctx context.Context) error {
 	c := b.wrappedPods()
 	if err := c.prepare(ctx); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err != nil {
 		return err
 	}
-	used, err := b.processorTime()
+	after, err := b.processorTime()
 	if err != nil {
 		return err
 	}
@@ -97,13 +97,13 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err := b.manager.Stop(ctx); err != nil {
 		return err
 	}
-	idle, err := b.processorTime()
+	bareBefore, err := b.processorTime()
 	if err != nil {
 		return err
 	}
 	bare, err := b.createBare(ctx, c, bareNamespace, objects)
 	waitErr := b.waitIdle(ctx) // Kubernetes starts the pods of the children
-	bareUsed, timeErr := b.processorTime()
+	bareAfter, timeErr := b.processorTime()
 	if err := errors.Join(err, waitErr, timeErr, b.manager.Restart(ctx)); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	}
 	b.addFigure(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, c.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", managed.Seconds(), bare.Seconds(), managed.Seconds()/bare.Seconds()), "<= 1.5 times", "")
-	b.addFigure("processor time until idle", used.since(before)+"; bare client "+bareUsed.since(idle), "", "")
+	b.addFigure("processor time until idle", after.since(before)+"; bare client "+bareAfter.since(bareBefore), "", "")
 	b.addRatio(fmt.Sprintf("%d of %s", b.burst, c.name), managed.Seconds()/bare.Seconds())
 	b.addRequests("requests for each", b.burst, entries, c.target)
 	return nil
@@ -144,9 +144,9 @@ func (b *bench) createBare(ctx context.Context, c *population, bareNamespace str
 	for _, object := range objects {
 		all = append(all, object)
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	if err := runConcurrently(ctx, len(all), func(i int) error { return b.admin.Create(ctx, all[i]) }); err != nil {
 		return 0, fmt.Errorf("creating the same objects without the manager: %w", err)
 	}
-	return b.clock.Since(began), nil
+	return b.clock.Since(start), nil
 }

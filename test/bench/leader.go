@@ -56,7 +56,7 @@ func (b *bench) measureLeaderExit(ctx context.Context, h leaderExit) (err error)
 			return err
 		}
 	}
-	var led, repaired []time.Duration
+	var changes, repairs []time.Duration
 	for range rounds {
 		holder, err := b.waitLeader(ctx, "")
 		if err != nil {
@@ -69,11 +69,11 @@ func (b *bench) measureLeaderExit(ctx context.Context, h leaderExit) (err error)
 		if _, err := b.waitLeader(ctx, holder); err != nil {
 			return err
 		}
-		led = append(led, b.clock.Since(start))
+		changes = append(changes, b.clock.Since(start))
 		if err := b.waitRepair(ctx); err != nil {
 			return err
 		}
-		repaired = append(repaired, b.clock.Since(start))
+		repairs = append(repairs, b.clock.Since(start))
 		if err := replicas[holder].Process.Wait(ctx, time.Minute); err != nil {
 			return err
 		}
@@ -82,8 +82,8 @@ func (b *bench) measureLeaderExit(ctx context.Context, h leaderExit) (err error)
 		}
 	}
 	b.addFigure(h.name+": until another replica leads", fmt.Sprintf("%.2f s, longest %.2f s; until it has repaired a child %.2f s; medians of %d",
-		median(led).Seconds(), slices.Max(led).Seconds(), median(repaired).Seconds(), rounds), fmt.Sprintf("<= %.0f s", h.limit.Seconds()), h.replaced)
-	b.addRatio(h.name, median(led).Seconds()/h.limit.Seconds())
+		median(changes).Seconds(), slices.Max(changes).Seconds(), median(repairs).Seconds(), rounds), fmt.Sprintf("<= %.0f s", h.limit.Seconds()), h.replaced)
+	b.addRatio(h.name, median(changes).Seconds()/h.limit.Seconds())
 	for _, replica := range replicas {
 		if err := replica.Stop(ctx); err != nil {
 			return err

@@ -67,7 +67,7 @@ func (b *bench) populations() []*population {
 func (b *bench) wrappedPods() *population {
 	const podNamespace = "scale-pods"
 	return &population{
-		name: "AppWrapper", namespace: podNamespace, ready: isRunning, target: "1 child + 3, 0",
+		name: "AppWrapper", namespace: podNamespace, ready: hasReadyPods, target: "1 child + 3, 0",
 		prepare: func(ctx context.Context) error {
 			if err := b.newNamespace(ctx, podNamespace); err != nil {
 				return err
@@ -119,7 +119,7 @@ func (c *population) object(number int) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// allReady reports whether all objects of a population exist and are ready.
+// allReady reports whether all objects of a population exist and are ready, or that their status does not contain this.
 func (b *bench) allReady(ctx context.Context, c *population) (bool, error) {
 	if c.ready == nil {
 		return true, nil
@@ -156,7 +156,7 @@ func hasSucceeded(object *unstructured.Unstructured) bool {
 	return phase == "Succeeded"
 }
 
-func isRunning(object *unstructured.Unstructured) bool {
+func hasReadyPods(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {
 		fields, _ := condition.(map[string]any)

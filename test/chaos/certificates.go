@@ -55,9 +55,9 @@ func (c *campaign) disturbAdmission(ctx context.Context, d disturbance) error {
 		if _, err := begin(ctx); err != nil {
 			return nil, err
 		}
-		began := c.clock.Now()
+		waitStart := c.clock.Now()
 		err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return "", c.callWebhooks(ctx) })
-		duration = c.clock.Since(began)
+		duration = c.clock.Since(waitStart)
 		return nil, err
 	}
 	rows := len(c.report.Rows)

@@ -209,9 +209,9 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*fixtur
 			return err
 		}
 	}
-	ended := s.clock.Now()
+	waitStart := s.clock.Now()
 	waitErr := s.waitUntil(ctx, waitTimeout, func() (string, error) { return firstUnfinished(ctx, s.testCluster, ph, fixtures) })
-	took := s.clock.Since(ended)
+	took := s.clock.Since(waitStart)
 	if err := s.waitIdle(ctx); err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func firstUnfinished(ctx context.Context, w *testCluster, ph phase, fixtures []*
 	return "", nil
 }
 
-// kill waits until every fixture has reached its crash or ended the phase, and then restarts the manager.
+// kill waits until every fixture has reached its crash or ended the phase, and then kills and restarts the manager.
 func (s *sieve) kill(ctx context.Context, ph phase, k *crash, removeRule func()) ([]*fixture, error) {
 	err := s.waitUntil(ctx, waitTimeout, func() (string, error) {
 		crashed, since := k.crashedFixtures()

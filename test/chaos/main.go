@@ -8,7 +8,7 @@
 //	Inconclusive   the fault did not occur
 //
 // `-scenario` selects scenarios by a regular expression, `-list` prints their names. `random` takes random steps for `-duration`; a failure
-// prints its seed and the shortest failing sequence of steps. The exit code is 1 if a verdict is Degraded or Failed.
+// prints its seed and the shortest failing sequence of steps. The exit code is 1 if a verdict is Degraded or Failed, or an error occurs.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// allScenarios returns all scenarios, those without a population first.
+// allScenarios returns all scenarios. Those without the population are first, except random, which adds Kueue to the cluster.
 func allScenarios() []scenario {
 	crashes := scenario{name: "crash", standalone: true, run: (*campaign).runCrashes}
 	random := scenario{name: "random", standalone: true, run: (*campaign).runRandomRounds}

@@ -21,7 +21,7 @@ const (
 	shrinkTries = 12
 )
 
-// temporaryFaults are the faults of random steps. Each ends with its step or with the round.
+// temporaryFaults are the faults of random steps. Each ends with its step, with a later step, or with the round.
 var temporaryFaults = map[string]rule{
 	"partition":       {fault: dropPackets, streams: true},
 	"resets":          {fault: resetConnection},
@@ -173,7 +173,7 @@ func (g *randomRound) restartManager(ctx context.Context, kill bool) error {
 	return g.restart(ctx)
 }
 
-// deleteChild deletes a child of a custom resource, unless it is an AppWrapper.
+// deleteChild deletes a child of a custom resource other than an AppWrapper.
 func (g *randomRound) deleteChild(ctx context.Context, p *fixture, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
@@ -201,9 +201,9 @@ func (g *randomRound) endFaults(ctx context.Context) (time.Duration, error) {
 	if err := g.restart(ctx); err != nil {
 		return 0, err
 	}
-	began := g.clock.Now()
+	waitStart := g.clock.Now()
 	err := g.waitUntil(ctx, waitTimeout, func() (string, error) { return g.firstNotReady(ctx) })
-	duration := g.clock.Since(began)
+	duration := g.clock.Since(waitStart)
 	switch {
 	case errors.Is(err, errTimeout):
 		g.violations = append(g.violations, "a status is not true: "+err.Error())
@@ -220,7 +220,7 @@ func (g *randomRound) endFaults(ctx context.Context) (time.Duration, error) {
 	return duration, g.checkInvariants(ctx)
 }
 
-// firstNotReady returns why the first existing custom resource is not ready.
+// firstNotReady returns why an existing custom resource with its dependencies is not ready, "" if all are.
 func (g *randomRound) firstNotReady(ctx context.Context) (string, error) {
 	for name, p := range g.fixtures {
 		if exists, err := p.existsReason(ctx, g.testCluster); err != nil {

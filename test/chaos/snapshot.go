@@ -83,7 +83,7 @@ var fieldOwners = []string{
 	"mlflow-operator", "model-registry-operator", "model-catalog-operator", "modelmesh-controller", "codeflare-raycluster-controller", "appwrapper", "aihub",
 }
 
-// takeSnapshot returns a snapshot of all objects in the namespaces, and of the cluster-scoped objects of the manager.
+// takeSnapshot returns a snapshot of all objects in the namespaces, and of the manager's objects in its namespace and of cluster scope.
 func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces ...string) (snapshot, error) {
 	objects, err := c.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
@@ -101,7 +101,7 @@ func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces
 	return all, err
 }
 
-// list returns the objects of the kinds for which want returns true.
+// list returns those objects of the kinds for which want returns true.
 func (c *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
 	var mu sync.Mutex
 	var failed error

@@ -19,11 +19,13 @@ const cacheDelay = 8 * time.Second
 
 // stalenessScenarios returns faults of stale caches and of API servers that return past states.
 func stalenessScenarios() []scenario {
-	late := func(name, of, resource string) scenario {
-		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error { return c.delayCache(ctx, name, of, resource) }}
+	late := func(name, subject, resource string) scenario {
+		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error { return c.delayCache(ctx, name, subject, resource) }}
 	}
-	past := func(name, of, resource string, deleted bool) scenario {
-		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error { return c.timeTravel(ctx, name, of, resource, deleted) }}
+	past := func(name, subject, resource string, deleted bool) scenario {
+		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error {
+			return c.timeTravel(ctx, name, subject, resource, deleted)
+		}}
 	}
 	return []scenario{
 		late("late-jobs-mlflow", "mlflow", "jobs"), late("late-deployments-mlflow", "mlflow", "deployments"), late("late-mlflows", "mlflow", "mlflows"),
@@ -40,8 +42,8 @@ func stalenessScenarios() []scenario {
 }
 
 // withSingleResource runs a scenario with a single custom resource in place of a population, and deletes it afterwards.
-func (c *campaign) withSingleResource(ctx context.Context, name, scenario string, run func(*fixture) error) error {
-	s, err := subjectNamed(name)
+func (c *campaign) withSingleResource(ctx context.Context, subject, scenario string, run func(*fixture) error) error {
+	s, err := subjectNamed(subject)
 	if err != nil {
 		return err
 	}
@@ -57,8 +59,8 @@ func (c *campaign) withSingleResource(ctx context.Context, name, scenario string
 var errUnknown = errors.New("there is no such subject")
 
 // delayCache delays the watch events of a resource while a custom resource is created, deleted and created again.
-func (c *campaign) delayCache(ctx context.Context, name, of, resource string) error {
-	return c.withSingleResource(ctx, of, name, func(p *fixture) error {
+func (c *campaign) delayCache(ctx context.Context, name, subject, resource string) error {
+	return c.withSingleResource(ctx, subject, name, func(p *fixture) error {
 		start, err := c.audit.Position()
 		if err != nil {
 			return err
@@ -80,11 +82,11 @@ func (c *campaign) delayCache(ctx context.Context, name, of, resource string) er
 		if err != nil {
 			return err
 		}
-		return c.addReadyRow(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, cacheDelay), Bound: slow}, start)
+		return c.addReadyRow(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, subject, cacheDelay), Bound: slow}, start)
 	})
 }
 
-// recreateEarly creates a custom resource, deletes it after its first children were created, and creates it again.
+// recreateEarly creates a custom resource, deletes it after a quarter of cacheDelay, and creates it again.
 func (c *campaign) recreateEarly(ctx context.Context, p *fixture) error {
 	if err := p.createAll(ctx, c.testCluster); err != nil {
 		return err
@@ -103,11 +105,11 @@ func (c *campaign) recreateEarly(ctx context.Context, p *fixture) error {
 
 // addReadyRow waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
 func (c *campaign) addReadyRow(ctx context.Context, p *fixture, r row, start framework.AuditPosition) error {
-	ended := c.clock.Now()
+	waitStart := c.clock.Now()
 	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.unreadyReason(ctx, c.testCluster, p.ready) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
-	r.Recovery = c.clock.Since(ended)
+	r.Recovery = c.clock.Since(waitStart)
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not idle: "+err.Error())
 	}
@@ -140,8 +142,8 @@ func (c *campaign) countJobs(ctx context.Context, namespace string) (int, error)
 }
 
 // timeTravel restarts the manager with stale lists, in which a deleted custom resource still exists, or an existing one does not.
-func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, deleted bool) error {
-	return c.withSingleResource(ctx, of, name, func(p *fixture) error {
+func (c *campaign) timeTravel(ctx context.Context, name, subject, resource string, deleted bool) error {
+	return c.withSingleResource(ctx, subject, name, func(p *fixture) error {
 		if deleted {
 			if err := p.createAll(ctx, c.testCluster); err != nil {
 				return err
@@ -220,7 +222,7 @@ func (c *campaign) remainingObjects(ctx context.Context, p *fixture, deleted boo
 
 // addDeletedRow waits until only the remaining objects of a deleted custom resource exist, and adds its row.
 func (c *campaign) addDeletedRow(ctx context.Context, p *fixture, remaining []string, r row, start framework.AuditPosition) error {
-	ended := c.clock.Now()
+	waitStart := c.clock.Now()
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not idle: "+err.Error())
 	}
@@ -229,7 +231,7 @@ func (c *campaign) addDeletedRow(ctx context.Context, p *fixture, remaining []st
 		leftovers = slices.DeleteFunc(leftovers, func(one string) bool { return slices.Contains(remaining, one) })
 		return shorten(leftovers, 3), err
 	})
-	r.Recovery = c.clock.Since(ended)
+	r.Recovery = c.clock.Since(waitStart)
 	if errors.Is(err, errTimeout) {
 		r.Deviations, err = append(r.Deviations, err.Error()), nil
 	}
