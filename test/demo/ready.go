@@ -24,7 +24,7 @@ var errManagerExited = errors.New("the manager has exited")
 // problem is an object that is not ready, with the reason.
 type problem struct{ object, cause string }
 
-// waitReady waits until all samples and all Deployments of the manager are ready, and logs each. Its error contains all available details.
+// waitReady waits until all samples and all Deployments that the manager created are ready, and logs each. The error contains all details.
 func (d *demo) waitReady(ctx context.Context, w *environment) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPollInterval, d.timeout, true, func(ctx context.Context) (bool, error) {
 		if !w.managerRunning() {
@@ -83,7 +83,7 @@ func (env *environment) sampleReadiness(ctx context.Context, sample *unstructure
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return readiness{text: err.Error()}
 	}
-	state, err := isReady(live, kinds[sample.GroupVersionKind().GroupKind()])
+	state, err := readinessOf(live, kinds[sample.GroupVersionKind().GroupKind()])
 	if err != nil {
 		return readiness{text: err.Error()}
 	}
@@ -96,9 +96,9 @@ type readiness struct {
 	text  string
 }
 
-// isReady returns the readiness of an object, by the ready condition for the current generation or by the flag. An object of a kind without
-// both is ready when it exists.
-func isReady(live *unstructured.Unstructured, of kind) (readiness, error) {
+// readinessOf returns the readiness of an object, by the condition for the current generation or by the flag of its kind. An object of a
+// kind without both is ready when it exists.
+func readinessOf(live *unstructured.Unstructured, of kind) (readiness, error) {
 	condition := of.ready
 	switch {
 	case live.GetDeletionTimestamp() != nil:

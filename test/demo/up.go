@@ -35,8 +35,8 @@ type environment struct {
 	background sync.WaitGroup
 }
 
-// up starts the demo and waits until all samples are ready. After a failure, the control plane keeps running for inspection, and the error
-// contains the commands to connect to it and to stop it.
+// up starts the demo and waits until all samples are ready. After a failure, a control plane that has started keeps running for inspection,
+// and the error contains the commands to connect to it and to stop it.
 func (d *demo) up(ctx context.Context) error {
 	if d.real {
 		if err := node.Check(); err != nil {
@@ -172,7 +172,7 @@ func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unst
 	return d.applyAndWait(ctx, w, last)
 }
 
-// buildRemaining builds the programs that the first samples do not require.
+// buildRemaining installs kubectl-odh and, if ray is true, starts KubeRay. The first samples do not require them.
 func (d *demo) buildRemaining(ctx context.Context, w *environment, ray bool) error {
 	if err := d.installTools(ctx, w.instance); err != nil || !ray {
 		return err
