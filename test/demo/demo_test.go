@@ -130,26 +130,26 @@ func expectFailureDetails(t *testing.T, d *demo, instance *cluster.Instance) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &environment{instance: instance, reported: map[string]bool{}, namespace: "opendatahub", manager: instance.Process("manager")}
-	if w.client, err = client.New(config, client.Options{}); err != nil {
+	env := &environment{instance: instance, reported: map[string]bool{}, namespace: "opendatahub", manager: instance.Process("manager")}
+	if env.client, err = client.New(config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if w.samples, err = readSamples("test/demo/testdata/broken"); err != nil {
+	if env.samples, err = readSamples("test/demo/testdata/broken"); err != nil {
 		t.Fatal(err)
 	}
-	for _, sample := range w.samples {
+	for _, sample := range env.samples {
 		if sample.GetKind() == "MLflowConfig" {
 			sample.SetNamespace("nowhere") // the sample does not exist in this namespace
 		}
 	}
 	interruptedCtx, cancel := context.WithCancel(t.Context())
 	cancel()
-	expectContains(t, "failure", fmt.Sprint(d.waitReady(interruptedCtx, w)), "not ready: context canceled", "MLflow         mlflow   Available        True",
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(interruptedCtx, env)), "not ready: context canceled", "MLflow         mlflow   Available        True",
 		"MLflowConfig   mlflow   does not exist", "The manager is running")
-	if err := w.manager.Kill(t.Context()); err != nil {
+	if err := env.manager.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), w)), "not ready: the manager has exited", "The manager has exited. Last lines of")
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), env)), "not ready: the manager has exited", "The manager has exited. Last lines of")
 }
 
 func expectContains(t *testing.T, description, text string, parts ...string) {

@@ -246,12 +246,12 @@ func TestSelectSamplesForRealNode(t *testing.T) {
 }
 
 func TestDescribeManagerInPod(t *testing.T) {
-	w := &environment{instance: &cluster.Instance{}}
-	state, log, end := w.describeManager(t.Context())
+	env := &environment{instance: &cluster.Instance{}}
+	state, log, end := env.describeManager(t.Context())
 	if state != "runs in a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
 		t.Errorf("got state %q, log %q, last lines %q, want those of a pod", state, log, end)
 	}
-	if !w.managerRunning() || !strings.HasPrefix(w.managerLocation(), "The manager is the pod of Deployment ") {
+	if !env.managerRunning() || !strings.HasPrefix(env.managerLocation(), "The manager is the pod of Deployment ") {
 		t.Error("want a manager without a process to be running, in the pod of its Deployment")
 	}
 }
