@@ -28,16 +28,16 @@ type phase struct {
 
 var phases = []phase{
 	{name: "creation", begin: (*fixture).createAll,
-		unfinished: func(p *fixture, ctx context.Context, w *testCluster) (string, error) {
-			return p.unreadyReason(ctx, w, p.ready)
+		unfinished: func(p *fixture, ctx context.Context, c *testCluster) (string, error) {
+			return p.unreadyReason(ctx, c, p.ready)
 		}},
 	{name: "change", skips: func(p *fixture) bool { return p.change == "" },
-		begin: func(p *fixture, ctx context.Context, w *testCluster) error { return p.patch(ctx, w, p.change) },
-		unfinished: func(p *fixture, ctx context.Context, w *testCluster) (string, error) {
+		begin: func(p *fixture, ctx context.Context, c *testCluster) error { return p.patch(ctx, c, p.change) },
+		unfinished: func(p *fixture, ctx context.Context, c *testCluster) (string, error) {
 			if p.readyAfterChange != "" {
-				return p.unreadyReason(ctx, w, p.readyAfterChange)
+				return p.unreadyReason(ctx, c, p.readyAfterChange)
 			}
-			return p.unreadyReason(ctx, w, p.ready)
+			return p.unreadyReason(ctx, c, p.ready)
 		}},
 	{name: "deletion", begin: (*fixture).remove, unfinished: (*fixture).existsReason},
 }
@@ -240,9 +240,9 @@ func (s *sieve) recordUndisturbed(ctx context.Context, ph phase, fixtures []*fix
 }
 
 // firstUnfinished returns why the first unfinished fixture has not ended a phase, "" if all have.
-func firstUnfinished(ctx context.Context, w *testCluster, ph phase, fixtures []*fixture) (string, error) {
+func firstUnfinished(ctx context.Context, c *testCluster, ph phase, fixtures []*fixture) (string, error) {
 	for _, p := range fixtures {
-		if problem, err := ph.unfinished(p, ctx, w); problem != "" || err != nil {
+		if problem, err := ph.unfinished(p, ctx, c); problem != "" || err != nil {
 			return problem, err
 		}
 	}

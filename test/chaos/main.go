@@ -102,13 +102,13 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 		o.seed = rand.Uint64()
 	}
 	fmt.Fprintf(progress, "seed %d\n", o.seed)
-	w, err := newTestCluster(ctx, o.seed, progress)
+	cluster, err := newTestCluster(ctx, o.seed, progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, cluster.close(context.WithoutCancel(ctx))) }()
 	c := &campaign{
-		testCluster: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fieldsPerClass: o.fieldsPerClass, subjects: subjects,
+		testCluster: cluster, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fieldsPerClass: o.fieldsPerClass, subjects: subjects,
 		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
 	}
 	failures := c.runAll(ctx, scenarios)

@@ -179,12 +179,12 @@ func (p *fixture) owns(q request) bool {
 }
 
 // createAll creates the namespace and all objects of the fixture, with retries until the webhooks respond.
-func (p *fixture) createAll(ctx context.Context, w *testCluster) error {
-	if err := w.createNamespace(ctx, p); err != nil {
+func (p *fixture) createAll(ctx context.Context, c *testCluster) error {
+	if err := c.createNamespace(ctx, p); err != nil {
 		return err
 	}
 	for _, o := range p.objects {
-		if err := w.create(ctx, o); err != nil {
+		if err := c.create(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -202,24 +202,24 @@ func (c *testCluster) create(ctx context.Context, o *unstructured.Unstructured) 
 	return nil
 }
 
-func (p *fixture) patch(ctx context.Context, w *testCluster, body string) error {
-	if err := w.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+func (p *fixture) patch(ctx context.Context, c *testCluster, body string) error {
+	if err := c.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
 		return fmt.Errorf("changing %s: %w", p.name, err)
 	}
 	return nil
 }
 
-func (p *fixture) remove(ctx context.Context, w *testCluster) error {
-	if err := w.admin.Delete(ctx, p.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
+func (p *fixture) remove(ctx context.Context, c *testCluster) error {
+	if err := c.admin.Delete(ctx, p.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", p.name, err)
 	}
 	return nil
 }
 
 // unreadyReason returns why the custom resource is not ready, "" if it is.
-func (p *fixture) unreadyReason(ctx context.Context, w *testCluster, ready string) (string, error) {
+func (p *fixture) unreadyReason(ctx context.Context, c *testCluster, ready string) (string, error) {
 	live := p.resource().DeepCopy()
-	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return p.name + " cannot be read", err
 	}
 	if reason := notReadyReason(live, ready); reason != "" {
@@ -232,7 +232,7 @@ func (p *fixture) unreadyReason(ctx context.Context, w *testCluster, ready strin
 	if err := yaml.Unmarshal([]byte(p.requiredChild), &child.Object); err != nil {
 		return "", fmt.Errorf("decoding a child of %s: %w", p.name, err)
 	}
-	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return p.name + " has no " + child.GetKind(), client.IgnoreNotFound(err)
 	}
 	if reason := notReadyReason(child, "Available"); reason != "" {
@@ -242,9 +242,9 @@ func (p *fixture) unreadyReason(ctx context.Context, w *testCluster, ready strin
 }
 
 // existsReason returns the reason why the custom resource still exists, "" if it does not.
-func (p *fixture) existsReason(ctx context.Context, w *testCluster) (string, error) {
+func (p *fixture) existsReason(ctx context.Context, c *testCluster) (string, error) {
 	live := p.resource().DeepCopy()
-	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
+	err := c.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
