@@ -130,11 +130,11 @@ func TestSubjectsCoverKinds(t *testing.T) {
 	}
 	covered := map[string]bool{}
 	for _, s := range slices.Concat(subjects, platformSubjects) {
-		p, err := s.fixture("somewhere")
+		f, err := s.fixture("somewhere")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range p.objects {
+		for _, o := range f.objects {
 			plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 			covered[plural.Resource] = true
 		}
@@ -157,11 +157,11 @@ func TestSubjectsCoverKinds(t *testing.T) {
 func TestOwns(t *testing.T) {
 	fixtures := map[string]*fixture{}
 	for _, s := range slices.Concat(subjects, platformSubjects) {
-		p, err := s.fixture(s.name + "-r03")
+		f, err := s.fixture(s.name + "-r03")
 		if err != nil {
 			t.Fatal(err)
 		}
-		fixtures[s.name] = p
+		fixtures[s.name] = f
 	}
 	for path, want := range map[string]string{
 		"/apis/mlflow.opendatahub.io/v1/mlflows/mlflow/status":                                 "mlflow",
@@ -174,8 +174,8 @@ func TestOwns(t *testing.T) {
 	} {
 		q := parse(httptest.NewRequest(http.MethodPatch, path, http.NoBody))
 		got := ""
-		for name, p := range fixtures {
-			if p.owns(q) {
+		for name, f := range fixtures {
+			if f.owns(q) {
 				got += name
 			}
 		}
@@ -191,12 +191,12 @@ func TestCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.fixture("")
+	f, err := s.fixture("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.crash = 2
-	k := &crash{fixtures: []*fixture{p}, counts: map[*fixture]int{}, now: time.Now}
+	f.crash = 2
+	k := &crash{fixtures: []*fixture{f}, counts: map[*fixture]int{}, now: time.Now}
 	send := func(name string) (forwarded, handled bool) {
 		r := httptest.NewRequest(http.MethodPost, "/apis/batch/v1/namespaces/opendatahub/jobs", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
 		x := &exchange{request: parse(r), r: r, w: httptest.NewRecorder()}

@@ -125,9 +125,9 @@ func (c *testCluster) list(ctx context.Context, kinds []kind, want func(*unstruc
 }
 
 // kinds returns the kinds of the objects in a snapshot.
-func (p snapshot) kinds() []kind {
+func (s snapshot) kinds() []kind {
 	var all []kind
-	for key := range p {
+	for key := range s {
 		if !slices.Contains(all, key.kind) {
 			all = append(all, key.kind)
 		}
@@ -136,11 +136,11 @@ func (p snapshot) kinds() []kind {
 }
 
 // ofFixture returns the objects of a fixture.
-func (p snapshot) ofFixture(of *fixture) snapshot {
+func (s snapshot) ofFixture(f *fixture) snapshot {
 	part := snapshot{}
-	for key, fields := range p {
+	for key, fields := range s {
 		path := "/" + strings.ToLower(key.Kind) + "s/" + key.name
-		if of.owns(request{namespace: key.namespace, path: path}) {
+		if f.owns(request{namespace: key.namespace, path: path}) {
 			part[key] = fields
 		}
 	}
@@ -151,10 +151,10 @@ func (p snapshot) ofFixture(of *fixture) snapshot {
 var varying = regexp.MustCompile(`[0-9a-f]{8}[0-9a-f-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 
 // renamed returns a snapshot with a placeholder for the namespace, for comparisons between namespaces.
-func (p snapshot) renamed(namespace string) snapshot {
+func (s snapshot) renamed(namespace string) snapshot {
 	swap := strings.NewReplacer(namespace, "{}")
 	all := snapshot{}
-	for key, fields := range p {
+	for key, fields := range s {
 		key.namespace, key.name = swap.Replace(key.namespace), varying.ReplaceAllString(swap.Replace(key.name), "#")
 		copied := map[string]string{}
 		for path, value := range fields {
