@@ -38,7 +38,7 @@ type subject struct {
 	change, readyAfterChange string
 	// fixedNamespace is the namespace of a singleton.
 	fixedNamespace string
-	// paths are substrings of the paths of its cluster-scoped objects; {} is replaced by its namespace.
+	// paths are substrings of the paths of its objects of cluster scope or in operatorNamespace; {} is replaced by its namespace.
 	paths []string
 }
 
