@@ -27,8 +27,7 @@ type module struct {
 	packages []string
 }
 
-// binaryModules returns the programs of the control plane in the order in which an instance starts them, followed by kubectl. The servers
-// of the oldest Kubernetes are a module of their own, which is the last.
+// binaryModules returns the programs in the order in which an instance starts them, then kubectl, then servers of the oldest Kubernetes.
 func binaryModules() []module {
 	servers := []string{
 		"k8s.io/kubernetes/cmd/kube-apiserver",

@@ -67,8 +67,7 @@ func Environment() []string {
 	})
 }
 
-// Read runs the commands and saves the files of the page in order, except commands with an unsatisfied requirement. It fails at the end if
-// outputs differ from those on the page.
+// Read runs the commands with satisfied requirements and saves all files, in order. It fails at the end if outputs differ from the page.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil
@@ -221,8 +220,7 @@ var (
 	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply(?: --server-side)? (-[fk] \S+)$`)
 )
 
-// Undo stops commands in the background. It deletes the namespaces, ConfigMaps and Secrets that commands of the page have created, and the
-// objects in the files and folders that they have applied.
+// Undo stops commands in the background, and deletes the created namespaces, ConfigMaps and Secrets, and the objects of applied files.
 func (r *Reader) Undo(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, group := range r.running {
