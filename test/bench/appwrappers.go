@@ -75,7 +75,7 @@ func newAppWrapper(number int) *awv1beta2.AppWrapper {
 
 var errFailed = errors.New("an AppWrapper failed")
 
-// waitAppWrappers waits until done returns true for every AppWrapper. It returns an error if one has failed.
+// waitAppWrappers waits until done returns true for every AppWrapper. It returns an error if one has failed or was retried.
 func (b *bench) waitAppWrappers(ctx context.Context, done func(*awv1beta2.AppWrapper) bool) error {
 	return b.waitUntil(ctx, 50*pollInterval, func() (bool, error) {
 		list := &awv1beta2.AppWrapperList{}

@@ -26,61 +26,61 @@ func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated &&
 // compareAll compares a burst of each selected kind with the bare client, and then restarts the manager.
 func (b *bench) compareAll(ctx context.Context) error {
 	kinds, count := strings.Split(b.kinds, ","), 0
-	for _, c := range b.populations() {
-		if !slices.Contains(kinds, c.name) {
+	for _, p := range b.populations() {
+		if !slices.Contains(kinds, p.name) {
 			continue
 		}
-		if err := c.prepare(ctx); err != nil {
+		if err := p.prepare(ctx); err != nil {
 			return err
 		}
 		if err := b.waitIdle(ctx); err != nil {
 			return err
 		}
-		if err := b.compare(ctx, c); err != nil {
+		if err := b.compare(ctx, p); err != nil {
 			return err
 		}
 		count++
 	}
 	if slices.Contains(kinds, "AppWrapper") {
-		if err := b.countWrappedPods(ctx); err != nil {
+		if err := b.measureWrappedPods(ctx); err != nil {
 			return err
 		}
 	}
 	return b.countRestartRequests(ctx, fmt.Sprintf("restart with %d of %d kinds", b.burst, count), "lists only, 0 writes", "")
 }
 
-// countWrappedPods counts the requests for AppWrappers of one Pod.
-func (b *bench) countWrappedPods(ctx context.Context) error {
-	c := b.wrappedPods()
-	if err := c.prepare(ctx); err != nil {
+// measureWrappedPods counts the requests for AppWrappers of one Pod.
+func (b *bench) measureWrappedPods(ctx context.Context) error {
+	p := b.wrappedPods()
+	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	entries, took, err := b.create(ctx, c, b.burst)
+	entries, took, err := b.create(ctx, p, b.burst)
 	if err != nil {
 		return err
 	}
-	b.addRequests(fmt.Sprintf("%d of AppWrapper with a Pod in %.2f s: requests for each", b.burst, took.Seconds()), b.burst, entries, c.target)
+	b.addRequests(fmt.Sprintf("%d of AppWrapper with a Pod in %.2f s: requests for each", b.burst, took.Seconds()), b.burst, entries, p.target)
 	return nil
 }
 
 // compare creates a burst of a population, and then stops the manager and creates the same children in another namespace with a bare
 // client, in addition to ConfigMaps of the size of the custom resources.
-func (b *bench) compare(ctx context.Context, c *population) error {
+func (b *bench) compare(ctx context.Context, p *population) error {
 	before, err := b.processorTime()
 	if err != nil {
 		return err
 	}
-	entries, managed, err := b.create(ctx, c, b.burst)
+	entries, managed, err := b.create(ctx, p, b.burst)
 	if err != nil {
 		return err
 	}
-	used, err := b.processorTime()
+	after, err := b.processorTime()
 	if err != nil {
 		return err
 	}
 	created := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Where(isCreation)
 	objects := make([]*unstructured.Unstructured, 0, len(created))
-	bareNamespace := c.namespace + "-bare"
+	bareNamespace := p.namespace + "-bare"
 	for _, e := range created {
 		object := &unstructured.Unstructured{}
 		if e.Resource == "secrets" { // the audit log omits their content
@@ -97,24 +97,24 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err := b.manager.Stop(ctx); err != nil {
 		return err
 	}
-	idle, err := b.processorTime()
+	bareBefore, err := b.processorTime()
 	if err != nil {
 		return err
 	}
-	bare, err := b.createBare(ctx, c, bareNamespace, objects)
+	bare, err := b.createBare(ctx, p, bareNamespace, objects)
 	waitErr := b.waitIdle(ctx) // Kubernetes starts the pods of the children
-	bareUsed, timeErr := b.processorTime()
+	bareAfter, timeErr := b.processorTime()
 	if err := errors.Join(err, waitErr, timeErr, b.manager.Restart(ctx)); err != nil {
 		return err
 	}
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	b.addFigure(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, c.name, len(objects)),
+	b.addFigure(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, p.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", managed.Seconds(), bare.Seconds(), managed.Seconds()/bare.Seconds()), "<= 1.5 times", "")
-	b.addFigure("processor time until idle", used.since(before)+"; bare client "+bareUsed.since(idle), "", "")
-	b.addRatio(fmt.Sprintf("%d of %s", b.burst, c.name), managed.Seconds()/bare.Seconds())
-	b.addRequests("requests for each", b.burst, entries, c.target)
+	b.addFigure("processor time until idle", after.since(before)+"; bare client "+bareAfter.since(bareBefore), "", "")
+	b.addRatio(fmt.Sprintf("%d of %s", b.burst, p.name), managed.Seconds()/bare.Seconds())
+	b.addRequests("requests for each", b.burst, entries, p.target)
 	return nil
 }
 
@@ -133,20 +133,20 @@ func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.U
 }
 
 // createBare creates objects as fast as the API server accepts them.
-func (b *bench) createBare(ctx context.Context, c *population, bareNamespace string, objects []*unstructured.Unstructured) (time.Duration, error) {
+func (b *bench) createBare(ctx context.Context, p *population, bareNamespace string, objects []*unstructured.Unstructured) (time.Duration, error) {
 	if err := b.newNamespace(ctx, bareNamespace); err != nil {
 		return 0, err
 	}
 	all := make([]client.Object, 0, b.burst+len(objects))
 	for i := range b.burst {
-		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: bareNamespace, Name: fmt.Sprintf("resource-%d", i)}, Data: map[string]string{"manifest": c.manifest(i)}})
+		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: bareNamespace, Name: fmt.Sprintf("resource-%d", i)}, Data: map[string]string{"manifest": p.manifest(i)}})
 	}
 	for _, object := range objects {
 		all = append(all, object)
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	if err := runConcurrently(ctx, len(all), func(i int) error { return b.admin.Create(ctx, all[i]) }); err != nil {
 		return 0, fmt.Errorf("creating the same objects without the manager: %w", err)
 	}
-	return b.clock.Since(began), nil
+	return b.clock.Since(start), nil
 }

@@ -32,48 +32,48 @@ func (b *bench) measureLeaderChanges(ctx context.Context) error {
 		return err
 	}
 	terminate := func(_ context.Context, m *operator.Manager) error { return m.Process.Terminate() }
-	for _, h := range []leaderExit{
+	for _, exit := range []leaderExit{
 		{"leader is terminated", "26 to 57 s", nil, terminate, 5 * time.Second},
 		{"leader is terminated, Lease of OpenShift", "26 to 57 s", openShiftLease, terminate, 5 * time.Second},
 		{"leader is killed", "137 to 194 s", nil, func(ctx context.Context, m *operator.Manager) error { return m.Kill(ctx) }, 30 * time.Second},
 	} {
-		if err := b.measureLeaderExit(ctx, h); err != nil {
-			return fmt.Errorf("%s: %w", h.name, err)
+		if err := b.measureLeaderExit(ctx, exit); err != nil {
+			return fmt.Errorf("%s: %w", exit.name, err)
 		}
 	}
 	return b.manager.Restart(ctx)
 }
 
 // measureLeaderExit stops the leader of two replicas several times, and restarts it each time.
-func (b *bench) measureLeaderExit(ctx context.Context, h leaderExit) (err error) {
+func (b *bench) measureLeaderExit(ctx context.Context, exit leaderExit) (err error) {
 	replicas := map[string]*operator.Manager{}
 	for _, name := range []string{"replica-a", "replica-b"} {
 		options := b.options
 		options.Name, options.WebhookPort = name, 0
-		options.Args = append(append(slices.Clone(options.Args), "--leader-elect"), h.args...)
+		options.Args = append(append(slices.Clone(options.Args), "--leader-elect"), exit.args...)
 		options.Env = append(slices.Clone(options.Env), "POD_NAME="+name)
 		if replicas[name], err = operator.Start(ctx, b.instance, options); err != nil {
 			return err
 		}
 	}
-	var led, repaired []time.Duration
+	var changes, repairs []time.Duration
 	for range rounds {
 		holder, err := b.waitLeader(ctx, "")
 		if err != nil {
 			return err
 		}
 		start := b.clock.Now()
-		if err := h.stop(ctx, replicas[holder]); err != nil {
+		if err := exit.stop(ctx, replicas[holder]); err != nil {
 			return err
 		}
 		if _, err := b.waitLeader(ctx, holder); err != nil {
 			return err
 		}
-		led = append(led, b.clock.Since(start))
+		changes = append(changes, b.clock.Since(start))
 		if err := b.waitRepair(ctx); err != nil {
 			return err
 		}
-		repaired = append(repaired, b.clock.Since(start))
+		repairs = append(repairs, b.clock.Since(start))
 		if err := replicas[holder].Process.Wait(ctx, time.Minute); err != nil {
 			return err
 		}
@@ -81,9 +81,9 @@ func (b *bench) measureLeaderExit(ctx context.Context, h leaderExit) (err error)
 			return err
 		}
 	}
-	b.addFigure(h.name+": until another replica leads", fmt.Sprintf("%.2f s, longest %.2f s; until it has repaired a child %.2f s; medians of %d",
-		median(led).Seconds(), slices.Max(led).Seconds(), median(repaired).Seconds(), rounds), fmt.Sprintf("<= %.0f s", h.limit.Seconds()), h.replaced)
-	b.addRatio(h.name, median(led).Seconds()/h.limit.Seconds())
+	b.addFigure(exit.name+": until another replica leads", fmt.Sprintf("%.2f s, longest %.2f s; until it has repaired a child %.2f s; medians of %d",
+		median(changes).Seconds(), slices.Max(changes).Seconds(), median(repairs).Seconds(), rounds), fmt.Sprintf("<= %.0f s", exit.limit.Seconds()), exit.replaced)
+	b.addRatio(exit.name, median(changes).Seconds()/exit.limit.Seconds())
 	for _, replica := range replicas {
 		if err := replica.Stop(ctx); err != nil {
 			return err

@@ -26,8 +26,8 @@ type processResources struct{ heap, goroutines, series float64 }
 func (b *bench) measureLeaks(ctx context.Context, populations []*population) error {
 	var before processResources
 	for round := range 1 + repetitions {
-		for _, c := range populations {
-			if err := b.createAndDelete(ctx, c); err != nil {
+		for _, p := range populations {
+			if err := b.createAndDelete(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -54,29 +54,29 @@ func (b *bench) readResources(ctx context.Context) (processResources, error) {
 }
 
 // createAndDelete creates a burst of a population, and deletes it with all its children.
-func (b *bench) createAndDelete(ctx context.Context, c *population) error {
-	others, err := b.countChildren(ctx, c)
+func (b *bench) createAndDelete(ctx context.Context, p *population) error {
+	others, err := b.countChildren(ctx, p)
 	if err != nil {
 		return err
 	}
-	if _, _, err := b.create(ctx, c, b.burst); err != nil {
+	if _, _, err := b.create(ctx, p, b.burst); err != nil {
 		return err
 	}
-	object, err := c.object(0)
+	object, err := p.object(0)
 	if err != nil {
 		return err
 	}
-	if err := b.admin.DeleteAllOf(ctx, object, client.InNamespace(c.namespace)); err != nil {
-		return fmt.Errorf("deleting each %s: %w", c.name, err)
+	if err := b.admin.DeleteAllOf(ctx, object, client.InNamespace(p.namespace)); err != nil {
+		return fmt.Errorf("deleting each %s: %w", p.name, err)
 	}
-	c.size = 0
+	p.size = 0
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(object.GroupVersionKind().GroupVersion().WithKind(c.name + "List"))
+	list.SetGroupVersionKind(object.GroupVersionKind().GroupVersion().WithKind(p.name + "List"))
 	if err := b.waitUntil(ctx, time.Second, func() (bool, error) {
-		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace)); err != nil || len(list.Items) > 0 {
+		if err := b.admin.List(ctx, list, client.InNamespace(p.namespace)); err != nil || len(list.Items) > 0 {
 			return false, err
 		}
-		remaining, err := b.countChildren(ctx, c)
+		remaining, err := b.countChildren(ctx, p)
 		return remaining == others, err
 	}); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (b *bench) createAndDelete(ctx context.Context, c *population) error {
 }
 
 // countChildren counts the children in the namespace of a population, for the kinds that the garbage collector deletes last.
-func (b *bench) countChildren(ctx context.Context, c *population) (int, error) {
+func (b *bench) countChildren(ctx context.Context, p *population) (int, error) {
 	count := 0
 	for _, kind := range []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("Service"),
@@ -97,7 +97,7 @@ func (b *bench) countChildren(ctx context.Context, c *population) (int, error) {
 		if kind.Kind == "Job" {
 			managed = client.MatchingLabels{} // wrapped by a user, without our label
 		}
-		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace), managed); err != nil {
+		if err := b.admin.List(ctx, list, client.InNamespace(p.namespace), managed); err != nil {
 			return 0, fmt.Errorf("listing each %s: %w", kind.Kind, err)
 		}
 		count += len(list.Items)

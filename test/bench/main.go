@@ -1,6 +1,6 @@
 // Command bench measures the manager against the targets of the project, and prints a table. It starts its own control plane and
 // the stripped program with the shipped permissions. A missed target is not a failure: times depend on the machine. The exit code
-// is 1 only if a measurement fails, or with -history if a ratio has become a fifth worse.
+// is 1 only if a measurement fails, or with -history if a ratio has become worse by more than a fifth.
 package main
 
 import (

@@ -67,7 +67,7 @@ func (b *bench) populations() []*population {
 func (b *bench) wrappedPods() *population {
 	const podNamespace = "scale-pods"
 	return &population{
-		name: "AppWrapper", namespace: podNamespace, ready: isRunning, target: "1 child + 3, 0",
+		name: "AppWrapper", namespace: podNamespace, ready: hasReadyPods, target: "1 child + 3, 0",
 		prepare: func(ctx context.Context) error {
 			if err := b.newNamespace(ctx, podNamespace); err != nil {
 				return err
@@ -110,35 +110,35 @@ func (b *bench) createRunningMesh(ctx context.Context) error {
 }
 
 // object returns the object with a number.
-func (c *population) object(number int) (*unstructured.Unstructured, error) {
+func (p *population) object(number int) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(c.manifest(number)), &object.Object); err != nil {
-		return nil, fmt.Errorf("decoding a %s: %w", c.name, err)
+	if err := yaml.Unmarshal([]byte(p.manifest(number)), &object.Object); err != nil {
+		return nil, fmt.Errorf("decoding a %s: %w", p.name, err)
 	}
-	object.SetNamespace(c.namespace)
+	object.SetNamespace(p.namespace)
 	return object, nil
 }
 
-// allReady reports whether all objects of a population exist and are ready.
-func (b *bench) allReady(ctx context.Context, c *population) (bool, error) {
-	if c.ready == nil {
+// allReady reports whether all objects of a population exist and are ready, or that their status does not contain this.
+func (b *bench) allReady(ctx context.Context, p *population) (bool, error) {
+	if p.ready == nil {
 		return true, nil
 	}
-	first, err := c.object(0)
+	first, err := p.object(0)
 	if err != nil {
 		return false, err
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(first.GroupVersionKind().GroupVersion().WithKind(first.GetKind() + "List"))
-	if err := b.admin.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
-		return false, fmt.Errorf("listing each %s: %w", c.name, err)
+	if err := b.admin.List(ctx, list, client.InNamespace(p.namespace)); err != nil {
+		return false, fmt.Errorf("listing each %s: %w", p.name, err)
 	}
 	for i := range list.Items {
-		if !c.ready(&list.Items[i]) {
+		if !p.ready(&list.Items[i]) {
 			return false, nil
 		}
 	}
-	return len(list.Items) == c.size, nil
+	return len(list.Items) == p.size, nil
 }
 
 func isAvailable(object *unstructured.Unstructured) bool {
@@ -156,7 +156,7 @@ func hasSucceeded(object *unstructured.Unstructured) bool {
 	return phase == "Succeeded"
 }
 
-func isRunning(object *unstructured.Unstructured) bool {
+func hasReadyPods(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {
 		fields, _ := condition.(map[string]any)

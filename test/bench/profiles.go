@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// ticksPerSecond is the unit of /proc/PID/stat.
+// ticksPerSecond is the number of clock ticks, the unit of /proc/PID/stat, in a second.
 const ticksPerSecond = 100
 
 // processorTimes is the processor time of manager, API server, etcd and controllers of Kubernetes since their start, in seconds.

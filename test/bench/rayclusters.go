@@ -18,7 +18,7 @@ import (
 // rayNamespace is the namespace of the RayClusters.
 const rayNamespace = "many-rayclusters"
 
-// measureRayClusters creates many clusters with the real KubeRay, updates their statuses, restarts the manager, and deletes them.
+// measureRayClusters creates many RayClusters with the real KubeRay, updates their statuses, restarts the manager, and deletes them.
 func (b *bench) measureRayClusters(ctx context.Context) error {
 	if b.rayClusters == 0 {
 		return nil
@@ -35,9 +35,9 @@ func (b *bench) measureRayClusters(ctx context.Context) error {
 	}
 	start := b.clock.Now()
 	for i := range b.rayClusters {
-		cluster, err := newRayCluster(i)
+		rayCluster, err := newRayCluster(i)
 		if err == nil {
-			err = b.admin.Create(ctx, cluster)
+			err = b.admin.Create(ctx, rayCluster)
 		}
 		if err != nil {
 			return fmt.Errorf("creating a RayCluster: %w", err)
@@ -73,7 +73,7 @@ func newRayCluster(number int) (*unstructured.Unstructured, error) {
 	return u, yaml.Unmarshal([]byte(text), &u.Object)
 }
 
-// waitRayClusters waits until done returns true for the state of every cluster.
+// waitRayClusters waits until done returns true for the state of every RayCluster.
 func (b *bench) waitRayClusters(ctx context.Context, done func(state string) bool) error {
 	return b.waitUntil(ctx, 50*pollInterval, func() (bool, error) {
 		list := &unstructured.UnstructuredList{}
@@ -81,8 +81,8 @@ func (b *bench) waitRayClusters(ctx context.Context, done func(state string) boo
 		if err := b.admin.List(ctx, list, client.InNamespace(rayNamespace)); err != nil {
 			return false, fmt.Errorf("listing RayClusters: %w", err)
 		}
-		for _, cluster := range list.Items {
-			if state, _, _ := unstructured.NestedString(cluster.Object, "status", "state"); !done(state) {
+		for _, rayCluster := range list.Items {
+			if state, _, _ := unstructured.NestedString(rayCluster.Object, "status", "state"); !done(state) {
 				return false, nil
 			}
 		}
@@ -97,9 +97,9 @@ func (b *bench) updateRayStatuses(ctx context.Context) error {
 		return err
 	}
 	for i := range b.rayClusters {
-		cluster, err := newRayCluster(i)
+		rayCluster, err := newRayCluster(i)
 		if err == nil {
-			err = b.admin.Status().Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"reason":"touched"}}`)))
+			err = b.admin.Status().Patch(ctx, rayCluster, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"reason":"touched"}}`)))
 		}
 		if err != nil {
 			return fmt.Errorf("writing the status of a RayCluster: %w", err)

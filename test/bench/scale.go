@@ -60,8 +60,8 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 		return fmt.Errorf("-scale: %q: must be above %d, the first number", b.sizes.String(), b.burst)
 	}
 	populations := b.populations()
-	for _, c := range populations {
-		if err := c.prepare(ctx); err != nil {
+	for _, p := range populations {
+		if err := p.prepare(ctx); err != nil {
 			return err
 		}
 	}
@@ -73,8 +73,8 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, c := range populations {
-		if err := b.compare(ctx, c); err != nil {
+	for _, p := range populations {
+		if err := b.compare(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -84,8 +84,8 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 	}
 	b.curve = append(b.curve, idle)
 	for _, size := range b.sizes {
-		for _, c := range populations {
-			if err := b.enlarge(ctx, c, size); err != nil {
+		for _, p := range populations {
+			if err := b.enlarge(ctx, p, size); err != nil {
 				return err
 			}
 		}
@@ -103,10 +103,10 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 }
 
 // enlarge creates objects until the population has a size.
-func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
-	fmt.Fprintf(os.Stderr, "%d of %s\n", size, c.name)
-	added := size - c.size
-	sent, took, err := b.create(ctx, c, size)
+func (b *bench) enlarge(ctx context.Context, p *population, size int) error {
+	fmt.Fprintf(os.Stderr, "%d of %s\n", size, p.name)
+	added := size - p.size
+	sent, took, err := b.create(ctx, p, size)
 	if err != nil {
 		return err
 	}
@@ -114,36 +114,36 @@ func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	if err != nil {
 		return err
 	}
-	b.addFigure(fmt.Sprintf("%s, %d to %d: until the last child", c.name, size-added, size), took.Round(100*time.Millisecond).String(), "", "")
+	b.addFigure(fmt.Sprintf("%s, %d to %d: until the last child", p.name, size-added, size), took.Round(100*time.Millisecond).String(), "", "")
 	b.addFigure("peak of resident memory so far", mebibytes(peak), "", "")
-	b.addRequests("requests for each", added, sent, c.target)
+	b.addRequests("requests for each", added, sent, p.target)
 	return nil
 }
 
 // create creates objects until the population has a size, and waits until they are ready. It returns all requests of that time, and the
 // duration from the first creation to the last creation by the manager or, without children, to its last write.
-func (b *bench) create(ctx context.Context, c *population, size int) (framework.Entries, time.Duration, error) {
+func (b *bench) create(ctx context.Context, p *population, size int) (framework.Entries, time.Duration, error) {
 	begin, err := b.audit.Position()
 	if err != nil {
 		return nil, 0, err
 	}
-	waitProfiles, err := b.profileBurst(ctx, fmt.Sprintf("%s-%d", c.name, size))
+	waitProfiles, err := b.profileBurst(ctx, fmt.Sprintf("%s-%d", p.name, size))
 	if err != nil {
 		return nil, 0, err
 	}
 	defer waitProfiles()
-	start, first := b.clock.Now(), c.size
+	start, first := b.clock.Now(), p.size
 	if err := runConcurrently(ctx, size-first, func(i int) error {
-		object, err := c.object(first + i)
+		object, err := p.object(first + i)
 		if err != nil {
 			return err
 		}
 		return b.admin.Create(ctx, object)
 	}); err != nil {
-		return nil, 0, fmt.Errorf("creating each %s: %w", c.name, err)
+		return nil, 0, fmt.Errorf("creating each %s: %w", p.name, err)
 	}
-	c.size = size
-	if err := b.waitUntil(ctx, 50*pollInterval, func() (bool, error) { return b.allReady(ctx, c) }); err != nil {
+	p.size = size
+	if err := b.waitUntil(ctx, 50*pollInterval, func() (bool, error) { return b.allReady(ctx, p) }); err != nil {
 		return nil, 0, err
 	}
 	if err := b.waitIdle(ctx); err != nil {

@@ -29,9 +29,8 @@ type campaign struct {
 	// subjects are the kinds of custom resources in the population.
 	subjects []subject
 	fixtures []*fixture
-	// base is the snapshot of the population without a fault. ignore holds its varying fields.
-	base   snapshot
-	ignore mask
+	// base is the snapshot of the population without a fault.
+	base snapshot
 	// children are the objects that the manager created for custom resources, in order.
 	children []id
 	// data holds the UIDs of PersistentVolumeClaims.
@@ -50,20 +49,20 @@ type scenario struct {
 	standalone bool
 }
 
-// populate creates one custom resource of every kind and waits until all are ready and the manager is idle.
+// populate creates the population unless it exists, and waits until all custom resources are ready and the manager is idle.
 func (c *campaign) populate(ctx context.Context) error {
 	if c.base != nil {
 		return nil
 	}
 	for _, s := range c.subjects {
-		p, err := s.fixture(s.name + "-chaos")
+		f, err := s.fixture(s.name + "-chaos")
 		if err != nil {
 			return err
 		}
-		if err := p.createAll(ctx, c.testCluster); err != nil {
+		if err := f.createAll(ctx, c.testCluster); err != nil {
 			return err
 		}
-		c.fixtures = append(c.fixtures, p)
+		c.fixtures = append(c.fixtures, f)
 	}
 	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstUnready(ctx) }); err != nil {
 		return fmt.Errorf("waiting for the population: %w", err)
@@ -80,8 +79,8 @@ func (c *campaign) populate(ctx context.Context) error {
 
 func (c *campaign) namespaces() []string {
 	var all []string
-	for _, p := range c.fixtures {
-		all = append(all, p.namespace)
+	for _, f := range c.fixtures {
+		all = append(all, f.namespace)
 	}
 	return all
 }
@@ -101,7 +100,7 @@ func (c *campaign) saveBase(ctx context.Context) (err error) {
 	c.children = nil
 	for key := range c.base {
 		// The AppWrapper controller has its own rules for wrapped resources.
-		if p := c.fixtureOf(key); live[key] != nil && p != nil && p.resource().GetKind() != "AppWrapper" && key.Kind != p.resource().GetKind() {
+		if f := c.fixtureOf(key); live[key] != nil && f != nil && f.resource().GetKind() != "AppWrapper" && key.Kind != f.resource().GetKind() {
 			c.children = append(c.children, key)
 		}
 	}
@@ -113,17 +112,17 @@ func compareIDs(a, b id) int { return cmp.Compare(a.String(), b.String()) }
 
 // fixtureOf returns the fixture of an object, nil if it belongs to none.
 func (c *campaign) fixtureOf(key id) *fixture {
-	for _, p := range c.fixtures {
-		if len((snapshot{key: nil}).ofFixture(p)) > 0 {
-			return p
+	for _, f := range c.fixtures {
+		if len((snapshot{key: nil}).ofFixture(f)) > 0 {
+			return f
 		}
 	}
 	return nil
 }
 
 func (c *campaign) firstUnready(ctx context.Context) (string, error) {
-	for _, p := range c.fixtures {
-		if problem, err := p.unreadyReason(ctx, c.testCluster, p.ready); problem != "" || err != nil {
+	for _, f := range c.fixtures {
+		if problem, err := f.unreadyReason(ctx, c.testCluster, f.ready); problem != "" || err != nil {
 			return problem, err
 		}
 	}
@@ -136,7 +135,7 @@ func (c *campaign) firstDeviations(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if all := differences(c.base, now, c.ignore); len(all) > 0 {
+	if all := differences(c.base, now, nil); len(all) > 0 {
 		return shorten(all, 3), nil
 	}
 	return c.firstUnready(ctx)
@@ -148,7 +147,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := differences(c.base, now, c.ignore)
+	all := differences(c.base, now, nil)
 	problem, err := c.firstUnready(ctx)
 	if err != nil {
 		return nil, err
@@ -168,12 +167,12 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 // replaceable lists kinds of children that a controller can recreate without loss of data.
 var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler"}
 
-// deleteChildren deletes one child of each custom resource, which the manager has to recreate.
+// deleteChildren deletes one replaceable child of each custom resource, which the manager has to recreate.
 func (c *campaign) deleteChildren(ctx context.Context) error {
-	for _, p := range c.fixtures {
+	for _, f := range c.fixtures {
 		var candidates []id
 		for _, key := range c.children {
-			if slices.Contains(replaceable, key.Kind) && c.fixtureOf(key) == p {
+			if slices.Contains(replaceable, key.Kind) && c.fixtureOf(key) == f {
 				candidates = append(candidates, key)
 			}
 		}
@@ -246,11 +245,11 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 			return fmt.Errorf("ending %s: %w", d.name, err)
 		}
 	}
-	ended := c.clock.Now()
+	waitStart := c.clock.Now()
 	if err := c.waitUntil(ctx, cmp.Or(d.timeout, waitTimeout), func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
-	r.Recovery = c.clock.Since(ended)
+	r.Recovery = c.clock.Since(waitStart)
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not idle: "+err.Error())
 	}
@@ -289,13 +288,13 @@ func (c *campaign) recreatePopulation(ctx context.Context, needed bool) error {
 
 // depopulate deletes the population and all leftover objects.
 func (c *campaign) depopulate(ctx context.Context) error {
-	for _, p := range c.fixtures {
-		if err := p.remove(ctx, c.testCluster); err != nil {
+	for _, f := range c.fixtures {
+		if err := f.remove(ctx, c.testCluster); err != nil {
 			return err
 		}
 	}
-	for _, p := range c.fixtures {
-		if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.existsReason(ctx, c.testCluster) }); err != nil {
+	for _, f := range c.fixtures {
+		if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return f.existsReason(ctx, c.testCluster) }); err != nil {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}
@@ -304,10 +303,10 @@ func (c *campaign) depopulate(ctx context.Context) error {
 	return err
 }
 
-func (c *testCluster) createNamespace(ctx context.Context, p *fixture) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: p.labels}}
+func (c *testCluster) createNamespace(ctx context.Context, f *fixture) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace, Labels: f.labels}}
 	if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, namespace)); err != nil {
-		return fmt.Errorf("creating namespace %s: %w", p.namespace, err)
+		return fmt.Errorf("creating namespace %s: %w", f.namespace, err)
 	}
 	return nil
 }

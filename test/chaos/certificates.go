@@ -55,9 +55,9 @@ func (c *campaign) disturbAdmission(ctx context.Context, d disturbance) error {
 		if _, err := begin(ctx); err != nil {
 			return nil, err
 		}
-		began := c.clock.Now()
+		waitStart := c.clock.Now()
 		err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return "", c.callWebhooks(ctx) })
-		duration = c.clock.Since(began)
+		duration = c.clock.Since(waitStart)
 		return nil, err
 	}
 	rows := len(c.report.Rows)
@@ -73,8 +73,8 @@ func (c *campaign) disturbAdmission(ctx context.Context, d disturbance) error {
 // callWebhooks calls every webhook with a dry-run creation. The API server checks only after admission whether the object exists.
 func (c *campaign) callWebhooks(ctx context.Context) error {
 	var errs []error
-	for _, p := range c.fixtures {
-		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, p.resource().DeepCopy(), client.DryRunAll)))
+	for _, f := range c.fixtures {
+		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, f.resource().DeepCopy(), client.DryRunAll)))
 	}
 	return errors.Join(errs...)
 }

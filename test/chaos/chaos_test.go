@@ -62,7 +62,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The table lists each of the 20 types of operator-chaos once, and scenarios use no other type.
+// The table lists each of the 20 types of operator-chaos once, and the classes of changes use no other type.
 func TestInjections(t *testing.T) {
 	var known []string
 	for _, one := range injections {
@@ -130,11 +130,11 @@ func TestSubjectsCoverKinds(t *testing.T) {
 	}
 	covered := map[string]bool{}
 	for _, s := range slices.Concat(subjects, platformSubjects) {
-		p, err := s.fixture("somewhere")
+		f, err := s.fixture("somewhere")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range p.objects {
+		for _, o := range f.objects {
 			plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 			covered[plural.Resource] = true
 		}
@@ -157,11 +157,11 @@ func TestSubjectsCoverKinds(t *testing.T) {
 func TestOwns(t *testing.T) {
 	fixtures := map[string]*fixture{}
 	for _, s := range slices.Concat(subjects, platformSubjects) {
-		p, err := s.fixture(s.name + "-r03")
+		f, err := s.fixture(s.name + "-r03")
 		if err != nil {
 			t.Fatal(err)
 		}
-		fixtures[s.name] = p
+		fixtures[s.name] = f
 	}
 	for path, want := range map[string]string{
 		"/apis/mlflow.opendatahub.io/v1/mlflows/mlflow/status":                                 "mlflow",
@@ -174,8 +174,8 @@ func TestOwns(t *testing.T) {
 	} {
 		q := parse(httptest.NewRequest(http.MethodPatch, path, http.NoBody))
 		got := ""
-		for name, p := range fixtures {
-			if p.owns(q) {
+		for name, f := range fixtures {
+			if f.owns(q) {
 				got += name
 			}
 		}
@@ -191,12 +191,12 @@ func TestCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.fixture("")
+	f, err := s.fixture("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.crash = 2
-	k := &crash{fixtures: []*fixture{p}, counts: map[*fixture]int{}, now: time.Now}
+	f.crash = 2
+	k := &crash{fixtures: []*fixture{f}, counts: map[*fixture]int{}, now: time.Now}
 	send := func(name string) (forwarded, handled bool) {
 		r := httptest.NewRequest(http.MethodPost, "/apis/batch/v1/namespaces/opendatahub/jobs", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
 		x := &exchange{request: parse(r), r: r, w: httptest.NewRecorder()}
@@ -222,7 +222,7 @@ func TestCrash(t *testing.T) {
 		{"of-another-client", false, false},
 	} {
 		if forwarded, handled := send(want.name); forwarded != want.forwarded || handled != want.handled {
-			t.Errorf("request %d, %s: got forwarded %t, handled %t", i, want.name, forwarded, handled)
+			t.Errorf("request %d, %s: got forwarded %t, handled %t, want %t, %t", i, want.name, forwarded, handled, want.forwarded, want.handled)
 		}
 	}
 	if dead, _ := k.crashedFixtures(); len(dead) != 1 {
@@ -251,7 +251,7 @@ func TestNotReadyReason(t *testing.T) {
 		"no readiness defined": {live(map[string]any{}), "", false},
 	} {
 		if got := notReadyReason(c.live, c.ready); (got == "") != c.want {
-			t.Errorf("%s: got reason %q", name, got)
+			t.Errorf("%s: got reason %q, want none: %t", name, got, c.want)
 		}
 	}
 }
@@ -272,13 +272,13 @@ func TestApplied(t *testing.T) {
 	for _, l := range got {
 		classes = append(classes, classOf(l))
 	}
-	if !slices.Equal(classes, []string{"labels", "spec", "replicas"}) {
-		t.Error(classes)
+	if want := []string{"labels", "spec", "replicas"}; !slices.Equal(classes, want) {
+		t.Errorf("got classes %q, want %q", classes, want)
 	}
 	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), fieldsPerClass: 2}
 	changes, err := c.changesOf(o)
 	if err != nil || changes[len(changes)-1].class != "deletion" || len(changes) != 5 {
-		t.Errorf("unexpected changes %v, error %v", changes, err)
+		t.Errorf("got changes %v, error %v, want 5, the last a deletion", changes, err)
 	}
 	for _, one := range changes {
 		if one.class == "replicas" && string(one.patch) != `[{"op":"replace","path":"/spec/replicas","value":0}]` {
@@ -328,6 +328,6 @@ func TestShrink(t *testing.T) {
 
 func TestIDString(t *testing.T) {
 	if got := fmt.Sprint(id{kind{schema.GroupVersionKind{Kind: "Namespace"}, false}, "", "a"}); got != "Namespace/a" {
-		t.Error(got)
+		t.Errorf("got %s, want Namespace/a", got)
 	}
 }

@@ -28,16 +28,16 @@ type phase struct {
 
 var phases = []phase{
 	{name: "creation", begin: (*fixture).createAll,
-		unfinished: func(p *fixture, ctx context.Context, w *testCluster) (string, error) {
-			return p.unreadyReason(ctx, w, p.ready)
+		unfinished: func(f *fixture, ctx context.Context, c *testCluster) (string, error) {
+			return f.unreadyReason(ctx, c, f.ready)
 		}},
-	{name: "change", skips: func(p *fixture) bool { return p.change == "" },
-		begin: func(p *fixture, ctx context.Context, w *testCluster) error { return p.patch(ctx, w, p.change) },
-		unfinished: func(p *fixture, ctx context.Context, w *testCluster) (string, error) {
-			if p.readyAfterChange != "" {
-				return p.unreadyReason(ctx, w, p.readyAfterChange)
+	{name: "change", skips: func(f *fixture) bool { return f.change == "" },
+		begin: func(f *fixture, ctx context.Context, c *testCluster) error { return f.patch(ctx, c, f.change) },
+		unfinished: func(f *fixture, ctx context.Context, c *testCluster) (string, error) {
+			if f.readyAfterChange != "" {
+				return f.unreadyReason(ctx, c, f.readyAfterChange)
 			}
-			return p.unreadyReason(ctx, w, p.ready)
+			return f.unreadyReason(ctx, c, f.ready)
 		}},
 	{name: "deletion", begin: (*fixture).remove, unfinished: (*fixture).existsReason},
 }
@@ -56,18 +56,18 @@ type crash struct {
 func (k *crash) fault(x *exchange) bool {
 	q := requestWithName(x)
 	k.mu.Lock()
-	i := slices.IndexFunc(k.fixtures, func(p *fixture) bool { return p.owns(q) })
+	i := slices.IndexFunc(k.fixtures, func(f *fixture) bool { return f.owns(q) })
 	if i < 0 {
 		k.mu.Unlock()
 		return false
 	}
-	p := k.fixtures[i]
-	crashed := p.crash > 0 && k.counts[p] >= p.crash
+	f := k.fixtures[i]
+	crashed := f.crash > 0 && k.counts[f] >= f.crash
 	if !crashed {
-		k.counts[p]++
+		k.counts[f]++
 		k.latest = k.now()
 	}
-	last := p.crash > 0 && k.counts[p] == p.crash
+	last := f.crash > 0 && k.counts[f] == f.crash
 	k.mu.Unlock()
 	switch {
 	case crashed:
@@ -98,9 +98,9 @@ func requestWithName(x *exchange) request {
 func (k *crash) crashedFixtures() (fixtures []*fixture, since time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range k.fixtures {
-		if p.crash > 0 && k.counts[p] >= p.crash {
-			fixtures = append(fixtures, p)
+	for _, f := range k.fixtures {
+		if f.crash > 0 && k.counts[f] >= f.crash {
+			fixtures = append(fixtures, f)
 		}
 	}
 	return fixtures, k.now().Sub(k.latest)
@@ -176,12 +176,12 @@ func (s *sieve) round(ctx context.Context, title string, writes func(subject) (f
 	for _, one := range s.subjects {
 		from, to := writes(one)
 		for write := from; write <= to; write++ {
-			p, err := one.fixture(one.name + "-" + cmp.Or(title, fmt.Sprintf("r%02d", write)))
+			f, err := one.fixture(one.name + "-" + cmp.Or(title, fmt.Sprintf("r%02d", write)))
 			if err != nil {
 				return err
 			}
-			p.crash = write
-			fixtures = append(fixtures, p)
+			f.crash = write
+			fixtures = append(fixtures, f)
 		}
 	}
 	for _, ph := range phases {
@@ -193,12 +193,12 @@ func (s *sieve) round(ctx context.Context, title string, writes func(subject) (f
 }
 
 func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*fixture) error {
-	fixtures := slices.DeleteFunc(slices.Clone(all), func(p *fixture) bool { return ph.skips != nil && ph.skips(p) })
+	fixtures := slices.DeleteFunc(slices.Clone(all), func(f *fixture) bool { return ph.skips != nil && ph.skips(f) })
 	k := &crash{fixtures: fixtures, counts: map[*fixture]int{}, now: s.clock.Now, latest: s.clock.Now()}
 	removeRule := s.proxy.addRule(rule{match: match{writes: true}, fault: k.fault})
 	defer removeRule()
-	for _, p := range fixtures {
-		if err := ph.begin(p, ctx, s.testCluster); err != nil {
+	for _, f := range fixtures {
+		if err := ph.begin(f, ctx, s.testCluster); err != nil {
 			return err
 		}
 	}
@@ -209,9 +209,9 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*fixtur
 			return err
 		}
 	}
-	ended := s.clock.Now()
+	waitStart := s.clock.Now()
 	waitErr := s.waitUntil(ctx, waitTimeout, func() (string, error) { return firstUnfinished(ctx, s.testCluster, ph, fixtures) })
-	took := s.clock.Since(ended)
+	took := s.clock.Since(waitStart)
 	if err := s.waitIdle(ctx); err != nil {
 		return err
 	}
@@ -228,35 +228,35 @@ func (s *sieve) recordUndisturbed(ctx context.Context, ph phase, fixtures []*fix
 	if err != nil {
 		return err
 	}
-	for _, p := range fixtures {
-		key := p.name + " " + ph.name
-		s.writes[key] = max(s.writes[key], counts[p])
+	for _, f := range fixtures {
+		key := f.name + " " + ph.name
+		s.writes[key] = max(s.writes[key], counts[f])
 		if s.want[key] == nil {
-			s.want[key] = snapshots[p]
+			s.want[key] = snapshots[f]
 		}
-		s.ignore[key] = differingFields(s.want[key], snapshots[p])
+		s.ignore[key] = differingFields(s.want[key], snapshots[f])
 	}
 	return nil
 }
 
 // firstUnfinished returns why the first unfinished fixture has not ended a phase, "" if all have.
-func firstUnfinished(ctx context.Context, w *testCluster, ph phase, fixtures []*fixture) (string, error) {
-	for _, p := range fixtures {
-		if problem, err := ph.unfinished(p, ctx, w); problem != "" || err != nil {
+func firstUnfinished(ctx context.Context, c *testCluster, ph phase, fixtures []*fixture) (string, error) {
+	for _, f := range fixtures {
+		if problem, err := ph.unfinished(f, ctx, c); problem != "" || err != nil {
 			return problem, err
 		}
 	}
 	return "", nil
 }
 
-// kill waits until every fixture has reached its crash or ended the phase, and then restarts the manager.
+// kill waits until every fixture has reached its crash or ended the phase, and then kills and restarts the manager.
 func (s *sieve) kill(ctx context.Context, ph phase, k *crash, removeRule func()) ([]*fixture, error) {
 	err := s.waitUntil(ctx, waitTimeout, func() (string, error) {
 		crashed, since := k.crashedFixtures()
 		if len(crashed) == len(k.fixtures) {
 			return "", nil
 		}
-		rest := slices.DeleteFunc(slices.Clone(k.fixtures), func(p *fixture) bool { return slices.Contains(crashed, p) })
+		rest := slices.DeleteFunc(slices.Clone(k.fixtures), func(f *fixture) bool { return slices.Contains(crashed, f) })
 		problem, err := firstUnfinished(ctx, s.testCluster, ph, rest)
 		if problem == "" && since < phaseIdlePeriod {
 			problem = "the manager still writes"
@@ -287,18 +287,18 @@ func (s *sieve) compare(ctx context.Context, ph phase, fixtures []*fixture, took
 			return "", err
 		}
 		longest := ""
-		for _, p := range fixtures {
-			key := p.name + " " + ph.name
-			found[p] = differences(s.want[key], snapshots[p], s.ignore[key])
-			longest = cmp.Or(longest, shorten(found[p], 3))
+		for _, f := range fixtures {
+			key := f.name + " " + ph.name
+			found[f] = differences(s.want[key], snapshots[f], s.ignore[key])
+			longest = cmp.Or(longest, shorten(found[f], 3))
 		}
 		return longest, nil
 	})
 	if err != nil && !errors.Is(err, errTimeout) {
 		return err
 	}
-	for _, p := range fixtures {
-		key := p.name + " " + ph.name
+	for _, f := range fixtures {
+		key := f.name + " " + ph.name
 		r := s.rows[key]
 		if r == nil {
 			r = &row{Scenario: "crash-" + strings.ReplaceAll(key, " ", "-"), Injections: []string{"PodKill"}, Bound: waitTimeout}
@@ -309,17 +309,17 @@ func (s *sieve) compare(ctx context.Context, ph phase, fixtures []*fixture, took
 		r.Recovery = max(r.Recovery, took)
 		r.Remark = "slowest; writes are crashes"
 		if late {
-			problem, err := ph.unfinished(p, ctx, s.testCluster)
+			problem, err := ph.unfinished(f, ctx, s.testCluster)
 			if err != nil {
 				return err
 			}
-			found[p] = append(found[p], slices.DeleteFunc([]string{problem}, func(text string) bool { return text == "" })...)
+			found[f] = append(found[f], slices.DeleteFunc([]string{problem}, func(text string) bool { return text == "" })...)
 		}
-		for _, d := range found[p] {
-			r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", p.crash, d))
+		for _, d := range found[f] {
+			r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", f.crash, d))
 		}
-		if len(found[p]) > 0 {
-			s.logf("%s after write %d: %s", r.Scenario, p.crash, shorten(found[p], 5))
+		if len(found[f]) > 0 {
+			s.logf("%s after write %d: %s", r.Scenario, f.crash, shorten(found[f], 5))
 		}
 	}
 	return nil
@@ -328,13 +328,13 @@ func (s *sieve) compare(ctx context.Context, ph phase, fixtures []*fixture, took
 // snapshots returns the snapshot of each fixture, with a placeholder for its namespace.
 func (s *sieve) snapshots(ctx context.Context, fixtures []*fixture) (map[*fixture]snapshot, error) {
 	var namespaces []string
-	for _, p := range fixtures {
-		namespaces = append(namespaces, p.namespace)
+	for _, f := range fixtures {
+		namespaces = append(namespaces, f.namespace)
 	}
 	all, err := s.takeSnapshot(ctx, s.kinds, namespaces...)
 	snapshots := map[*fixture]snapshot{}
-	for _, p := range fixtures {
-		snapshots[p] = all.ofFixture(p).renamed(p.namespace)
+	for _, f := range fixtures {
+		snapshots[f] = all.ofFixture(f).renamed(f.namespace)
 	}
 	return snapshots, err
 }
@@ -342,9 +342,9 @@ func (s *sieve) snapshots(ctx context.Context, fixtures []*fixture) (map[*fixtur
 // deleteLeftovers deletes all objects that a round has left behind, such as PersistentVolumeClaims, which are kept by design.
 func (s *sieve) deleteLeftovers(ctx context.Context, fixtures []*fixture) error {
 	var namespaces []string
-	for _, p := range fixtures {
-		if p.namespace != operatorNamespace {
-			namespaces = append(namespaces, p.namespace)
+	for _, f := range fixtures {
+		if f.namespace != operatorNamespace {
+			namespaces = append(namespaces, f.namespace)
 		}
 	}
 	errs := []error{s.deleteNamespacesAndWait(ctx, namespaces...)}
@@ -352,8 +352,8 @@ func (s *sieve) deleteLeftovers(ctx context.Context, fixtures []*fixture) error 
 	if err != nil {
 		return err
 	}
-	for _, p := range fixtures {
-		for key := range left.ofFixture(p) {
+	for _, f := range fixtures {
+		for key := range left.ofFixture(f) {
 			errs = append(errs, s.deleteAndWait(ctx, key))
 		}
 	}

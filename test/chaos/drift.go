@@ -225,11 +225,11 @@ func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (stri
 	if changed != nil && at(o.Object, changed.pointer) == changed.value {
 		return fmt.Sprintf("%s %s is still %v", key, changed.pointer, changed.value), nil
 	}
-	return shorten(differences(snapshot{key: c.base[key]}, snapshot{key: leaves(o)}, c.ignore), 3), nil
+	return shorten(differences(snapshot{key: c.base[key]}, snapshot{key: leaves(o)}, nil), 3), nil
 }
 
-// restoreChild deletes a child that was not repaired, so the manager recreates it before the next change. If the manager does not,
-// the current state becomes base.
+// restoreChild deletes a child that was not repaired, other than a claim or a Job, so the manager recreates it before the next change. If
+// the manager does not, the current state becomes base.
 func (c *campaign) restoreChild(ctx context.Context, key id) error {
 	if key.Kind != "PersistentVolumeClaim" && key.Kind != "Job" {
 		if err := client.IgnoreNotFound(c.admin.Delete(ctx, key.object())); err != nil {

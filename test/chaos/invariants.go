@@ -47,8 +47,8 @@ func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 var uncomparedOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
 // leftovers returns the children of a deleted custom resource that should have been deleted with it.
-func (c *testCluster) leftovers(ctx context.Context, p *fixture) ([]string, error) {
-	all, err := c.takeSnapshot(ctx, c.kinds, p.namespace)
+func (c *testCluster) leftovers(ctx context.Context, f *fixture) ([]string, error) {
+	all, err := c.takeSnapshot(ctx, c.kinds, f.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (c *testCluster) leftovers(ctx context.Context, p *fixture) ([]string, erro
 		return nil, err
 	}
 	var left []string
-	for key := range all.ofFixture(p) {
+	for key := range all.ofFixture(f) {
 		o := live[key]
 		if o == nil || slices.Contains(keptKinds, key.Kind) || slices.Contains(sharedChildren, key.name) || c.isInstalled(key) {
 			continue

@@ -8,7 +8,7 @@
 //	Inconclusive   the fault did not occur
 //
 // `-scenario` selects scenarios by a regular expression, `-list` prints their names. `random` takes random steps for `-duration`; a failure
-// prints its seed and the shortest failing sequence of steps. The exit code is 1 if a verdict is Degraded or Failed.
+// prints its seed and the shortest failing sequence of steps. The exit code is 1 if a verdict is Degraded or Failed, or an error occurs.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// allScenarios returns all scenarios, those without a population first.
+// allScenarios returns all scenarios. Those without the population are first, except random, which adds Kueue to the cluster.
 func allScenarios() []scenario {
 	crashes := scenario{name: "crash", standalone: true, run: (*campaign).runCrashes}
 	random := scenario{name: "random", standalone: true, run: (*campaign).runRandomRounds}
@@ -102,13 +102,13 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 		o.seed = rand.Uint64()
 	}
 	fmt.Fprintf(progress, "seed %d\n", o.seed)
-	w, err := newTestCluster(ctx, o.seed, progress)
+	cluster, err := newTestCluster(ctx, o.seed, progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, cluster.close(context.WithoutCancel(ctx))) }()
 	c := &campaign{
-		testCluster: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fieldsPerClass: o.fieldsPerClass, subjects: subjects,
+		testCluster: cluster, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fieldsPerClass: o.fieldsPerClass, subjects: subjects,
 		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
 	}
 	failures := c.runAll(ctx, scenarios)

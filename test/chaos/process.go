@@ -131,7 +131,7 @@ func (c *campaign) changeLeader(ctx context.Context, d disturbance, args []strin
 		return err
 	}
 	return c.withLeaderElection(ctx, 2, args, func(p pair) error {
-		var led time.Duration
+		var failover time.Duration
 		d.injections = []string{"PodKill", "LeaderElectionDisrupt"}
 		d.begin = func(ctx context.Context) (func(context.Context) error, error) {
 			start := c.clock.Now()
@@ -140,14 +140,14 @@ func (c *campaign) changeLeader(ctx context.Context, d disturbance, args []strin
 			}
 			return func(ctx context.Context) error {
 				err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.checkHolder(ctx, "follower") })
-				led = c.clock.Since(start)
+				failover = c.clock.Since(start)
 				return err
 			}, nil
 		}
 		err := c.disturb(ctx, d)
 		if err == nil {
 			r := &c.report.Rows[len(c.report.Rows)-1]
-			r.Remark = fmt.Sprintf("the other one led %s after the signal", seconds(led))
+			r.Remark = fmt.Sprintf("the other one led %s after the signal", seconds(failover))
 			c.logf("%s: %s", d.name, r.Remark)
 		}
 		return err
@@ -157,7 +157,7 @@ func (c *campaign) changeLeader(ctx context.Context, d disturbance, args []strin
 // shortLease holds leader election flags for a Lease that expires within a scenario, but not because of a slow machine.
 var shortLease = []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
 
-// freezeLeader sends SIGSTOP to the leader, and SIGCONT when the other replica leads.
+// freezeLeader sends SIGSTOP to the leader, and SIGCONT when the other replica leads and has restored the children.
 func (c *campaign) freezeLeader(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err

@@ -51,8 +51,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// upstream returns a proxy for a server that counts requests, and sends a line for each value of events.
-func upstream(t *testing.T) (p *proxy, served *atomic.Int64, events chan string) {
+// newTestProxy returns a proxy for a server that counts requests, and sends a line for each value of events.
+func newTestProxy(t *testing.T) (p *proxy, served *atomic.Int64, events chan string) {
 	t.Helper()
 	served, events = new(atomic.Int64), make(chan string)
 	backend := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ const object = "/api/v1/namespaces/a/configmaps/b"
 
 func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 	for _, code := range []int{409, 429, 500, 503, 504} {
-		p, served, _ := upstream(t)
+		p, served, _ := newTestProxy(t)
 		removeRule := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: respond(code)})
 		response, err := send(t, p, http.MethodPatch, object)
 		if err != nil || response.StatusCode != code {
@@ -127,7 +127,7 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 }
 
 func TestExecuteThen(t *testing.T) {
-	p, served, _ := upstream(t)
+	p, served, _ := newTestProxy(t)
 	p.addRule(rule{match: match{writes: true}, fault: executeThen(respond(504))})
 	response, err := send(t, p, http.MethodPatch, object)
 	if err != nil || response.StatusCode != http.StatusGatewayTimeout || served.Load() != 1 {
@@ -144,7 +144,7 @@ func TestExecuteThen(t *testing.T) {
 }
 
 func TestResetConnection(t *testing.T) {
-	p, served, _ := upstream(t)
+	p, served, _ := newTestProxy(t)
 	p.addRule(rule{fault: resetConnection})
 	if _, err := send(t, p, http.MethodPatch, object); err == nil || !strings.Contains(err.Error(), "reset") && !errors.Is(err, io.EOF) {
 		t.Errorf("got error %v, want a reset connection", err)
@@ -155,7 +155,7 @@ func TestResetConnection(t *testing.T) {
 }
 
 func TestDroppedRequestSucceedsAfterFault(t *testing.T) {
-	p, served, _ := upstream(t)
+	p, served, _ := newTestProxy(t)
 	removeRule := p.addRule(rule{fault: dropPackets})
 	responded := make(chan error, 1)
 	go func() {
@@ -176,7 +176,7 @@ func TestDroppedRequestSucceedsAfterFault(t *testing.T) {
 }
 
 func TestShareOfRequestsFails(t *testing.T) {
-	p, _, _ := upstream(t)
+	p, _, _ := newTestProxy(t)
 	p.addRule(rule{share: 0.5, fault: respond(500)})
 	failed := 0
 	for range 100 {
@@ -191,7 +191,7 @@ func TestShareOfRequestsFails(t *testing.T) {
 
 // A watch delivers events, pauses during a fault, continues after the fault, and ends when the proxy closes it.
 func TestWatchContinuesAfterFault(t *testing.T) {
-	p, _, events := upstream(t)
+	p, _, events := newTestProxy(t)
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=true")
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 }
 
 func TestWatchExpiresWith410(t *testing.T) {
-	p, _, _ := upstream(t)
+	p, _, _ := newTestProxy(t)
 	p.addRule(rule{match: watches(), fault: expireWatch})
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1")
 	if err != nil {
@@ -247,7 +247,7 @@ func TestWatchExpiresWith410(t *testing.T) {
 }
 
 func TestListAtVersion(t *testing.T) {
-	p, _, _ := upstream(t)
+	p, _, _ := newTestProxy(t)
 	p.addRule(rule{fault: listAtVersion("42")})
 	for request, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
 		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+request)

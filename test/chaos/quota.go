@@ -62,7 +62,7 @@ func (c *testCluster) createYAML(ctx context.Context, text string) error {
 	return nil
 }
 
-// queue is a namespace with a quota and AppWrappers that share it.
+// queue is a namespace with a LocalQueue, its ClusterQueue, and the AppWrappers that share its quota.
 type queue struct {
 	testCluster *testCluster
 	name        string
@@ -104,7 +104,7 @@ func (q *queue) remove(ctx context.Context) {
 	}
 }
 
-// clear waits until the AppWrappers are deleted, and deletes the queues.
+// clear waits until the AppWrappers are deleted, and deletes the namespace and the ClusterQueue.
 func (q *queue) clear(ctx context.Context) error {
 	for number := range wrapperCount {
 		o, err := q.wrapper(number)
@@ -121,12 +121,12 @@ func (q *queue) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue"}}
-	cluster.SetName(q.name)
-	return errors.Join(q.testCluster.deleteNamespacesAndWait(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cluster)))
+	cq := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue"}}
+	cq.SetName(q.name)
+	return errors.Join(q.testCluster.deleteNamespacesAndWait(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cq)))
 }
 
-// checkQuota adds a violation if running pods request more CPUs than the quota.
+// checkQuota adds a violation if pods that have not ended request more CPUs than the quota.
 func (g *randomRound) checkQuota(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := g.admin.List(ctx, pods, client.InNamespace(g.queue.name)); err != nil {

@@ -21,7 +21,7 @@ const (
 	shrinkTries = 12
 )
 
-// temporaryFaults are the faults of random steps. Each ends with its step or with the round.
+// temporaryFaults are the faults of random steps. Each ends with its step, with a later step, or with the round.
 var temporaryFaults = map[string]rule{
 	"partition":       {fault: dropPackets, streams: true},
 	"resets":          {fault: resetConnection},
@@ -97,18 +97,18 @@ func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (vi
 		return nil, 0, err
 	}
 	for _, s := range c.subjects {
-		p, err := s.fixture(s.name + "-" + title)
+		f, err := s.fixture(s.name + "-" + title)
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := c.createNamespace(ctx, p); err != nil {
+		if err := c.createNamespace(ctx, f); err != nil {
 			return nil, 0, err
 		}
-		more, err := c.createForeignObjects(ctx, p.namespace)
+		more, err := c.createForeignObjects(ctx, f.namespace)
 		if err != nil {
 			return nil, 0, err
 		}
-		g.fixtures[s.name], g.foreignObjects = p, append(g.foreignObjects, more...)
+		g.fixtures[s.name], g.foreignObjects = f, append(g.foreignObjects, more...)
 	}
 	for _, s := range steps {
 		if err := g.runStep(ctx, s); err != nil {
@@ -124,23 +124,23 @@ func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (vi
 // runStep runs one step. It ignores rejections by the API server or a webhook: the checks cover only existing objects.
 func (g *randomRound) runStep(ctx context.Context, s step) error {
 	random := rand.New(rand.NewPCG(s.Pick, 0))
-	p := g.fixtures[s.On]
+	f := g.fixtures[s.On]
 	brief := time.Duration(1+random.IntN(3)) * time.Second
 	switch s.Do {
 	case "create":
-		for _, o := range p.objects {
-			if g.admin.Create(ctx, o.DeepCopy()) == nil && o == p.resource() {
+		for _, o := range f.objects {
+			if g.admin.Create(ctx, o.DeepCopy()) == nil && o == f.resource() {
 				g.changed[s.On] = false
 			}
 		}
 	case "change":
-		if p.change != "" && p.patch(ctx, g.testCluster, p.change) == nil {
+		if f.change != "" && f.patch(ctx, g.testCluster, f.change) == nil {
 			g.changed[s.On] = true
 		}
 	case "delete":
-		_ = p.remove(ctx, g.testCluster) // a rejection is ignored
+		_ = f.remove(ctx, g.testCluster) // a rejection is ignored
 	case "drop":
-		return g.deleteChild(ctx, p, random)
+		return g.deleteChild(ctx, f, random)
 	case "queue":
 		g.queue.changeWrapper(ctx, random)
 	case "fault":
@@ -173,17 +173,17 @@ func (g *randomRound) restartManager(ctx context.Context, kill bool) error {
 	return g.restart(ctx)
 }
 
-// deleteChild deletes a child of a custom resource, unless it is an AppWrapper.
-func (g *randomRound) deleteChild(ctx context.Context, p *fixture, random *rand.Rand) error {
-	if p.resource().GetKind() == "AppWrapper" {
+// deleteChild deletes a child of a custom resource other than an AppWrapper.
+func (g *randomRound) deleteChild(ctx context.Context, f *fixture, random *rand.Rand) error {
+	if f.resource().GetKind() == "AppWrapper" {
 		return nil
 	}
-	live, err := g.takeSnapshot(ctx, g.kinds, p.namespace)
+	live, err := g.takeSnapshot(ctx, g.kinds, f.namespace)
 	if err != nil {
 		return err
 	}
 	var candidates []id
-	for key := range live.ofFixture(p) {
+	for key := range live.ofFixture(f) {
 		if slices.Contains(replaceable, key.Kind) && !slices.Contains([]string{"of-another-client", "storage-config"}, key.name) {
 			candidates = append(candidates, key)
 		}
@@ -201,9 +201,9 @@ func (g *randomRound) endFaults(ctx context.Context) (time.Duration, error) {
 	if err := g.restart(ctx); err != nil {
 		return 0, err
 	}
-	began := g.clock.Now()
+	waitStart := g.clock.Now()
 	err := g.waitUntil(ctx, waitTimeout, func() (string, error) { return g.firstNotReady(ctx) })
-	duration := g.clock.Since(began)
+	duration := g.clock.Since(waitStart)
 	switch {
 	case errors.Is(err, errTimeout):
 		g.violations = append(g.violations, "a status is not true: "+err.Error())
@@ -220,24 +220,24 @@ func (g *randomRound) endFaults(ctx context.Context) (time.Duration, error) {
 	return duration, g.checkInvariants(ctx)
 }
 
-// firstNotReady returns why the first existing custom resource is not ready.
+// firstNotReady returns why an existing custom resource with its dependencies is not ready, "" if all are.
 func (g *randomRound) firstNotReady(ctx context.Context) (string, error) {
-	for name, p := range g.fixtures {
-		if exists, err := p.existsReason(ctx, g.testCluster); err != nil {
+	for name, f := range g.fixtures {
+		if exists, err := f.existsReason(ctx, g.testCluster); err != nil {
 			return "", err
 		} else if exists == "" {
 			continue
 		}
-		if missing, err := g.lacksDependency(ctx, p); err != nil {
+		if missing, err := g.lacksDependency(ctx, f); err != nil {
 			return "", err
 		} else if missing {
 			continue
 		}
-		ready := p.ready
-		if g.changed[name] && p.readyAfterChange != "" {
-			ready = p.readyAfterChange
+		ready := f.ready
+		if g.changed[name] && f.readyAfterChange != "" {
+			ready = f.readyAfterChange
 		}
-		if problem, err := p.unreadyReason(ctx, g.testCluster, ready); problem != "" || err != nil {
+		if problem, err := f.unreadyReason(ctx, g.testCluster, ready); problem != "" || err != nil {
 			return problem, client.IgnoreNotFound(err)
 		}
 	}
@@ -245,8 +245,8 @@ func (g *randomRound) firstNotReady(ctx context.Context) (string, error) {
 }
 
 // lacksDependency reports whether an object that a user has to create is missing.
-func (g *randomRound) lacksDependency(ctx context.Context, p *fixture) (bool, error) {
-	for _, o := range p.objects[:len(p.objects)-1] {
+func (g *randomRound) lacksDependency(ctx context.Context, f *fixture) (bool, error) {
+	for _, o := range f.objects[:len(f.objects)-1] {
 		err := g.admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
 		if client.IgnoreNotFound(err) != nil {
 			return false, err
@@ -260,21 +260,21 @@ func (g *randomRound) lacksDependency(ctx context.Context, p *fixture) (bool, er
 
 // checkInvariants adds violations: orphans, duplicate Jobs, changed foreign objects, and an exceeded quota.
 func (g *randomRound) checkInvariants(ctx context.Context) error {
-	for _, p := range g.fixtures {
-		if p.namespace == operatorNamespace {
+	for _, f := range g.fixtures {
+		if f.namespace == operatorNamespace {
 			continue
 		}
-		orphans, err := g.orphans(ctx, p.namespace)
+		orphans, err := g.orphans(ctx, f.namespace)
 		if err != nil {
 			return err
 		}
 		g.violations = append(g.violations, orphans...)
-		jobs, err := g.countJobs(ctx, p.namespace)
+		jobs, err := g.countJobs(ctx, f.namespace)
 		if err != nil {
 			return err
 		}
 		if jobs > 1 {
-			g.violations = append(g.violations, fmt.Sprintf("%d Jobs in %s", jobs, p.namespace))
+			g.violations = append(g.violations, fmt.Sprintf("%d Jobs in %s", jobs, f.namespace))
 		}
 	}
 	changed, err := g.changedObjects(ctx, g.foreignObjects)
@@ -285,21 +285,21 @@ func (g *randomRound) checkInvariants(ctx context.Context) error {
 // cleanUp deletes all objects, and checks that only the kinds in keptKinds remain.
 func (g *randomRound) cleanUp(ctx context.Context) error {
 	g.queue.remove(ctx)
-	for _, p := range g.fixtures {
-		for _, o := range slices.Backward(p.objects) {
+	for _, f := range g.fixtures {
+		for _, o := range slices.Backward(f.objects) {
 			if err := g.admin.Delete(ctx, o.DeepCopy()); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting %s: %w", p.name, err)
+				return fmt.Errorf("deleting %s: %w", f.name, err)
 			}
 		}
 	}
 	var fixtures []*fixture
-	for _, p := range g.fixtures {
-		fixtures = append(fixtures, p)
+	for _, f := range g.fixtures {
+		fixtures = append(fixtures, f)
 		err := g.waitUntil(ctx, waitTimeout, func() (string, error) {
-			if problem, err := p.existsReason(ctx, g.testCluster); problem != "" || err != nil {
+			if problem, err := f.existsReason(ctx, g.testCluster); problem != "" || err != nil {
 				return problem, err
 			}
-			left, err := g.leftovers(ctx, p)
+			left, err := g.leftovers(ctx, f)
 			return shorten(left, 3), err
 		})
 		if errors.Is(err, errTimeout) {

@@ -83,7 +83,7 @@ var fieldOwners = []string{
 	"mlflow-operator", "model-registry-operator", "model-catalog-operator", "modelmesh-controller", "codeflare-raycluster-controller", "appwrapper", "aihub",
 }
 
-// takeSnapshot returns a snapshot of all objects in the namespaces, and of the cluster-scoped objects of the manager.
+// takeSnapshot returns a snapshot of all objects in the namespaces, and of the manager's objects in its namespace and of cluster scope.
 func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces ...string) (snapshot, error) {
 	objects, err := c.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
@@ -101,7 +101,7 @@ func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces
 	return all, err
 }
 
-// list returns the objects of the kinds for which want returns true.
+// list returns those objects of the kinds for which want returns true.
 func (c *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
 	var mu sync.Mutex
 	var failed error
@@ -125,9 +125,9 @@ func (c *testCluster) list(ctx context.Context, kinds []kind, want func(*unstruc
 }
 
 // kinds returns the kinds of the objects in a snapshot.
-func (p snapshot) kinds() []kind {
+func (s snapshot) kinds() []kind {
 	var all []kind
-	for key := range p {
+	for key := range s {
 		if !slices.Contains(all, key.kind) {
 			all = append(all, key.kind)
 		}
@@ -136,11 +136,11 @@ func (p snapshot) kinds() []kind {
 }
 
 // ofFixture returns the objects of a fixture.
-func (p snapshot) ofFixture(of *fixture) snapshot {
+func (s snapshot) ofFixture(f *fixture) snapshot {
 	part := snapshot{}
-	for key, fields := range p {
+	for key, fields := range s {
 		path := "/" + strings.ToLower(key.Kind) + "s/" + key.name
-		if of.owns(request{namespace: key.namespace, path: path}) {
+		if f.owns(request{namespace: key.namespace, path: path}) {
 			part[key] = fields
 		}
 	}
@@ -151,10 +151,10 @@ func (p snapshot) ofFixture(of *fixture) snapshot {
 var varying = regexp.MustCompile(`[0-9a-f]{8}[0-9a-f-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 
 // renamed returns a snapshot with a placeholder for the namespace, for comparisons between namespaces.
-func (p snapshot) renamed(namespace string) snapshot {
+func (s snapshot) renamed(namespace string) snapshot {
 	swap := strings.NewReplacer(namespace, "{}")
 	all := snapshot{}
-	for key, fields := range p {
+	for key, fields := range s {
 		key.namespace, key.name = swap.Replace(key.namespace), varying.ReplaceAllString(swap.Replace(key.name), "#")
 		copied := map[string]string{}
 		for path, value := range fields {

@@ -19,11 +19,13 @@ const cacheDelay = 8 * time.Second
 
 // stalenessScenarios returns faults of stale caches and of API servers that return past states.
 func stalenessScenarios() []scenario {
-	late := func(name, of, resource string) scenario {
-		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error { return c.delayCache(ctx, name, of, resource) }}
+	late := func(name, subject, resource string) scenario {
+		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error { return c.delayCache(ctx, name, subject, resource) }}
 	}
-	past := func(name, of, resource string, deleted bool) scenario {
-		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error { return c.timeTravel(ctx, name, of, resource, deleted) }}
+	past := func(name, subject, resource string, deleted bool) scenario {
+		return scenario{name: name, standalone: true, run: func(c *campaign, ctx context.Context) error {
+			return c.timeTravel(ctx, name, subject, resource, deleted)
+		}}
 	}
 	return []scenario{
 		late("late-jobs-mlflow", "mlflow", "jobs"), late("late-deployments-mlflow", "mlflow", "deployments"), late("late-mlflows", "mlflow", "mlflows"),
@@ -40,25 +42,25 @@ func stalenessScenarios() []scenario {
 }
 
 // withSingleResource runs a scenario with a single custom resource in place of a population, and deletes it afterwards.
-func (c *campaign) withSingleResource(ctx context.Context, name, scenario string, run func(*fixture) error) error {
-	s, err := subjectNamed(name)
+func (c *campaign) withSingleResource(ctx context.Context, subject, scenario string, run func(*fixture) error) error {
+	s, err := subjectNamed(subject)
 	if err != nil {
 		return err
 	}
-	p, err := s.fixture("chaos-" + scenario)
+	f, err := s.fixture("chaos-" + scenario)
 	if err != nil {
 		return err
 	}
-	err = run(p)
+	err = run(f)
 	one := &sieve{campaign: c}
-	return errors.Join(err, p.remove(ctx, c.testCluster), c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.existsReason(ctx, c.testCluster) }), one.deleteLeftovers(ctx, []*fixture{p}))
+	return errors.Join(err, f.remove(ctx, c.testCluster), c.waitUntil(ctx, waitTimeout, func() (string, error) { return f.existsReason(ctx, c.testCluster) }), one.deleteLeftovers(ctx, []*fixture{f}))
 }
 
 var errUnknown = errors.New("there is no such subject")
 
 // delayCache delays the watch events of a resource while a custom resource is created, deleted and created again.
-func (c *campaign) delayCache(ctx context.Context, name, of, resource string) error {
-	return c.withSingleResource(ctx, of, name, func(p *fixture) error {
+func (c *campaign) delayCache(ctx context.Context, name, subject, resource string) error {
+	return c.withSingleResource(ctx, subject, name, func(f *fixture) error {
 		start, err := c.audit.Position()
 		if err != nil {
 			return err
@@ -74,51 +76,51 @@ func (c *campaign) delayCache(ctx context.Context, name, of, resource string) er
 				removeRule()
 			}
 		}()
-		err = c.recreateEarly(ctx, p)
+		err = c.recreateEarly(ctx, f)
 		stop()
 		<-done
 		if err != nil {
 			return err
 		}
-		return c.addReadyRow(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, cacheDelay), Bound: slow}, start)
+		return c.addReadyRow(ctx, f, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, subject, cacheDelay), Bound: slow}, start)
 	})
 }
 
-// recreateEarly creates a custom resource, deletes it after its first children were created, and creates it again.
-func (c *campaign) recreateEarly(ctx context.Context, p *fixture) error {
-	if err := p.createAll(ctx, c.testCluster); err != nil {
+// recreateEarly creates a custom resource, deletes it after a quarter of cacheDelay, and creates it again.
+func (c *campaign) recreateEarly(ctx context.Context, f *fixture) error {
+	if err := f.createAll(ctx, c.testCluster); err != nil {
 		return err
 	}
 	if err := c.pause(ctx, cacheDelay/4); err != nil {
 		return err
 	}
-	if err := p.remove(ctx, c.testCluster); err != nil {
+	if err := f.remove(ctx, c.testCluster); err != nil {
 		return err
 	}
-	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.existsReason(ctx, c.testCluster) }); err != nil {
+	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return f.existsReason(ctx, c.testCluster) }); err != nil {
 		return err
 	}
-	return p.createAll(ctx, c.testCluster)
+	return f.createAll(ctx, c.testCluster)
 }
 
 // addReadyRow waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
-func (c *campaign) addReadyRow(ctx context.Context, p *fixture, r row, start framework.AuditPosition) error {
-	ended := c.clock.Now()
-	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.unreadyReason(ctx, c.testCluster, p.ready) }); err != nil {
+func (c *campaign) addReadyRow(ctx context.Context, f *fixture, r row, start framework.AuditPosition) error {
+	waitStart := c.clock.Now()
+	if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return f.unreadyReason(ctx, c.testCluster, f.ready) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
-	r.Recovery = c.clock.Since(ended)
+	r.Recovery = c.clock.Since(waitStart)
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not idle: "+err.Error())
 	}
-	jobs, err := c.countJobs(ctx, p.namespace)
+	jobs, err := c.countJobs(ctx, f.namespace)
 	if err != nil {
 		return err
 	}
 	if jobs > 1 {
 		r.Deviations = append(r.Deviations, fmt.Sprintf("%d Jobs, want 1", jobs))
 	}
-	orphans, err := c.orphans(ctx, p.namespace)
+	orphans, err := c.orphans(ctx, f.namespace)
 	if err != nil {
 		return err
 	}
@@ -140,13 +142,13 @@ func (c *campaign) countJobs(ctx context.Context, namespace string) (int, error)
 }
 
 // timeTravel restarts the manager with stale lists, in which a deleted custom resource still exists, or an existing one does not.
-func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, deleted bool) error {
-	return c.withSingleResource(ctx, of, name, func(p *fixture) error {
+func (c *campaign) timeTravel(ctx context.Context, name, subject, resource string, deleted bool) error {
+	return c.withSingleResource(ctx, subject, name, func(f *fixture) error {
 		if deleted {
-			if err := p.createAll(ctx, c.testCluster); err != nil {
+			if err := f.createAll(ctx, c.testCluster); err != nil {
 				return err
 			}
-			if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.unreadyReason(ctx, c.testCluster, p.ready) }); err != nil {
+			if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return f.unreadyReason(ctx, c.testCluster, f.ready) }); err != nil {
 				return err
 			}
 		}
@@ -158,14 +160,14 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 			return err
 		}
 		if deleted {
-			err = errors.Join(p.remove(ctx, c.testCluster), c.waitUntil(ctx, waitTimeout, func() (string, error) { return p.existsReason(ctx, c.testCluster) }))
+			err = errors.Join(f.remove(ctx, c.testCluster), c.waitUntil(ctx, waitTimeout, func() (string, error) { return f.existsReason(ctx, c.testCluster) }))
 		} else {
-			err = p.createAll(ctx, c.testCluster)
+			err = f.createAll(ctx, c.testCluster)
 		}
 		if err != nil {
 			return err
 		}
-		remaining, err := c.remainingObjects(ctx, p, deleted)
+		remaining, err := c.remainingObjects(ctx, f, deleted)
 		if err != nil {
 			return err
 		}
@@ -183,9 +185,9 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		removeRule()
 		r := row{Scenario: name, Fault: fmt.Sprintf("the manager starts with lists of %s from before, for %s", resource, cacheDelay), Bound: slow}
 		if !deleted {
-			return c.addReadyRow(ctx, p, r, start)
+			return c.addReadyRow(ctx, f, r, start)
 		}
-		return c.addDeletedRow(ctx, p, remaining, r, start)
+		return c.addDeletedRow(ctx, f, remaining, r, start)
 	})
 }
 
@@ -203,13 +205,13 @@ func (c *campaign) resourceVersion(ctx context.Context) (string, error) {
 const collectionTimeout = 10 * time.Second
 
 // remainingObjects returns the objects that a deleted custom resource leaves behind without a fault, such as the runtime of a model.
-func (c *campaign) remainingObjects(ctx context.Context, p *fixture, deleted bool) (remaining []string, err error) {
+func (c *campaign) remainingObjects(ctx context.Context, f *fixture, deleted bool) (remaining []string, err error) {
 	if !deleted {
 		return nil, nil
 	}
 	err = c.waitUntil(ctx, collectionTimeout, func() (string, error) {
 		var err error
-		remaining, err = c.leftovers(ctx, p)
+		remaining, err = c.leftovers(ctx, f)
 		return shorten(remaining, 3), err
 	})
 	if errors.Is(err, errTimeout) {
@@ -219,17 +221,17 @@ func (c *campaign) remainingObjects(ctx context.Context, p *fixture, deleted boo
 }
 
 // addDeletedRow waits until only the remaining objects of a deleted custom resource exist, and adds its row.
-func (c *campaign) addDeletedRow(ctx context.Context, p *fixture, remaining []string, r row, start framework.AuditPosition) error {
-	ended := c.clock.Now()
+func (c *campaign) addDeletedRow(ctx context.Context, f *fixture, remaining []string, r row, start framework.AuditPosition) error {
+	waitStart := c.clock.Now()
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not idle: "+err.Error())
 	}
 	err := c.waitUntil(ctx, slow, func() (string, error) {
-		leftovers, err := c.leftovers(ctx, p)
+		leftovers, err := c.leftovers(ctx, f)
 		leftovers = slices.DeleteFunc(leftovers, func(one string) bool { return slices.Contains(remaining, one) })
 		return shorten(leftovers, 3), err
 	})
-	r.Recovery = c.clock.Since(ended)
+	r.Recovery = c.clock.Since(waitStart)
 	if errors.Is(err, errTimeout) {
 		r.Deviations, err = append(r.Deviations, err.Error()), nil
 	}

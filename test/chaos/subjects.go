@@ -38,7 +38,7 @@ type subject struct {
 	change, readyAfterChange string
 	// fixedNamespace is the namespace of a singleton.
 	fixedNamespace string
-	// paths are substrings of the paths of its cluster-scoped objects; {} is replaced by its namespace.
+	// paths are substrings of the paths of its objects of cluster scope or in operatorNamespace; {} is replaced by its namespace.
 	paths []string
 }
 
@@ -126,14 +126,14 @@ func (s subject) fixture(namespace string) (*fixture, error) {
 	if s.fixedNamespace != "" {
 		namespace = s.fixedNamespace
 	}
-	p := &fixture{subject: s, namespace: namespace}
+	f := &fixture{subject: s, namespace: namespace}
 	for _, text := range s.needs {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
 			return nil, fmt.Errorf("decoding a dependency of %s: %w", s.name, err)
 		}
 		o.SetNamespace(namespace)
-		p.objects = append(p.objects, o)
+		f.objects = append(f.objects, o)
 	}
 	root, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -156,22 +156,22 @@ func (s subject) fixture(namespace string) (*fixture, error) {
 			if s.edit != nil {
 				s.edit(o)
 			}
-			p.objects = append(p.objects, o)
+			f.objects = append(f.objects, o)
 		}
 	}
-	return p, nil
+	return f, nil
 }
 
 // resource returns the custom resource of the fixture.
-func (p *fixture) resource() *unstructured.Unstructured { return p.objects[len(p.objects)-1] }
+func (f *fixture) resource() *unstructured.Unstructured { return f.objects[len(f.objects)-1] }
 
 // owns reports whether a request is for an object of the fixture.
-func (p *fixture) owns(q request) bool {
-	if q.namespace != "" && (q.namespace != p.namespace || p.namespace != operatorNamespace) {
-		return q.namespace == p.namespace
+func (f *fixture) owns(q request) bool {
+	if q.namespace != "" && (q.namespace != f.namespace || f.namespace != operatorNamespace) {
+		return q.namespace == f.namespace
 	}
-	for _, part := range p.paths {
-		if strings.Contains(q.path+"/", strings.ReplaceAll(part, "{}", p.namespace)) {
+	for _, part := range f.paths {
+		if strings.Contains(q.path+"/", strings.ReplaceAll(part, "{}", f.namespace)) {
 			return true
 		}
 	}
@@ -179,12 +179,12 @@ func (p *fixture) owns(q request) bool {
 }
 
 // createAll creates the namespace and all objects of the fixture, with retries until the webhooks respond.
-func (p *fixture) createAll(ctx context.Context, w *testCluster) error {
-	if err := w.createNamespace(ctx, p); err != nil {
+func (f *fixture) createAll(ctx context.Context, c *testCluster) error {
+	if err := c.createNamespace(ctx, f); err != nil {
 		return err
 	}
-	for _, o := range p.objects {
-		if err := w.create(ctx, o); err != nil {
+	for _, o := range f.objects {
+		if err := c.create(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -202,53 +202,53 @@ func (c *testCluster) create(ctx context.Context, o *unstructured.Unstructured) 
 	return nil
 }
 
-func (p *fixture) patch(ctx context.Context, w *testCluster, body string) error {
-	if err := w.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
-		return fmt.Errorf("changing %s: %w", p.name, err)
+func (f *fixture) patch(ctx context.Context, c *testCluster, body string) error {
+	if err := c.admin.Patch(ctx, f.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		return fmt.Errorf("changing %s: %w", f.name, err)
 	}
 	return nil
 }
 
-func (p *fixture) remove(ctx context.Context, w *testCluster) error {
-	if err := w.admin.Delete(ctx, p.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s: %w", p.name, err)
+func (f *fixture) remove(ctx context.Context, c *testCluster) error {
+	if err := c.admin.Delete(ctx, f.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", f.name, err)
 	}
 	return nil
 }
 
 // unreadyReason returns why the custom resource is not ready, "" if it is.
-func (p *fixture) unreadyReason(ctx context.Context, w *testCluster, ready string) (string, error) {
-	live := p.resource().DeepCopy()
-	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
-		return p.name + " cannot be read", err
+func (f *fixture) unreadyReason(ctx context.Context, c *testCluster, ready string) (string, error) {
+	live := f.resource().DeepCopy()
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return f.name + " cannot be read", err
 	}
 	if reason := notReadyReason(live, ready); reason != "" {
-		return p.name + ": " + reason, nil
+		return f.name + ": " + reason, nil
 	}
-	if p.requiredChild == "" {
+	if f.requiredChild == "" {
 		return "", nil
 	}
 	child := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(p.requiredChild), &child.Object); err != nil {
-		return "", fmt.Errorf("decoding a child of %s: %w", p.name, err)
+	if err := yaml.Unmarshal([]byte(f.requiredChild), &child.Object); err != nil {
+		return "", fmt.Errorf("decoding a child of %s: %w", f.name, err)
 	}
-	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
-		return p.name + " has no " + child.GetKind(), client.IgnoreNotFound(err)
+	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return f.name + " has no " + child.GetKind(), client.IgnoreNotFound(err)
 	}
 	if reason := notReadyReason(child, "Available"); reason != "" {
-		return fmt.Sprintf("%s of %s: %s", child.GetKind(), p.name, reason), nil
+		return fmt.Sprintf("%s of %s: %s", child.GetKind(), f.name, reason), nil
 	}
 	return "", nil
 }
 
 // existsReason returns the reason why the custom resource still exists, "" if it does not.
-func (p *fixture) existsReason(ctx context.Context, w *testCluster) (string, error) {
-	live := p.resource().DeepCopy()
-	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
+func (f *fixture) existsReason(ctx context.Context, c *testCluster) (string, error) {
+	live := f.resource().DeepCopy()
+	err := c.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s still exists, with finalizers %v", p.name, live.GetFinalizers()), err
+	return fmt.Sprintf("%s still exists, with finalizers %v", f.name, live.GetFinalizers()), err
 }
 
 var errNoReadiness = errors.New("the subject does not define when it is ready")

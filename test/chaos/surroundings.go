@@ -110,9 +110,9 @@ func (c *campaign) addForeignFinalizers(ctx context.Context) error {
 		duration: stormTime, bound: restarted, keepChildren: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			var blocked []id
-			for _, p := range c.fixtures {
+			for _, f := range c.fixtures {
 				for _, key := range c.children {
-					if c.fixtureOf(key) == p && slices.Contains(replaceable, key.Kind) {
+					if c.fixtureOf(key) == f && slices.Contains(replaceable, key.Kind) {
 						blocked = append(blocked, key)
 						break
 					}
@@ -213,18 +213,18 @@ func (c *campaign) deleteNamespaces(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with everything in them, and created again by a user",
 		injections: []string{"NamespaceDeletion"}, bound: waitTimeout, keepChildren: true, remark: "the time until everything is created again",
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			for _, p := range c.fixtures {
-				if p.fixedNamespace == operatorNamespace {
+			for _, f := range c.fixtures {
+				if f.fixedNamespace == operatorNamespace {
 					continue
 				}
-				if err := c.deleteNamespacesAndWait(ctx, p.namespace); err != nil {
+				if err := c.deleteNamespacesAndWait(ctx, f.namespace); err != nil {
 					return nil, err
 				}
-				maps.DeleteFunc(c.data, func(name, _ string) bool { return isInNamespace(name, p.namespace) })
+				maps.DeleteFunc(c.data, func(name, _ string) bool { return isInNamespace(name, f.namespace) })
 			}
 			return func(ctx context.Context) error {
-				for _, p := range c.fixtures {
-					if err := p.createAll(ctx, c.testCluster); err != nil {
+				for _, f := range c.fixtures {
+					if err := f.createAll(ctx, c.testCluster); err != nil {
 						return err
 					}
 				}

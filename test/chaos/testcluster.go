@@ -26,7 +26,7 @@ import (
 const (
 	// operatorNamespace is the namespace of the manager and of the MLflow.
 	operatorNamespace = "opendatahub"
-	// waitTimeout limits every wait.
+	// waitTimeout limits each wait that has no timeout of its own.
 	waitTimeout = 2 * time.Minute
 	// idlePeriod is the time without requests after which the manager counts as idle.
 	idlePeriod = 1500 * time.Millisecond

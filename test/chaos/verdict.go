@@ -34,7 +34,8 @@ type row struct {
 	Verdict    verdict       `json:"verdict"`
 	Recovery   time.Duration `json:"recoveryNanoseconds"`
 	Bound      time.Duration `json:"boundNanoseconds"`
-	Writes     int           `json:"writes"`
+	// Writes is the number of writes of the manager, of crashes for the crash scenarios, and of steps for the scenario random.
+	Writes int `json:"writes"`
 	// Deviations are the differences from the state before the fault.
 	Deviations []string `json:"deviations,omitempty"`
 	Remark     string   `json:"remark,omitempty"`

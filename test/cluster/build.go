@@ -34,12 +34,11 @@ func (m module) key(goMod, goSum []byte, toolchain string) string {
 	return hex.EncodeToString(hash.Sum(nil))[:keyLength]
 }
 
-// Binaries maps the name of a program (`etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`,
-// `kubectl`, `kwok`) to its path.
+// Binaries maps the names of programs, such as `etcd` and `kubectl`, to their paths.
 type Binaries map[string]string
 
-// Build ensures that every program of the control plane exists and returns their paths. While it compiles, it writes progress with the
-// elapsed time at least every 15 s, otherwise nothing. It waits for builds in other processes. Errors contain the output of the compiler.
+// Build ensures that every program of the control plane exists and returns their paths. It writes progress with the elapsed time when it
+// compiles, at least every 15 s, and when it waits for a build in another process. Errors contain the output of the compiler.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, binaryModules()...)
 }
@@ -177,8 +176,8 @@ type builder struct {
 	start         time.Time
 	published     *store // nil if everything is compiled
 	supply        *supply
-	// total is the number of programs that were missing at the start. done is the number of those that this run has built.
-	total, done int
+	// total is the number of programs that were missing at the start. begun is the number of those whose build has begun.
+	total, begun int
 }
 
 // buildModules builds the missing programs of the modules.
@@ -327,13 +326,13 @@ func (b *builder) moveLinked(partial, target string, packages []string) []string
 
 // nextPrograms returns the numbers of the next programs to build, for the progress.
 func (b *builder) nextPrograms(next int) string {
-	first := b.done + 1
-	b.done += next
-	b.total = max(b.total, b.done) // other processes may have removed programs
+	first := b.begun + 1
+	b.begun += next
+	b.total = max(b.total, b.begun) // other processes may have removed programs
 	if next == 1 {
 		return fmt.Sprintf("program %d of %d", first, b.total)
 	}
-	return fmt.Sprintf("programs %d to %d of %d", first, b.done, b.total)
+	return fmt.Sprintf("programs %d to %d of %d", first, b.begun, b.total)
 }
 
 // run executes the compiler, supplies linked programs and writes progress.

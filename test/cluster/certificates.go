@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	caDays     = 365
-	serialBits = 120
-	adminGroup = "system:masters"
-	frontProxy = "front-proxy-client"
+	validityDays = 365
+	serialBits   = 120
+	adminGroup   = "system:masters"
+	frontProxy   = "front-proxy-client"
 )
 
 // authority signs the certificates of one instance.
@@ -41,7 +41,7 @@ func newAuthority(dir string, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.signingKey()
+	return a, a.writeSigningKey()
 }
 
 func selfSigned(dir string, s subject, now time.Time) (*authority, error) {
@@ -97,7 +97,7 @@ func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.Priv
 		return fmt.Errorf("generating a serial number: %w", err)
 	}
 	template.SerialNumber = serial
-	template.NotBefore, template.NotAfter = a.now.Add(-time.Hour), a.now.AddDate(0, 0, caDays)
+	template.NotBefore, template.NotAfter = a.now.Add(-time.Hour), a.now.AddDate(0, 0, validityDays)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
 	if err != nil {
 		return fmt.Errorf("signing the certificate of %s: %w", s.file, err)
@@ -113,8 +113,8 @@ func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.Priv
 	return a.writeKey(s.file+".key", key)
 }
 
-// signingKey writes the key pair for service-account tokens.
-func (a *authority) signingKey() error {
+// writeSigningKey writes the key pair for service-account tokens.
+func (a *authority) writeSigningKey() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("generating the service-account key: %w", err)

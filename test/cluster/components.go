@@ -12,7 +12,7 @@ import (
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-// Names of the processes of every instance, for [Instance.Process] and [Instance.Halt].
+// Names of the processes of instances, for [Instance.Process] and [Instance.Halt].
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -39,8 +39,8 @@ const (
 	portCount
 )
 
-func (i *Instance) file(name string) string   { return filepath.Join(i.dir, name) }
-func (i *Instance) secret(name string) string { return filepath.Join(i.dir, "certificates", name) }
+func (i *Instance) file(name string) string       { return filepath.Join(i.dir, name) }
+func (i *Instance) credential(name string) string { return filepath.Join(i.dir, "certificates", name) }
 
 func (i *Instance) etcd() *Process {
 	client, peer := "http://"+loopback(i.state.Ports[etcdPort]), "http://"+loopback(i.state.Ports[etcdPeerPort])
@@ -60,14 +60,14 @@ func (i *Instance) apiServer() *Process {
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
 		// As on OpenShift: setting or changing owner references requires the permissions to block and to cause a deletion.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
-		"--client-ca-file=" + i.secret("ca.crt"),
-		"--tls-cert-file=" + i.secret("apiserver.crt"), "--tls-private-key-file=" + i.secret("apiserver.key"),
+		"--client-ca-file=" + i.credential("ca.crt"),
+		"--tls-cert-file=" + i.credential("apiserver.crt"), "--tls-private-key-file=" + i.credential("apiserver.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file=" + i.secret("sa.pub"), "--service-account-signing-key-file=" + i.secret("sa.key"),
-		"--requestheader-client-ca-file=" + i.secret("front-proxy-ca.crt"), "--requestheader-allowed-names=" + frontProxy,
+		"--service-account-key-file=" + i.credential("sa.pub"), "--service-account-signing-key-file=" + i.credential("sa.key"),
+		"--requestheader-client-ca-file=" + i.credential("front-proxy-ca.crt"), "--requestheader-allowed-names=" + frontProxy,
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + i.secret("front-proxy.crt"), "--proxy-client-key-file=" + i.secret("front-proxy.key"),
+		"--proxy-client-cert-file=" + i.credential("front-proxy.crt"), "--proxy-client-key-file=" + i.credential("front-proxy.key"),
 		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
 		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
 		"--shutdown-delay-duration=0s",
@@ -80,18 +80,18 @@ func (i *Instance) apiServer() *Process {
 }
 
 func (i *Instance) controllerManager() *Process {
-	kubeconfig := i.secret("controller-manager.kubeconfig")
+	kubeconfig := i.credential("controller-manager.kubeconfig")
 	return &Process{Name: ControllerManager, Port: i.state.Ports[controllerPort], Args: []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", i.state.Ports[controllerPort]),
 		"--leader-elect=false", "--use-service-account-credentials", "--profiling=false",
-		"--service-account-private-key-file=" + i.secret("sa.key"), "--root-ca-file=" + i.secret("ca.crt"),
+		"--service-account-private-key-file=" + i.credential("sa.key"), "--root-ca-file=" + i.credential("ca.crt"),
 		"--kube-api-qps=" + strconv.Itoa(clientQPS), "--kube-api-burst=" + strconv.Itoa(clientBurst),
 	}}
 }
 
 func (i *Instance) scheduler() *Process {
-	kubeconfig := i.secret("scheduler.kubeconfig")
+	kubeconfig := i.credential("scheduler.kubeconfig")
 	return &Process{Name: Scheduler, Port: i.state.Ports[schedulerPort], Args: []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", i.state.Ports[schedulerPort]),
@@ -102,7 +102,7 @@ func (i *Instance) scheduler() *Process {
 
 func (i *Instance) kwok() *Process {
 	return &Process{Name: Kwok, Args: []string{
-		"--kubeconfig=" + i.secret("kwok.kubeconfig"), "--config=" + i.file("stages.yaml"),
+		"--kubeconfig=" + i.credential("kwok.kubeconfig"), "--config=" + i.file("stages.yaml"),
 		"--manage-all-nodes=true", "--node-ip=10.0.0.1", "--cidr=10.1.0.0/16",
 		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
 	}}

@@ -101,7 +101,7 @@ func InstallCRD(ctx context.Context, config *rest.Config, name string) error {
 	return InstallCRDs(ctx, config, crd)
 }
 
-// RemoveCRD deletes a CRD with all its objects and returns when it is no longer served. It returns nil if the CRD does not exist.
+// RemoveCRD deletes a CRD with all its objects and returns when the CRD no longer exists. It returns nil if there is no such CRD.
 func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -183,8 +183,8 @@ func waitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1
 	})
 }
 
-// responds reports whether every served version can be listed. A CRD is established a moment before it is served, and polling large CRDs
-// would cost the API server more than serving them.
+// responds reports whether every served version can be listed. It does not poll the condition Established, which becomes True a moment
+// earlier, because reading a large CRD costs the API server more than listing objects.
 func responds(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {

@@ -4,8 +4,8 @@
 //
 // An [Instance] is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as plain processes on
 // loopback. RBAC is on, and owner references are checked as on OpenShift: setting blockOwnerDeletion requires permission to
-// update the finalizers of the owner, and changing the owner references of an object requires permission to delete it. Every
-// write is audited with its request and its response, service-account tokens are signed and `default` accounts exist. kwok
+// update the finalizers of the owner, and changing the owner references of an object requires permission to delete it. Writes
+// are audited with request and response, except those of Secrets, tokens and Leases; `default` ServiceAccounts exist. kwok
 // simulates the kubelets of a few fake nodes. Several instances can run in parallel: each has its name, its own ports (20000 to
 // 31999, reserved under a lock) and its own folder below the user's cache directory. The processes are detached and survive the
 // program that started them; [Instance.Stop] stops every recorded process and removes the folder, but keeps the binaries.

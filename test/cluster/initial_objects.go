@@ -124,7 +124,7 @@ func nodeReady(node corev1.Node) bool {
 	return false
 }
 
-// defaultAccountExists checks that the controllers have created ServiceAccounts and root certificates, without which no pod is admitted.
+// defaultAccountExists checks that the controllers have created the default ServiceAccount and the root CA, which pods require.
 func (i *Instance) defaultAccountExists(ctx context.Context) error {
 	client, err := i.clientset()
 	if err != nil {

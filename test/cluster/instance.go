@@ -24,7 +24,7 @@ const (
 	startTimeout = 4 * time.Minute
 )
 
-// ErrInUse is returned when an instance of that name is running and belongs to another client.
+// ErrInUse is returned when the owner of the instance of that name, or without an owner its API server, is running.
 var ErrInUse = errors.New("instance is in use")
 
 // ErrNotFound is returned when no instance of that name exists.
@@ -76,8 +76,8 @@ type Instance struct {
 }
 
 // Start builds missing programs, starts an instance and returns when it is ready: the API server, the controllers, the scheduler,
-// every node, and the APIs of the platform. An instance of the same name is removed first if its owner or its API server has exited;
-// otherwise Start returns [ErrInUse]. After an error, no process is running, and the error contains the end of the relevant log.
+// every node, and the APIs of the platform. An instance of the same name is removed first if its owner, or without an owner its API
+// server, has exited; otherwise Start returns [ErrInUse]. After an error, no process is running, and the error contains the end of the log.
 func Start(ctx context.Context, options Options) (*Instance, error) {
 	i, err := StartAPI(ctx, options)
 	if err != nil {
@@ -145,9 +145,9 @@ func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 		return nil, err
 	}
 	i.programs, i.options, i.begin = programs, options, i.clock.Now()
-	started, cancel := context.WithTimeout(ctx, startTimeout)
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := i.startAPI(started); err != nil {
+	if err := i.startAPI(startCtx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting instance %s: %w", i.Name, err), i.Stop(context.WithoutCancel(ctx)))
 	}
 	return i, nil
@@ -169,9 +169,9 @@ func (i *Instance) Finish(ctx context.Context) error {
 			return fmt.Errorf("starting instance %s: %w", i.Name, err)
 		}
 	}
-	started, cancel := context.WithTimeout(ctx, startTimeout)
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := i.waitReady(started); err != nil {
+	if err := i.waitReady(startCtx); err != nil {
 		return fmt.Errorf("starting instance %s: %w", i.Name, err)
 	}
 	i.logf("instance %s ready, %s", i.Name, i.options.describe())

@@ -49,10 +49,12 @@ var _ = Describe("an instance", func() {
 			nodes, err := clientOf(instance).CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(nodes.Items).To(HaveLen(count))
+			ready := ContainElement(And(HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue)))
+			Expect(nodes.Items).To(HaveEach(HaveField("Status.Conditions", ready)))
 		}
 	})
 
-	It("keeps the node lease alive", func(ctx SpecContext) {
+	It("has a node lease with a duration", func(ctx SpecContext) {
 		lease, err := clientOf(plain).CoordinationV1().Leases("kube-node-lease").Get(ctx, "node-0", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lease.Spec.LeaseDurationSeconds).To(HaveValue(BeNumerically(">", 0)))

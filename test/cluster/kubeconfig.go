@@ -16,14 +16,14 @@ const contextName = "testcluster"
 
 // prepare creates the certificates, the kubeconfigs and the audit policy.
 func (i *Instance) prepare() error {
-	if err := os.MkdirAll(i.secret(""), 0o700); err != nil {
+	if err := os.MkdirAll(i.credential(""), 0o700); err != nil {
 		return fmt.Errorf("creating the folder of instance %s: %w", i.Name, err)
 	}
-	ca, err := newAuthority(i.secret(""), i.clock.Now())
+	ca, err := newAuthority(i.credential(""), i.clock.Now())
 	if err != nil {
 		return err
 	}
-	if err := issueFrontProxy(i.secret(""), i.clock.Now()); err != nil {
+	if err := issueFrontProxy(i.credential(""), i.clock.Now()); err != nil {
 		return err
 	}
 	for _, s := range i.subjects() {
@@ -33,7 +33,7 @@ func (i *Instance) prepare() error {
 		if len(s.hosts) > 0 {
 			continue // a server needs no kubeconfig
 		}
-		if err := i.certificateKubeconfig(i.secret(s.file+".kubeconfig"), s.file); err != nil {
+		if err := i.certificateKubeconfig(i.credential(s.file+".kubeconfig"), s.file); err != nil {
 			return err
 		}
 	}
@@ -47,11 +47,11 @@ func (i *Instance) prepare() error {
 }
 
 func (i *Instance) certificateKubeconfig(path, file string) error {
-	certificate, err := os.ReadFile(i.secret(file + ".crt"))
+	certificate, err := os.ReadFile(i.credential(file + ".crt"))
 	if err != nil {
 		return fmt.Errorf("reading the certificate of %s: %w", file, err)
 	}
-	key, err := os.ReadFile(i.secret(file + ".key"))
+	key, err := os.ReadFile(i.credential(file + ".key"))
 	if err != nil {
 		return fmt.Errorf("reading the key of %s: %w", file, err)
 	}
@@ -64,7 +64,7 @@ func (i *Instance) WriteTokenKubeconfig(path, token, namespace string) error {
 }
 
 func (i *Instance) writeKubeconfig(path string, user *clientcmdapi.AuthInfo, namespace string) error {
-	ca, err := os.ReadFile(i.secret("ca.crt"))
+	ca, err := os.ReadFile(i.credential("ca.crt"))
 	if err != nil {
 		return fmt.Errorf("reading the CA: %w", err)
 	}

@@ -65,7 +65,7 @@ func (o Options) describe() string {
 	return fmt.Sprintf("%d nodes", o.Nodes)
 }
 
-// kubelet is the name of the process that reports the status of pods.
+// kubelet returns the name of the process that reports the status of pods.
 func (i *Instance) kubelet() string {
 	if i.state.Real {
 		return RealNode
@@ -91,8 +91,8 @@ func (i *Instance) nodeFlags() []string {
 	return []string{
 		"--bind-address=0.0.0.0", "--advertise-address=" + node.Address, "--endpoint-reconciler-type=lease",
 		"--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
-		"--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" + i.secret("ca.crt"),
-		"--kubelet-client-certificate=" + i.secret("apiserver-kubelet.crt"), "--kubelet-client-key=" + i.secret("apiserver-kubelet.key"),
+		"--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" + i.credential("ca.crt"),
+		"--kubelet-client-certificate=" + i.credential("apiserver-kubelet.crt"), "--kubelet-client-key=" + i.credential("apiserver-kubelet.key"),
 	}
 }
 
@@ -128,7 +128,7 @@ func (i *Instance) networkReady(context.Context) error {
 	return nil
 }
 
-// Images returns the image store of an instance with a real node. Pods can use images that are added later immediately.
+// Images returns the image store of an instance with a real node. Pods can use an image as soon as it is in the store.
 func (i *Instance) Images() (images.Store, error) {
 	content, err := ImageContent()
 	return images.Store{Content: content, Names: i.file("images")}, err

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("a platform", func() {
-	resources := func(instance *cluster.Instance) []string {
+	servedKinds := func(instance *cluster.Instance) []string {
 		_, lists, err := clientOf(instance).Discovery().ServerGroupsAndResources()
 		Expect(err).NotTo(HaveOccurred())
 		var names []string
@@ -37,7 +37,7 @@ var _ = Describe("a platform", func() {
 	}
 
 	It("serves Gateway API, monitoring and Ray as plain", func() {
-		names := resources(plain)
+		names := servedKinds(plain)
 		Expect(names).To(ContainElements(common))
 		for _, name := range onlyOpenShift {
 			Expect(names).NotTo(ContainElement(name))
@@ -45,7 +45,7 @@ var _ = Describe("a platform", func() {
 	})
 
 	It("also serves the OpenShift APIs and the cluster configuration as openshift", func(ctx SpecContext) {
-		Expect(resources(openshift)).To(ContainElements(append(common, onlyOpenShift...)))
+		Expect(servedKinds(openshift)).To(ContainElements(append(common, onlyOpenShift...)))
 		config, err := openshift.Config()
 		Expect(err).NotTo(HaveOccurred())
 		client, err := dynamic.NewForConfig(config)
@@ -62,7 +62,7 @@ var _ = Describe("a platform", func() {
 		}}
 		_, err = client.Resource(groups).Create(ctx, group, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		// A second installation succeeds and changes nothing.
+		// A second installation succeeds.
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
@@ -73,12 +73,12 @@ var _ = Describe("a platform", func() {
 		served := "monitoring.coreos.com/v1 PodMonitor"
 		Expect(cluster.RemoveCRD(ctx, config, crd)).To(Succeed())
 		Expect(cluster.RemoveCRD(ctx, config, crd)).To(Succeed(), "deleting a CRD that does not exist")
-		Eventually(func() []string { return resources(plain) }).ShouldNot(ContainElement(served))
+		Eventually(func() []string { return servedKinds(plain) }).ShouldNot(ContainElement(served))
 		Expect(cluster.InstallCRD(ctx, config, crd)).To(Succeed())
-		Eventually(func() []string { return resources(plain) }).Should(ContainElement(served))
+		Eventually(func() []string { return servedKinds(plain) }).Should(ContainElement(served))
 		Expect(cluster.InstallCRD(ctx, config, "foos.example.com")).To(MatchError(ContainSubstring("unknown CRD")))
 		Expect(cluster.InstallSet(ctx, config, cluster.KServe)).To(Succeed())
-		Eventually(func() []string { return resources(plain) }).Should(ContainElements(
+		Eventually(func() []string { return servedKinds(plain) }).Should(ContainElements(
 			"serving.kserve.io/v1alpha1 ServingRuntime", "serving.kserve.io/v1alpha1 ClusterServingRuntime",
 			"serving.kserve.io/v1beta1 InferenceService",
 		))

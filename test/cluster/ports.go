@@ -16,7 +16,7 @@ const (
 
 var errNoPort = errors.New("no free port")
 
-// freePorts returns count ports without listener or reservation, from start upwards, and then from the first port.
+// freePorts returns count ports without listener or reservation, from the offset start in the range upwards, and then from the first port.
 func freePorts(count, start int, reserved []int, free func(port int) bool) ([]int, error) {
 	size := lastPort - firstPort + 1
 	var ports []int

@@ -94,7 +94,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// alive reports whether the kernel still lists the process.
+// alive reports whether the process exists and is not a zombie.
 func (p *Process) alive() bool {
 	if p.PID <= 0 || p.Start == "" {
 		return false
@@ -117,7 +117,7 @@ func (p *Process) ExitCode() (code int, ok bool) {
 	}
 }
 
-// Signal sends a signal to the process, unless its pid belongs to another process.
+// Signal sends a signal to the process, unless it has exited or its pid belongs to another process.
 func (p *Process) Signal(signal syscall.Signal) error {
 	if !p.alive() {
 		return nil

@@ -27,7 +27,7 @@ type module struct {
 	packages []string
 }
 
-// binaryModules returns the programs in the order in which an instance starts them, followed by kubectl.
+// binaryModules returns the programs in the order in which an instance starts them, then kubectl, then servers of the oldest Kubernetes.
 func binaryModules() []module {
 	servers := []string{
 		"k8s.io/kubernetes/cmd/kube-apiserver",

@@ -117,8 +117,8 @@ func (s *store) program(name string) (string, bool) {
 	return paths[index], true
 }
 
-// download supplies the available programs, each as soon as it is downloaded and its checksum is verified. It logs failed downloads, with
-// one line for all servers that do not respond.
+// download supplies the programs of each available archive as soon as it is downloaded and its checksum is verified. It logs failed
+// downloads, with one line for all failed requests.
 func (s *store) download(ctx context.Context, programs []string, to *supply, logf func(string, ...any)) {
 	var selected []archive
 	for _, a := range s.archives {

@@ -38,7 +38,7 @@ func compileProgram(t *testing.T, word string) []byte {
 	return content
 }
 
-// packArchive returns a tar.gz of programs, after an unrelated file.
+// packArchive returns a tar.gz of programs and an unrelated file, in any order.
 func packArchive(t *testing.T, programs map[string][]byte) []byte {
 	t.Helper()
 	var all bytes.Buffer

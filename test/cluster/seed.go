@@ -43,11 +43,11 @@ func established(crd *apiextensionsv1.CustomResourceDefinition, now time.Time) *
 	stored.UID, stored.Generation, stored.CreationTimestamp = uuid.NewUUID(), 1, metav1.NewTime(now)
 	stored.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: stored.Spec.Names}
 	for _, condition := range []struct {
-		kind   apiextensionsv1.CustomResourceDefinitionConditionType
-		reason string
+		conditionType apiextensionsv1.CustomResourceDefinitionConditionType
+		reason        string
 	}{{apiextensionsv1.NamesAccepted, "NoConflicts"}, {apiextensionsv1.Established, "InitialNamesAccepted"}} {
 		stored.Status.Conditions = append(stored.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
-			Type: condition.kind, Status: apiextensionsv1.ConditionTrue, Reason: condition.reason, LastTransitionTime: metav1.NewTime(now),
+			Type: condition.conditionType, Status: apiextensionsv1.ConditionTrue, Reason: condition.reason, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
 	for _, version := range stored.Spec.Versions {

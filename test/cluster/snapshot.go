@@ -24,7 +24,7 @@ import (
 const maxSnapshots = 24
 
 // snapshotPath returns the path of the snapshot of etcd for instances with these CRDs: the data of an API server of this version that
-// serves them. The snapshot contains nothing specific to an instance.
+// serves them. The snapshot contains nothing specific to an instance, except addressKeys.
 func (i *Instance) snapshotPath(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {

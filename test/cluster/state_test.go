@@ -165,23 +165,23 @@ func createInstanceDir(t *testing.T, s state) string {
 
 func TestRemoveUnused(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	ownerStart, err := startTime(os.Getpid())
+	ownStart, err := startTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	orphan, lasting, api := startSleep(t), startSleep(t), startSleep(t)
 	api.Name = APIServer
-	orphaned := createInstanceDir(t, state{Name: "orphaned", Owner: &Process{PID: os.Getpid(), Start: "1"}, Processes: []*Process{orphan}})
-	owned := createInstanceDir(t, state{Name: "owned", Owner: &Process{PID: os.Getpid(), Start: ownerStart}, Processes: []*Process{lasting}})
-	running := createInstanceDir(t, state{Name: "running", Processes: []*Process{api}})
-	exited := createInstanceDir(t, state{Name: "exited", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
-	other := createInstanceDir(t, state{Name: "other", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
+	orphanedDir := createInstanceDir(t, state{Name: "orphaned", Owner: &Process{PID: os.Getpid(), Start: "1"}, Processes: []*Process{orphan}})
+	ownedDir := createInstanceDir(t, state{Name: "owned", Owner: &Process{PID: os.Getpid(), Start: ownStart}, Processes: []*Process{lasting}})
+	runningDir := createInstanceDir(t, state{Name: "running", Processes: []*Process{api}})
+	exitedDir := createInstanceDir(t, state{Name: "exited", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
+	otherDir := createInstanceDir(t, state{Name: "other", Processes: []*Process{{Name: APIServer, PID: 1, Start: "1"}}})
 	for _, name := range []string{"running", "exited"} {
 		if err := removeUnused(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for dir, exists := range map[string]bool{orphaned: false, owned: true, running: true, exited: false, other: true} {
+	for dir, exists := range map[string]bool{orphanedDir: false, ownedDir: true, runningDir: true, exitedDir: false, otherDir: true} {
 		if _, err := os.Stat(dir); (err == nil) != exists {
 			t.Errorf("%s: got error %v, want it to exist: %t", filepath.Base(dir), err, exists)
 		}
@@ -281,7 +281,7 @@ func TestStartProcess(t *testing.T) {
 		t.Error("want an error for resuming an unknown process")
 	}
 	if err := i.Halt(t.Context(), "extra"); err != nil || p.Running() {
-		t.Errorf("got error %v, running %t after Halt", err, p.Running())
+		t.Errorf("got error %v, running %t after Halt, want an exited process", err, p.Running())
 	}
 	again, err := i.StartProcess("extra", sleep, []string{"600"}, nil)
 	if err != nil || len(i.Processes()) != 1 || i.Process("extra") != again {
@@ -293,7 +293,7 @@ func TestStartProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Stop(t.Context()); err != nil || again.Running() {
-		t.Errorf("got error %v, running %t after Stop", err, again.Running())
+		t.Errorf("got error %v, running %t after Stop, want an exited process", err, again.Running())
 	}
 	if _, err := i.StartProcess("missing", filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil {
 		t.Error("want an error for starting a missing program")

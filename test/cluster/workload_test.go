@@ -41,7 +41,7 @@ var _ = Describe("a workload", func() {
 		namespace = created.Name
 	})
 
-	pod := func(ctx SpecContext, image, behavior string) func() (*corev1.Pod, error) {
+	createPod := func(ctx SpecContext, image, behavior string) func() (*corev1.Pod, error) {
 		var annotations map[string]string
 		if behavior != "" {
 			annotations = map[string]string{cluster.PodBehaviorAnnotation: behavior}
@@ -81,8 +81,8 @@ var _ = Describe("a workload", func() {
 				g.Expect(live.Status.ContainerStatuses[0].State.Waiting).To(HaveField("Reason", reason))
 			}
 		}
-		annotated := pod(ctx, "registry.example.com/server", behavior)
-		byImage := pod(ctx, cluster.PodBehaviorRegistry+behavior+":1", "")
+		annotated := createPod(ctx, "registry.example.com/server", behavior)
+		byImage := createPod(ctx, cluster.PodBehaviorRegistry+behavior+":1", "")
 		for _, get := range []func() (*corev1.Pod, error){annotated, byImage} {
 			Eventually(func(g Gomega) {
 				live, err := get()

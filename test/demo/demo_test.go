@@ -39,13 +39,13 @@ func TestDemo(t *testing.T) {
 	})
 
 	expectFailure(t, d.run(t.Context(), []string{"up"}))
-	failed, err := cluster.Open(d.name)
-	if err != nil || !failed.Running() {
+	failedDemo, err := cluster.Open(d.name)
+	if err != nil || !failedDemo.Running() {
 		t.Fatalf("got error %v, want the failed demo running", err)
 	}
 
 	d.samples, d.timeout = samplesDir, samplesTimeout
-	expectUnchanged(t, d, failed, &out)
+	expectUnchanged(t, d, failedDemo, &out)
 	progress.Reset()
 	if err := d.run(t.Context(), []string{"up", forceFlag}); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestDemo(t *testing.T) {
 		"; the pod of Deployment "+deploymentName+" is only a placeholder.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
 	if offered := strings.Contains(out.String(), "make demo REAL=1"); offered != (node.Check() == nil) {
-		t.Errorf("got offer of a real node %t, node.Check returned %v", offered, node.Check())
+		t.Errorf("got offer of a real node %t, want it only if node.Check returns nil: %v", offered, node.Check())
 	}
 	for _, command := range nextCommands("opendatahub", false) {
 		expectContains(t, "output", out.String(), command)
@@ -75,7 +75,7 @@ func TestDemo(t *testing.T) {
 	expectManagerFound(t, d.name)
 	expectServicesRouteToProcess(t, current)
 	expectFailureDetails(t, d, current)
-	processes := append(failed.Processes(), current.Processes()...)
+	processes := append(failedDemo.Processes(), current.Processes()...)
 	out.Reset()
 	for _, want := range []string{"The demo is stopped", "No demo is running"} {
 		if err := d.run(t.Context(), []string{"down"}); err != nil {
@@ -130,26 +130,26 @@ func expectFailureDetails(t *testing.T, d *demo, instance *cluster.Instance) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &environment{instance: instance, reported: map[string]bool{}, namespace: "opendatahub", manager: instance.Process("manager")}
-	if w.client, err = client.New(config, client.Options{}); err != nil {
+	env := &environment{instance: instance, reported: map[string]bool{}, namespace: "opendatahub", manager: instance.Process("manager")}
+	if env.client, err = client.New(config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if w.samples, err = readSamples("test/demo/testdata/broken"); err != nil {
+	if env.samples, err = readSamples("test/demo/testdata/broken"); err != nil {
 		t.Fatal(err)
 	}
-	for _, sample := range w.samples {
+	for _, sample := range env.samples {
 		if sample.GetKind() == "MLflowConfig" {
 			sample.SetNamespace("nowhere") // the sample does not exist in this namespace
 		}
 	}
-	interrupted, cancel := context.WithCancel(t.Context())
+	interruptedCtx, cancel := context.WithCancel(t.Context())
 	cancel()
-	expectContains(t, "failure", fmt.Sprint(d.waitReady(interrupted, w)), "not ready: context canceled", "MLflow         mlflow   Available        True",
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(interruptedCtx, env)), "not ready: context canceled", "MLflow         mlflow   Available        True",
 		"MLflowConfig   mlflow   does not exist", "The manager is running")
-	if err := w.manager.Kill(t.Context()); err != nil {
+	if err := env.manager.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), w)), "not ready: the manager has exited", "The manager has exited. Last lines of")
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), env)), "not ready: the manager has exited", "The manager has exited. Last lines of")
 }
 
 func expectContains(t *testing.T, description, text string, parts ...string) {

@@ -18,7 +18,7 @@ type kind struct {
 // meshGroup is the API group of runtimes and models.
 const meshGroup = "serving.kserve.io"
 
-// kinds maps every kind in config/samples to its readiness.
+// kinds maps every kind in the kustomizations of samples to its readiness.
 var kinds = map[schema.GroupKind]kind{
 	{Kind: "Namespace"}: {},
 	{Kind: "Secret"}:    {},

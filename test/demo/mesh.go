@@ -34,15 +34,15 @@ func isMesh(sample *unstructured.Unstructured) bool {
 
 // startMesh installs the dependencies of models, since no pods run here: the CRDs of KServe, an etcd, the storage of the samples,
 // and the fake routing layer. It returns the variables that direct the manager to the fake.
-func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) {
-	config, err := w.instance.Config()
+func (d *demo) startMesh(ctx context.Context, env *environment) ([]string, error) {
+	config, err := env.instance.Config()
 	if err != nil {
 		return nil, err
 	}
 	if err := cluster.InstallSet(ctx, config, cluster.KServe); err != nil {
 		return nil, err
 	}
-	etcd, err := modelmesh.StartEtcd(ctx, w.instance)
+	etcd, err := modelmesh.StartEtcd(ctx, env.instance)
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +51,9 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 		return nil, err
 	}
 	secrets := []*corev1.Secret{
-		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "model-serving-etcd"}, Data: data},
 		// The storage of the samples, from which no model is downloaded.
-		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "storage-config"}, StringData: map[string]string{"localMinIO": storageEntry}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: env.namespace, Name: "storage-config"}, StringData: map[string]string{"localMinIO": storageEntry}},
 	}
 	writer, err := client.New(config, client.Options{})
 	if err != nil {
@@ -64,25 +64,25 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 			return nil, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 		}
 	}
-	return d.startRoutingLayer(ctx, w)
+	return d.startRoutingLayer(ctx, env)
 }
 
 func buildRoutingLayer(ctx context.Context, progress io.Writer) (string, error) {
 	return cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, progress)
 }
 
-func (d *demo) startRoutingLayer(ctx context.Context, w *environment) ([]string, error) {
+func (d *demo) startRoutingLayer(ctx context.Context, env *environment) ([]string, error) {
 	d.step(5, "building and starting a fake ModelMesh routing layer, and an etcd")
 	binary, err := buildRoutingLayer(ctx, d.progress)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := w.instance.ReservePorts(ctx, 1)
+	ports, err := env.instance.ReservePorts(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	process, err := w.instance.StartProcess(routingLayerProcess, binary, []string{"--kubeconfig=" + w.instance.Kubeconfig(), "--address=" + address}, nil)
+	process, err := env.instance.StartProcess(routingLayerProcess, binary, []string{"--kubeconfig=" + env.instance.Kubeconfig(), "--address=" + address}, nil)
 	if err != nil {
 		return nil, err
 	}

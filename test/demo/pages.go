@@ -47,11 +47,11 @@ type webServer struct {
 }
 
 // openPages starts a gateway on loopback for each web server, and returns how to use them.
-func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
-	if _, err := w.instance.Kubectl(ctx, demoUser, "-n", w.namespace, "apply", "-f", "-"); err != nil {
+func (d *demo) openPages(ctx context.Context, env *environment) (string, error) {
+	if _, err := env.instance.Kubectl(ctx, demoUser, "-n", env.namespace, "apply", "-f", "-"); err != nil {
 		return "", err
 	}
-	token, err := w.instance.Kubectl(ctx, "", "-n", w.namespace, "create", "token", "demo")
+	token, err := env.instance.Kubectl(ctx, "", "-n", env.namespace, "create", "token", "demo")
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +59,7 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ray, err := w.rayNames(ctx)
+	ray, err := env.rayNames(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -68,14 +68,14 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 		{name: "ray", service: ray.ProxyService, secret: ray.ProxyTLS, readyPath: "/"},
 	}
 	for i, server := range servers {
-		if err := w.startGateway(ctx, server, gateway, w.instance.Ports()[i]); err != nil {
+		if err := env.startGateway(ctx, server, gateway, env.instance.Ports()[i]); err != nil {
 			return "", err
 		}
 		if err := server.waitReady(ctx, token); err != nil {
 			return "", err
 		}
 	}
-	experiment, run, err := mlflowClient{servers[0].url + mlflowPath, token, w.namespace}.logRun(ctx, d.clock.Now())
+	experiment, run, err := mlflowClient{servers[0].url + mlflowPath, token, env.namespace}.logRun(ctx, d.clock.Now())
 	if err != nil {
 		return "", fmt.Errorf("logging a run in MLflow: %w", err)
 	}
@@ -83,7 +83,7 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 		"  a run in MLflow       %s%s/#/experiments/%s/runs/%s?workspace=%s\n"+
 		"  the dashboard of Ray  %s/#/cluster\n"+
 		"The user name is arbitrary, and the password is a token:\n  "+createToken+"\n",
-		servers[0].url, mlflowPath, experiment, run, w.namespace, servers[1].url, w.namespace), nil
+		servers[0].url, mlflowPath, experiment, run, env.namespace, servers[1].url, env.namespace), nil
 }
 
 // rayNames returns the names of the children of the RayCluster among the samples.

@@ -68,8 +68,8 @@ func routeMetrics(objects []*unstructured.Unstructured, port int64) {
 }
 
 // createPlaceholder creates the placeholder Deployment of the manager.
-func (d *demo) createPlaceholder(ctx context.Context, w *environment, deployment *appsv1.Deployment) error {
-	config, err := w.instance.Config()
+func (d *demo) createPlaceholder(ctx context.Context, env *environment, deployment *appsv1.Deployment) error {
+	config, err := env.instance.Config()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *demo) createPlaceholder(ctx context.Context, w *environment, deployment
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	w.placeholder = deployment
+	env.placeholder = deployment
 	if err := writer.Create(ctx, deployment); err != nil {
 		return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
 	}

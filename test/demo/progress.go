@@ -25,10 +25,10 @@ const (
 	downloaded = "downloaded"
 )
 
-// measured is the record, written by [progressEstimator.save], of a run that compiled all programs on a machine with two cores.
+// recordedRun is the record, written by [progressEstimator.save], of a run that compiled all programs on a machine with two cores.
 //
 //go:embed progress.json
-var measured []byte
+var recordedRun []byte
 
 // progressLine is a line of progress with its time.
 type progressLine struct {
@@ -71,7 +71,7 @@ func (p *progressEstimator) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// recordLine records a line. The first line about a download or the compiler determines the kind of run.
+// recordLine records a line. The first line about a download or a build determines the kind of run; a download that fails changes it.
 func (p *progressEstimator) recordLine(line string, elapsed time.Duration) {
 	kind := p.kind
 	switch {
@@ -116,7 +116,7 @@ func load(kind string) (lines []progressLine, machine string) {
 		}
 	}
 	if err != nil && kind == compiled {
-		machine, err = "on a machine with two cores", json.Unmarshal(measured, &lines)
+		machine, err = "on a machine with two cores", json.Unmarshal(recordedRun, &lines)
 	}
 	if err != nil {
 		return nil, ""

@@ -24,13 +24,13 @@ var errManagerExited = errors.New("the manager has exited")
 // problem is an object that is not ready, with the reason.
 type problem struct{ object, cause string }
 
-// waitReady waits until all samples and all Deployments of the manager are ready, and logs each. Its error contains all available details.
-func (d *demo) waitReady(ctx context.Context, w *environment) error {
+// waitReady waits until all samples and all Deployments that the manager created are ready, and logs each. The error contains all details.
+func (d *demo) waitReady(ctx context.Context, env *environment) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPollInterval, d.timeout, true, func(ctx context.Context) (bool, error) {
-		if !w.managerRunning() {
+		if !env.managerRunning() {
 			return false, errManagerExited
 		}
-		return len(d.check(ctx, w)) == 0, nil
+		return len(d.check(ctx, env)) == 0, nil
 	})
 	if err == nil {
 		return nil
@@ -42,33 +42,33 @@ func (d *demo) waitReady(ctx context.Context, w *environment) error {
 	// The timeout may have interrupted the last check, so check all objects again, even after an interrupt.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)
 	defer cancel()
-	return d.inspect(ctx, w, cause, d.check(ctx, w))
+	return d.inspect(ctx, env, cause, d.check(ctx, env))
 }
 
 // check returns the objects that are not ready, and logs newly ready ones. It checks Deployments after all samples are ready, to confirm
 // the statuses of the samples.
-func (d *demo) check(ctx context.Context, w *environment) []problem {
+func (d *demo) check(ctx context.Context, env *environment) []problem {
 	var problems []problem
 	add := func(object string, state readiness) {
 		switch {
 		case !state.ready:
 			problems = append(problems, problem{object, state.text})
-		case !w.reported[object]:
-			w.reported[object] = true
+		case !env.reported[object]:
+			env.reported[object] = true
 			d.logf("%s: %s", object, state.text)
 		}
 	}
-	for _, sample := range w.samples {
-		add(title(sample), w.sampleReadiness(ctx, sample))
+	for _, sample := range env.samples {
+		add(title(sample), env.sampleReadiness(ctx, sample))
 	}
-	if w.placeholder != nil {
-		add("Deployment "+w.placeholder.Namespace+"/"+w.placeholder.Name, w.placeholderReadiness(ctx))
+	if env.placeholder != nil {
+		add("Deployment "+env.placeholder.Namespace+"/"+env.placeholder.Name, env.placeholderReadiness(ctx))
 	}
 	if len(problems) > 0 {
 		return problems
 	}
 	var deployments appsv1.DeploymentList
-	if err := w.client.List(ctx, &deployments, client.MatchingLabels{names.OperatorLabel: names.OperatorName}); err != nil {
+	if err := env.client.List(ctx, &deployments, client.MatchingLabels{names.OperatorLabel: names.OperatorName}); err != nil {
 		return []problem{{"Deployments", err.Error()}}
 	}
 	for i := range deployments.Items {
@@ -83,7 +83,7 @@ func (env *environment) sampleReadiness(ctx context.Context, sample *unstructure
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return readiness{text: err.Error()}
 	}
-	state, err := isReady(live, kinds[sample.GroupVersionKind().GroupKind()])
+	state, err := readinessOf(live, kinds[sample.GroupVersionKind().GroupKind()])
 	if err != nil {
 		return readiness{text: err.Error()}
 	}
@@ -96,9 +96,9 @@ type readiness struct {
 	text  string
 }
 
-// isReady returns the readiness of an object, by the ready condition for the current generation or by the flag. An object of a kind without
-// both is ready when it exists.
-func isReady(live *unstructured.Unstructured, of kind) (readiness, error) {
+// readinessOf returns the readiness of an object, by the condition for the current generation or by the flag of its kind. An object of a
+// kind without both is ready when it exists.
+func readinessOf(live *unstructured.Unstructured, of kind) (readiness, error) {
 	condition := of.ready
 	switch {
 	case live.GetDeletionTimestamp() != nil:

@@ -37,8 +37,8 @@ func (d *demo) selectSamples() ([]*unstructured.Unstructured, error) {
 }
 
 // installPods installs the operator and KubeRay from their own manifests, in pods.
-func (d *demo) installPods(ctx context.Context, w *environment) error {
-	store, err := w.instance.Images()
+func (d *demo) installPods(ctx context.Context, env *environment) error {
+	store, err := env.instance.Images()
 	if err != nil {
 		return err
 	}
@@ -65,15 +65,15 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 		return err
 	}
 	for _, text := range []string{manifests, kubeRay} {
-		if _, err := w.instance.Kubectl(ctx, text, "apply", "--server-side", "-f", "-"); err != nil {
+		if _, err := env.instance.Kubectl(ctx, text, "apply", "--server-side", "-f", "-"); err != nil {
 			return err
 		}
 	}
-	w.namespace = operator.PodNamespace
+	env.namespace = operator.PodNamespace
 	for _, deployment := range []struct{ namespace, name string }{
 		{operator.PodNamespace, operator.PodDeployment}, {kubeRayNamespace, kubeRayDeployment},
 	} {
-		_, err := w.instance.Kubectl(ctx, "", "-n", deployment.namespace, "rollout", "status", "deployment/"+deployment.name, "--timeout="+d.timeout.String())
+		_, err := env.instance.Kubectl(ctx, "", "-n", deployment.namespace, "rollout", "status", "deployment/"+deployment.name, "--timeout="+d.timeout.String())
 		if err != nil {
 			return err
 		}

@@ -109,15 +109,15 @@ type failure struct {
 }
 
 // inspect collects the details of a failure.
-func (d *demo) inspect(ctx context.Context, w *environment, cause string, problems []problem) error {
+func (d *demo) inspect(ctx context.Context, env *environment, cause string, problems []problem) error {
 	f := &failure{cause: cause, problems: problems}
-	f.manager, f.logPath, f.logTail = w.describeManager(ctx)
+	f.manager, f.logPath, f.logTail = env.describeManager(ctx)
 	var err error
-	if f.rows, err = w.rows(ctx, d.clock.Now()); err != nil {
+	if f.rows, err = env.rows(ctx, d.clock.Now()); err != nil {
 		f.errs = append(f.errs, err)
 	}
 	var pods corev1.PodList
-	if err := w.client.List(ctx, &pods); err != nil {
+	if err := env.client.List(ctx, &pods); err != nil {
 		f.errs = append(f.errs, fmt.Errorf("listing Pods: %w", err))
 	}
 	f.pods = pods.Items

@@ -30,17 +30,17 @@ func readSamples(dir string) ([]*unstructured.Unstructured, error) {
 }
 
 // apply applies samples. Namespaced samples without a namespace get the namespace of the manager.
-func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+func (d *demo) apply(ctx context.Context, env *environment, samples []*unstructured.Unstructured) error {
 	var titles []string
 	for _, sample := range samples {
-		namespaced, err := w.client.IsObjectNamespaced(sample)
+		namespaced, err := env.client.IsObjectNamespaced(sample)
 		if err != nil {
 			return fmt.Errorf("applying sample %s: %w", title(sample), err)
 		}
 		if namespaced && sample.GetNamespace() == "" {
-			sample.SetNamespace(w.namespace)
+			sample.SetNamespace(env.namespace)
 		}
-		if err := w.applyOne(ctx, sample); err != nil {
+		if err := env.applyOne(ctx, sample); err != nil {
 			return fmt.Errorf("applying sample %s: %w", title(sample), err)
 		}
 		titles = append(titles, title(sample))

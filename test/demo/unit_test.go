@@ -22,8 +22,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// server returns an MLflow of generation 2 with a status.
-func server(status map[string]any) *unstructured.Unstructured {
+// newMLflow returns an MLflow of generation 2 with a status.
+func newMLflow(status map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "mlflow.opendatahub.io/v1", "kind": "MLflow",
 		"metadata": map[string]any{
@@ -36,21 +36,21 @@ func server(status map[string]any) *unstructured.Unstructured {
 	return object
 }
 
-func condition(kind, status, reason, message string, generation int64) map[string]any {
+func condition(conditionType, status, reason, message string, generation int64) map[string]any {
 	return map[string]any{
-		"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": generation,
+		"type": conditionType, "status": status, "reason": reason, "message": message, "observedGeneration": generation,
 		"lastTransitionTime": noon.Add(-90 * time.Second).Format(time.RFC3339),
 	}
 }
 
 func withConditions(conditions ...any) *unstructured.Unstructured {
-	return server(map[string]any{"conditions": conditions})
+	return newMLflow(map[string]any{"conditions": conditions})
 }
 
-func TestIsReady(t *testing.T) {
+func TestReadinessOf(t *testing.T) {
 	deleted := withConditions(condition("Available", "True", "Fine", "", 2))
 	deleted.SetDeletionTimestamp(&metav1.Time{Time: noon})
-	staleStatus := server(map[string]any{
+	staleStatus := newMLflow(map[string]any{
 		"observedGeneration": int64(1), "conditions": []any{condition("Available", "True", "Fine", "", 0)},
 	})
 	for name, c := range map[string]struct {
@@ -67,35 +67,35 @@ func TestIsReady(t *testing.T) {
 		"stale status":            {staleStatus, "Available", false, "Available is of an older generation"},
 		"generation not reported": {withConditions(condition("Available", "True", "Fine", "", 0)), "Available", true, "Available is True, Fine"},
 		"another condition":       {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "condition Ready does not exist yet"},
-		"no status":               {server(nil), "Available", false, "condition Available does not exist yet"},
-		"exists":                  {server(nil), "", true, "exists"},
+		"no status":               {newMLflow(nil), "Available", false, "condition Available does not exist yet"},
+		"exists":                  {newMLflow(nil), "", true, "exists"},
 		"ready but terminating":   {deleted, "Available", false, "it is being deleted"},
 		"exists but terminating":  {deleted, "", false, "it is being deleted"},
 	} {
-		got, err := isReady(c.live, kind{ready: c.condition})
+		got, err := readinessOf(c.live, kind{ready: c.condition})
 		if want := (readiness{c.ready, c.text}); err != nil || got != want {
 			t.Errorf("%s: got %v, error %v, want %v", name, got, err, want)
 		}
 	}
-	if _, err := isReady(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
+	if _, err := readinessOf(newMLflow(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
 		t.Errorf("got error %v for an invalid status, want the object in it", err)
 	}
 }
 
-func TestIsReadyByFlag(t *testing.T) {
+func TestReadinessByFlag(t *testing.T) {
 	for name, c := range map[string]struct {
 		live *unstructured.Unstructured
 		want readiness
 	}{
-		"true":      {server(map[string]any{"available": true}), readiness{true, "available is true"}},
-		"false":     {server(map[string]any{"available": false}), readiness{false, "available is false"}},
-		"no status": {server(nil), readiness{false, "available is false"}},
+		"true":      {newMLflow(map[string]any{"available": true}), readiness{true, "available is true"}},
+		"false":     {newMLflow(map[string]any{"available": false}), readiness{false, "available is false"}},
+		"no status": {newMLflow(nil), readiness{false, "available is false"}},
 	} {
-		if got, err := isReady(c.live, kind{flag: "available"}); err != nil || got != c.want {
+		if got, err := readinessOf(c.live, kind{flag: "available"}); err != nil || got != c.want {
 			t.Errorf("%s: got %v, error %v, want %v", name, got, err, c.want)
 		}
 	}
-	if _, err := isReady(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
+	if _, err := readinessOf(newMLflow(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
 		t.Error("want an error for a broken status")
 	}
 }
@@ -106,7 +106,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withoutStatus, err := rowsOf(server(nil), noon)
+	withoutStatus, err := rowsOf(newMLflow(nil), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,12 +118,12 @@ func TestTable(t *testing.T) {
 	if difference := cmp.Diff(want, table(append(rows, withoutStatus...))); difference != "" {
 		t.Error(difference)
 	}
-	if _, err := rowsOf(server(map[string]any{"conditions": "text"}), noon); err == nil {
+	if _, err := rowsOf(newMLflow(map[string]any{"conditions": "text"}), noon); err == nil {
 		t.Error("want an error for a broken status")
 	}
 }
 
-func TestFailureReportsKnownCauses(t *testing.T) {
+func TestFailureContainsAllDetails(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-1"},
 		Spec:       corev1.PodSpec{Containers: make([]corev1.Container, 2)},
@@ -159,7 +159,7 @@ The manager is running, pid 7. Last lines of /tmp/manager.log:
 		t.Error(difference)
 	}
 	if text := (&failure{}).Error(); !strings.Contains(text, "Pods:\n  no pods\n") {
-		t.Error(text)
+		t.Errorf("got %q, want 'no pods' in it", text)
 	}
 }
 
@@ -176,13 +176,13 @@ func TestSettings(t *testing.T) {
 	}
 	args, env := settings(deployment)
 	if !slices.Equal(args, []string{"--leader-elect"}) || !slices.Equal(env, []string{"MLFLOW_IMAGE=registry/mlflow"}) {
-		t.Errorf("got arguments %q, variables %q", args, env)
+		t.Errorf("got arguments %q, variables %q, want only --leader-elect and MLFLOW_IMAGE", args, env)
 	}
 }
 
 func TestDescribeCounts(t *testing.T) {
 	if text := describeCounts(map[string]int{"Service": 1, "NetworkPolicy": 2}); text != "3 objects: 2 NetworkPolicy, 1 Service" {
-		t.Error(text)
+		t.Errorf("got %q, want the total and the kinds", text)
 	}
 	got := listable([]*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
@@ -198,9 +198,9 @@ func TestDescribeCounts(t *testing.T) {
 		fields := []metav1.ManagedFieldsEntry{{Operation: operation}}
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, ManagedFields: fields}}
 	}
-	written, derived := metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	apply, update := metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
 	counts := count(map[string][]metav1.PartialObjectMetadata{
-		"Service": {listed("1", written), listed("2", written), listed("1", written)}, "EndpointSlice": {listed("3", derived)},
+		"Service": {listed("1", apply), listed("2", apply), listed("1", apply)}, "EndpointSlice": {listed("3", update)},
 	})
 	if difference := cmp.Diff(map[string]int{"Service": 2}, counts); difference != "" {
 		t.Error(difference)
@@ -246,12 +246,12 @@ func TestSelectSamplesForRealNode(t *testing.T) {
 }
 
 func TestDescribeManagerInPod(t *testing.T) {
-	w := &environment{instance: &cluster.Instance{}}
-	state, log, end := w.describeManager(t.Context())
+	env := &environment{instance: &cluster.Instance{}}
+	state, log, end := env.describeManager(t.Context())
 	if state != "runs in a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
-		t.Errorf("got state %q, log %q, last lines %q", state, log, end)
+		t.Errorf("got state %q, log %q, last lines %q, want those of a pod", state, log, end)
 	}
-	if !w.managerRunning() || !strings.HasPrefix(w.managerLocation(), "The manager is the pod of Deployment ") {
+	if !env.managerRunning() || !strings.HasPrefix(env.managerLocation(), "The manager is the pod of Deployment ") {
 		t.Error("want a manager without a process to be running, in the pod of its Deployment")
 	}
 }
@@ -271,6 +271,6 @@ func TestAccess(t *testing.T) {
 		t.Error(difference)
 	}
 	if text := access("/tmp/config", ""); strings.Contains(text, "PATH=\"\"") || !strings.Contains(text, "KUBECONFIG") {
-		t.Error(text)
+		t.Errorf("got %q, want only KUBECONFIG", text)
 	}
 }

@@ -35,8 +35,8 @@ type environment struct {
 	background sync.WaitGroup
 }
 
-// up starts the demo and waits until all samples are ready. After a failure, the control plane keeps running for inspection, and the error
-// contains the commands to connect to it and to stop it.
+// up starts the demo and waits until all samples are ready. After a failure, a control plane that has started keeps running for inspection,
+// and the error contains the commands to connect to it and to stop it.
 func (d *demo) up(ctx context.Context) error {
 	if d.real {
 		if err := node.Check(); err != nil {
@@ -60,8 +60,8 @@ func (d *demo) up(ctx context.Context) error {
 		return err
 	}
 	d.step(2, "starting a control plane")
-	w := &environment{reported: map[string]bool{}}
-	defer w.background.Wait()
+	env := &environment{reported: map[string]bool{}}
+	defer env.background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // stops running builds
 	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Published: true, Progress: d.progress}
@@ -69,14 +69,14 @@ func (d *demo) up(ctx context.Context) error {
 		options.Platform, options.Real, options.Ports = cluster.Bare, true, pageCount
 	}
 	if !d.real {
-		w.background.Go(func() { d.buildAhead(ctx, samples) })
+		env.background.Go(func() { d.buildAhead(ctx, samples) })
 	}
 	instance, err := cluster.StartAPI(ctx, options)
 	if err != nil {
 		return err
 	}
-	w.instance = instance
-	if err := d.installSamples(ctx, w, samples); err != nil {
+	env.instance = instance
+	if err := d.installSamples(ctx, env, samples); err != nil {
 		return fmt.Errorf("%w\n\nThe demo keeps running for inspection; `make demo-down` stops it.\n%s", err, access(instance.Kubeconfig(), tools(instance)))
 	}
 	return nil
@@ -107,19 +107,19 @@ func (d *demo) stopPrevious(ctx context.Context) error {
 }
 
 // installSamples installs the operator and the samples in a new control plane, and prints the report.
-func (d *demo) installSamples(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
-	config, err := w.instance.Config()
+func (d *demo) installSamples(ctx context.Context, env *environment, samples []*unstructured.Unstructured) error {
+	config, err := env.instance.Config()
 	if err != nil {
 		return err
 	}
-	if w.client, err = client.New(config, client.Options{}); err != nil {
+	if env.client, err = client.New(config, client.Options{}); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
 	run := d.runProcesses
 	if d.real {
 		run = d.runPods
 	}
-	if err := run(ctx, w, samples); err != nil {
+	if err := run(ctx, env, samples); err != nil {
 		return err
 	}
 	counts, err := countManaged(ctx, config)
@@ -130,38 +130,38 @@ func (d *demo) installSamples(ctx context.Context, w *environment, samples []*un
 		return errors.New("every sample is ready, but the manager has created no objects")
 	}
 	d.logf("the manager created %s", describeCounts(counts))
-	return d.report(ctx, w)
+	return d.report(ctx, env)
 }
 
 // runPods runs the operator, KubeRay and all operands in pods.
-func (d *demo) runPods(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
-	if err := w.instance.Finish(ctx); err != nil {
+func (d *demo) runPods(ctx context.Context, env *environment, samples []*unstructured.Unstructured) error {
+	if err := env.instance.Finish(ctx); err != nil {
 		return err
 	}
 	d.step(3, "building kubectl-odh")
-	if err := d.installTools(ctx, w.instance); err != nil {
+	if err := d.installTools(ctx, env.instance); err != nil {
 		return err
 	}
-	if err := d.installPods(ctx, w); err != nil {
+	if err := d.installPods(ctx, env); err != nil {
 		return err
 	}
 	d.step(stepCount, "applying the samples")
-	return d.applyAndWait(ctx, w, samples)
+	return d.applyAndWait(ctx, env, samples)
 }
 
 // runProcesses installs the manager while the controllers and the kubelets are being built. It builds kubectl-odh and KubeRay last, because
 // the first samples do not require them.
-func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+func (d *demo) runProcesses(ctx context.Context, env *environment, samples []*unstructured.Unstructured) error {
 	clusterReady, built := make(chan error, 1), make(chan error, 1)
-	w.background.Go(func() { clusterReady <- w.instance.Finish(ctx) })
-	if err := errors.Join(d.install(ctx, w, needsMesh(samples)), <-clusterReady); err != nil {
+	env.background.Go(func() { clusterReady <- env.instance.Finish(ctx) })
+	if err := errors.Join(d.install(ctx, env, needsMesh(samples)), <-clusterReady); err != nil {
 		return err
 	}
 	first := slices.DeleteFunc(slices.Clone(samples), isRay)
 	last := slices.DeleteFunc(slices.Clone(samples), func(sample *unstructured.Unstructured) bool { return !isRay(sample) })
 	d.step(6, "applying the samples")
-	w.background.Go(func() { built <- d.buildRemaining(ctx, w, len(last) > 0) })
-	if err := d.applyAndWait(ctx, w, first); err != nil {
+	env.background.Go(func() { built <- d.buildRemaining(ctx, env, len(last) > 0) })
+	if err := d.applyAndWait(ctx, env, first); err != nil {
 		return err
 	}
 	d.step(7, "building kubectl-odh, and KubeRay if a sample needs it")
@@ -169,15 +169,15 @@ func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unst
 		return err
 	}
 	d.step(8, "applying the samples that need KubeRay")
-	return d.applyAndWait(ctx, w, last)
+	return d.applyAndWait(ctx, env, last)
 }
 
-// buildRemaining builds the programs that the first samples do not require.
-func (d *demo) buildRemaining(ctx context.Context, w *environment, ray bool) error {
-	if err := d.installTools(ctx, w.instance); err != nil || !ray {
+// buildRemaining installs kubectl-odh and, if ray is true, starts KubeRay. The first samples do not require them.
+func (d *demo) buildRemaining(ctx context.Context, env *environment, ray bool) error {
+	if err := d.installTools(ctx, env.instance); err != nil || !ray {
 		return err
 	}
-	process, err := peers.StartKubeRay(ctx, w.instance, d.progress)
+	process, err := peers.StartKubeRay(ctx, env.instance, d.progress)
 	if err != nil {
 		return err
 	}
@@ -198,12 +198,12 @@ func (d *demo) buildAhead(ctx context.Context, samples []*unstructured.Unstructu
 }
 
 // applyAndWait applies additional samples and waits until they are ready.
-func (d *demo) applyAndWait(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
-	w.samples = append(w.samples, samples...)
-	if err := d.apply(ctx, w, samples); err != nil {
+func (d *demo) applyAndWait(ctx context.Context, env *environment, samples []*unstructured.Unstructured) error {
+	env.samples = append(env.samples, samples...)
+	if err := d.apply(ctx, env, samples); err != nil {
 		return err
 	}
-	return d.waitReady(ctx, w)
+	return d.waitReady(ctx, env)
 }
 
 // fakePods describes the limits of a demo without a real node, and how to simulate failures.
@@ -211,72 +211,72 @@ const fakePods = "The pods are simulated: no image is pulled, no container runs,
 	"an image of testcluster.invalid, for example testcluster.invalid/image-pull:1, /crash-loop:1, /not-ready:1 or /exit-3:1.\n"
 
 // report prints the state of the samples and the next commands.
-func (d *demo) report(ctx context.Context, w *environment) error {
+func (d *demo) report(ctx context.Context, env *environment) error {
 	var more string
 	var err error
 	switch {
 	case d.real:
-		if more, err = d.openPages(ctx, w); err != nil {
+		if more, err = d.openPages(ctx, env); err != nil {
 			return err
 		}
 	case node.Check() == nil:
 		more = "`make demo REAL=1` runs real pods, with pages of MLflow and Ray that you can open in a browser.\n"
 	}
-	rows, err := w.rows(ctx, d.clock.Now())
+	rows, err := env.rows(ctx, d.clock.Now())
 	if err != nil {
 		return err
 	}
 	if !d.real {
 		more = fakePods + more
 	}
-	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nNext commands to try:\n%s\n%s`make demo-down` stops the demo.\n", table(rows), w.managerLocation(),
-		access(w.instance.Kubeconfig(), tools(w.instance)), indent(strings.Join(nextCommands(w.namespace, d.real), "\n")), more)
+	fmt.Fprintf(d.out, "\n%s\n%s\n%s\nNext commands to try:\n%s\n%s`make demo-down` stops the demo.\n", table(rows), env.managerLocation(),
+		access(env.instance.Kubeconfig(), tools(env.instance)), indent(strings.Join(nextCommands(env.namespace, d.real), "\n")), more)
 	return nil
 }
 
 // install installs the shipped manifests and runs the manager with the settings of its Deployment.
-func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
+func (d *demo) install(ctx context.Context, env *environment, mesh bool) error {
 	const manifests = "config/default"
 	d.step(3, "installing %s", manifests)
 	objects, err := operator.Kustomize(manifests)
 	if err != nil {
 		return err
 	}
-	ports, err := w.instance.ReservePorts(ctx, 1)
+	ports, err := env.instance.ReservePorts(ctx, 1)
 	if err != nil {
 		return err
 	}
 	metrics := ports[0]
 	routeMetrics(objects, int64(metrics))
-	installed, err := operator.InstallObjects(ctx, w.instance, objects)
+	installed, err := operator.InstallObjects(ctx, env.instance, objects)
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", manifests, err)
 	}
-	w.namespace = installed.Deployment.Namespace
-	d.logf("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
+	env.namespace = installed.Deployment.Namespace
+	d.logf("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), env.namespace)
 	d.step(4, "building and starting the manager")
 	binary, err := operator.Build(ctx, d.progress)
 	if err != nil {
 		return err
 	}
-	args, env := settings(installed.Deployment)
+	args, variables := settings(installed.Deployment)
 	if mesh {
-		more, err := d.startMesh(ctx, w)
+		more, err := d.startMesh(ctx, env)
 		if err != nil {
 			return err
 		}
-		env = append(env, more...)
+		variables = append(variables, more...)
 	}
-	manager, err := operator.Start(ctx, w.instance, operator.Options{
-		Binary: binary, ServiceAccount: installed.ServiceAccount, Env: env, WebhookPort: installed.WebhookPort,
+	manager, err := operator.Start(ctx, env.instance, operator.Options{
+		Binary: binary, ServiceAccount: installed.ServiceAccount, Env: variables, WebhookPort: installed.WebhookPort,
 		Args: append(args, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics)),
 	})
 	if err != nil {
 		return err
 	}
-	w.manager = manager.Process
+	env.manager = manager.Process
 	d.logf("manager ready, pid %d, with the permissions of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
-	return d.createPlaceholder(ctx, w, placeholder(installed.Deployment, manager.Args(), env))
+	return d.createPlaceholder(ctx, env, placeholder(installed.Deployment, manager.Args(), variables))
 }
 
 // listeners are the flags whose shipped values require the IP address of a pod. The process listens on other ports, on loopback.

@@ -43,7 +43,7 @@ func brokenColumnRule(columns []apiextensionsv1.CustomResourceColumnDefinition) 
 			names = append(names, column.Name)
 		}
 	}
-	condition := func(name, field string) bool {
+	shows := func(name, field string) bool { // a field of the condition Ready
 		at := slices.IndexFunc(columns, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Name == name })
 		return at >= 0 && columns[at].JSONPath == `.status.conditions[?(@.type=="Ready")].`+field
 	}
@@ -55,7 +55,7 @@ func brokenColumnRule(columns []apiextensionsv1.CustomResourceColumnDefinition) 
 		return "the last column with -o wide must be Message"
 	case slices.ContainsFunc(wide, address) && !address(wide[len(wide)-2]):
 		return "URL or Hosts must be directly before Message"
-	case !condition("Ready", "status") || !condition("Reason", "reason") || !condition("Message", "message"):
+	case !shows("Ready", "status") || !shows("Reason", "reason") || !shows("Message", "message"):
 		return "Ready, Reason and Message must be those of the condition Ready"
 	}
 	return ""
@@ -82,7 +82,7 @@ func TestBrokenColumnRule(t *testing.T) {
 		"Age missing":                {columns{ready, reason, message}, "kubectl get prints"},
 		"Message missing":            {columns{ready, reason, age, url}, "must be Message"},
 		"URL after Message":          {columns{ready, reason, age, message, url}, "must be Message"},
-		"column between both":        {columns{ready, reason, age, url, column("Runtime", 1), message}, "must be directly before Message"},
+		"column after URL":           {columns{ready, reason, age, url, column("Runtime", 1), message}, "must be directly before Message"},
 		"wide column before Age":     {columns{ready, reason, url, age, message}, "Age is after"},
 		"message of other condition": {columns{ready, reason, age, otherMessage}, "must be those of the condition Ready"},
 	} {

@@ -90,8 +90,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Every condition, Event and refusal contains a fix, or is in the reviewed list of texts without a fix. Texts of commands are exempt, because
-// kubectl odh prints the fix of a problem separately, and help texts need none.
+// Every condition, Event and refusal contains a fix, ends with a cause that has one, or is in the reviewed list of texts without a fix.
+// Texts of commands are exempt, because kubectl odh prints the fix of a problem separately, and help texts need none.
 func TestMessagesContainFix(t *testing.T) {
 	reviewed := map[string]bool{}
 	reason := ""

@@ -67,7 +67,7 @@ func Environment() []string {
 	})
 }
 
-// Read runs or saves all blocks of the page in order. It fails at the end if outputs differ from those on the page.
+// Read runs the commands with satisfied requirements and saves all files, in order. It fails at the end if outputs differ from the page.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil
@@ -149,10 +149,10 @@ var written = regexp.MustCompile(` > ([^\s/]+)(?:\s|$)`)
 // run runs one command, with the paths of saved files, and returns its output.
 func (r *Reader) run(ctx context.Context, command string, line int) string {
 	ginkgo.GinkgoHelper()
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, commandTimeout))
+	timeoutCtx, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, commandTimeout))
 	defer cancel()
 	script := r.script(command)
-	shell := r.shell(limited, script)
+	shell := r.shell(timeoutCtx, script)
 	ginkgo.By(command)
 	output, err := shell.CombinedOutput()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "%s:%d: %s\n%s", r.Page, line, command, output)
@@ -220,7 +220,7 @@ var (
 	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply(?: --server-side)? (-[fk] \S+)$`)
 )
 
-// Undo stops commands in the background, and deletes the objects that commands of the page have created or applied.
+// Undo stops commands in the background, and deletes the created namespaces, ConfigMaps and Secrets, and the objects of applied files.
 func (r *Reader) Undo(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, group := range r.running {

@@ -21,7 +21,7 @@ func describesCheckout(page string) bool {
 	return true
 }
 
-// productSources returns the text of all files except pages and tests.
+// productSources returns the text of Go files, manifests, scripts and files without an ending, except tests.
 func productSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -32,9 +32,9 @@ type Entry struct {
 	Message string
 	// DryRun is true for a dry run.
 	DryRun bool
-	// UID and ResourceVersion of the object in the response to a write; empty if the response is not the object.
+	// UID and ResourceVersion of the object in the response to a write; empty if the log does not contain the object, as of a Secret or Lease.
 	UID, ResourceVersion string
-	// Request is the body of a write as the server decoded it.
+	// Request is the body of a write as the server decoded it; empty for Secrets and Leases.
 	Request json.RawMessage
 	// Received is when the request arrived, Responded when the response was complete or, for a watch, started.
 	Received, Responded time.Time
@@ -138,8 +138,8 @@ func (e Entries) WithoutDiscovery() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "" })
 }
 
-// Unchanged returns successful writes that changed nothing: their response has the resourceVersion of an earlier write of any client. A
-// write is compared only if the entries contain an earlier write of its object, so pass the log from before the creation of the objects.
+// Unchanged returns successful writes that changed nothing: their response has the resourceVersion of the previous write of any client. A
+// write is compared only if the entries contain a previous write of its object, so pass the log from before the creation of the objects.
 func (e Entries) Unchanged() Entries {
 	versions := map[string]string{}
 	return e.Where(func(entry Entry) bool {

@@ -141,7 +141,7 @@ func TestUnchanged(t *testing.T) {
 	}
 	got := entries.Unchanged()
 	if len(got) != 2 || got[0].Name != "no change" || got[1].Name != "no change again" {
-		t.Errorf("unchanged:\n%s", got)
+		t.Errorf("got unchanged writes\n%s\nwant 'no change' and 'no change again'", got)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestEntryString(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := (Entries{entry, entry}).String(); strings.Count(got, "\n") != 1 {
-		t.Errorf("%q is not two lines", got)
+		t.Errorf("got %q, want two lines", got)
 	}
 }
 
@@ -180,10 +180,10 @@ func TestPositionAndSince(t *testing.T) {
 	}
 	entries, err := audit.Since(start)
 	if err != nil || len(entries) != 1 || entries[0].URI != "/after" {
-		t.Errorf("since the position: %v, %v", entries, err)
+		t.Errorf("got %v, error %v since the position, want only /after", entries, err)
 	}
 	if entries, err := audit.Since(0); err != nil || len(entries) != 2 {
-		t.Errorf("since the start: %v, %v", entries, err)
+		t.Errorf("got %v, error %v since the start, want both", entries, err)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestPositionWhileALineIsWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			if entries, err := audit.Since(start); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].URI, "/long") {
-				t.Errorf("%d bytes of the line: %d entries, %v", written, len(entries), err)
+				t.Errorf("%d bytes of the line: got %d entries, error %v, want the line", written, len(entries), err)
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.D
 		c.killManager(ctx)
 		panic(http.ErrAbortHandler)
 	}))
-	// A kubeconfig sends its token only over TLS.
+	// Clients send the token of a kubeconfig only over TLS.
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
 	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, ca
 	gomega.Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(gomega.Succeed())

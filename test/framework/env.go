@@ -50,8 +50,8 @@ type Env struct {
 	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting the namespaces of all specs takes a quarter of the
 	// CPU time of kube-apiserver, etcd and kube-controller-manager.
 	KeepNamespaces bool
-	// ClearNamespaces deletes the objects in the namespaces of specs instead of the namespaces, see [Env.ClearNamespace], so that the manager
-	// stops reconciling their custom resources.
+	// ClearNamespaces deletes the custom resources in the namespaces of specs instead of the namespaces, see [Env.ClearNamespace], so that the
+	// manager stops reconciling them.
 	ClearNamespaces bool
 	// PrunedPeriod is the period in which the API server prunes fields that managers write, because the CRDs are older. Writes without a
 	// change are allowed during it.

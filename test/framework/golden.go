@@ -62,7 +62,7 @@ func compareObjects(expected, actual []*unstructured.Unstructured) string {
 	return diff.Diff(byKey(expected), byKey(actual))
 }
 
-// Normalize removes uid, resourceVersion, generation, timestamps, managedFields, self links, uids of owners and the status.
+// Normalize returns a copy of an object without status, uids, resourceVersion, generation, timestamps, managedFields and self link.
 func Normalize(object *unstructured.Unstructured) *unstructured.Unstructured {
 	clean := object.DeepCopy()
 	for _, field := range []string{
@@ -120,7 +120,7 @@ func writeGolden(path string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// ReadObjects reads the YAML documents of a file, and returns the items of Lists.
+// ReadObjects returns the objects in the YAML documents of a file, and the items in place of a List.
 func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil || strings.Contains(string(content), "uid") || strings.Index(string(content), "name: a") > strings.Index(string(content), "name: b") {
-		t.Errorf("error %v, file:\n%s", err, content)
+		t.Errorf("got error %v, file\n%s\nwant a before b, without uid", err, content)
 	}
 	Golden(&r, path, []*unstructured.Unstructured{live("a", "1"), live("b", "2")})
 	if r.failure != "" {
@@ -142,7 +142,7 @@ func TestReadObjects(t *testing.T) {
 	write("# head\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n---\n")
 	objects, err := ReadObjects(path)
 	if err != nil || len(objects) != 2 || objects[0].GetKind() != "Secret" || objects[1].GetName() != "b" {
-		t.Errorf("objects %v, %v", objects, err)
+		t.Errorf("got objects %v, error %v, want Secret a and Pod b", objects, err)
 	}
 	write("kind: [")
 	if _, err := ReadObjects(path); err == nil {
@@ -158,12 +158,12 @@ func TestTouchedConditions(t *testing.T) {
 	service.ResourceVersion = "5"
 	conditions, err := e.touchedConditions(service)
 	if err != nil || len(conditions) != 2 || conditions[0].(map[string]any)["message"] != "at 5" || conditions[1].(map[string]any)["type"] != "Other" {
-		t.Errorf("conditions %v, %v", conditions, err)
+		t.Errorf("got conditions %v, error %v, want a new %s and Other", conditions, err, touchCondition)
 	}
 	if conditions, err := e.touchedConditions(&corev1.ConfigMap{}); err != nil || conditions != nil {
-		t.Errorf("a ConfigMap has conditions %v, %v", conditions, err)
+		t.Errorf("got conditions %v, error %v of a ConfigMap, want none", conditions, err)
 	}
-	if _, err := e.touchedConditions(unknown{}); err == nil {
+	if _, err := e.touchedConditions(unregisteredObject{}); err == nil {
 		t.Error("want an error for a type that the scheme does not know")
 	}
 }
@@ -174,7 +174,7 @@ func TestConditionsOf(t *testing.T) {
 	}}}
 	conditions, err := conditionsOf(object)
 	if err != nil || len(conditions) != 1 || conditions[0].Type != "Ready" {
-		t.Errorf("conditions %v, %v", conditions, err)
+		t.Errorf("got conditions %v, error %v, want Ready", conditions, err)
 	}
 	object.Object["status"] = "text"
 	if _, err := conditionsOf(object); err == nil {
@@ -182,5 +182,5 @@ func TestConditionsOf(t *testing.T) {
 	}
 }
 
-// unknown is a kind that no scheme contains.
-type unknown struct{ client.Object }
+// unregisteredObject is of a type that no scheme contains.
+type unregisteredObject struct{ client.Object }

@@ -38,7 +38,7 @@ func (e Entries) withoutEventSeries() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "events" || entry.Verb != "patch" })
 }
 
-// ExpectNoWrites fails the spec if the user sends a write, other than to a lease, during the duration.
+// ExpectNoWrites fails the spec if the user sends a write during the duration, other than to a Lease, a review or an Event series.
 func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	start := e.AuditPosition()

@@ -49,7 +49,7 @@ func (e *Env) Namespace(ctx context.Context, prefix string, labels ...string) st
 	return namespace.Name
 }
 
-// Unstructured returns an object of a kind without a Go type.
+// Unstructured returns an unstructured object of a kind.
 func Unstructured(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -69,7 +69,7 @@ func (e *Env) Get(ctx context.Context, object client.Object) {
 	gomega.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 }
 
-// DeleteTemporarily deletes objects until the end of the spec. The API server calls a deleted webhook for a short time.
+// DeleteTemporarily deletes objects, and recreates them at the end of the spec. The API server calls deleted webhooks for a short time.
 func (e *Env) DeleteTemporarily(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -163,7 +163,7 @@ func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	return result, nil
 }
 
-// WaitForCondition waits up to two minutes until a condition has the status and the reason, unless it is "", for the current generation. It
+// WaitForCondition waits up to two minutes until a condition of the current generation has the status and, unless it is "", the reason. It
 // reads the object.
 func (e *Env) WaitForCondition(ctx context.Context, object client.Object, conditionType string, status metav1.ConditionStatus, reason string) {
 	ginkgo.GinkgoHelper()
@@ -250,7 +250,7 @@ func (e *Env) Delete(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// SetConfigMap writes a ConfigMap with one key. If it did not exist, the end of the spec deletes it.
+// SetConfigMap sets a key of a ConfigMap. It creates a missing ConfigMap, and deletes it at the end of the spec.
 func (e *Env) SetConfigMap(ctx context.Context, namespace, name, key, text string) *corev1.ConfigMap {
 	ginkgo.GinkgoHelper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}

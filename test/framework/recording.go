@@ -23,7 +23,7 @@ type RecordingOptions struct {
 	Annotations map[string]string
 }
 
-// Recording reads the objects of a file and replaces texts in it, given as pairs of old and new.
+// Recording returns the objects of a file, after the replacement of texts that are given as pairs of old and new.
 func Recording(path string, rename ...string) []*unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	content, err := os.ReadFile(path)

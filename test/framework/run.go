@@ -70,7 +70,7 @@ func attempts(flag int, ci string) int {
 	return flag
 }
 
-// failedAndFlakySpecs returns a line for each spec or node that failed, or passed at its second attempt.
+// failedAndFlakySpecs returns a line for each spec or node that failed, or did not pass at its first attempt.
 func failedAndFlakySpecs(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {

@@ -45,7 +45,7 @@ func TestUp(t *testing.T) {
 			f := &fake{clusters: c.clusters}
 			kubeconfig, err := Cluster{Program: "k", Name: "dev", Run: f.run}.Up(t.Context(), c.image)
 			if err != nil || string(kubeconfig) != "a kubeconfig" {
-				t.Errorf("got kubeconfig %q, error %v", kubeconfig, err)
+				t.Errorf("got kubeconfig %q, error %v, want that of kind", kubeconfig, err)
 			}
 			for i := range c.want {
 				c.want[i] = "k " + c.want[i]
@@ -58,17 +58,17 @@ func TestUp(t *testing.T) {
 }
 
 func TestDown(t *testing.T) {
-	for found, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
-		f := &fake{clusters: found}
+	for clusters, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
+		f := &fake{clusters: clusters}
 		if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err != nil || len(f.calls) != want {
-			t.Errorf("clusters %q: got error %v, calls %q, want %d calls", found, err, f.calls, want)
+			t.Errorf("clusters %q: got error %v, calls %q, want %d calls", clusters, err, f.calls, want)
 		}
 	}
 }
 
 func TestUpStopsAfterFailure(t *testing.T) {
-	for step, found := range map[string]string{"get clusters": "", "create": "", "load": "dev", "get kubeconfig": "dev"} {
-		f := &fake{clusters: found, fail: step}
+	for step, clusters := range map[string]string{"get clusters": "", "create": "", "load": "dev", "get kubeconfig": "dev"} {
+		f := &fake{clusters: clusters, fail: step}
 		_, err := Cluster{Program: "k", Name: "dev", Run: f.run}.Up(t.Context(), "i")
 		if err == nil || !strings.Contains(f.calls[len(f.calls)-1], step) {
 			t.Errorf("%s: got error %v, calls %q, want an error after this call", step, err, f.calls)
@@ -85,7 +85,7 @@ func TestExec(t *testing.T) {
 	run := Exec(&progress)
 	output, err := run(t.Context(), "sh", "-c", "echo out; echo err >&2")
 	if err != nil || string(output) != "out\n" || progress.String() != "err\n" {
-		t.Errorf("got stdout %q, progress %q and error %v", output, progress.String(), err)
+		t.Errorf("got stdout %q, progress %q, error %v, want out and err", output, progress.String(), err)
 	}
 	if _, err := run(t.Context(), "sh", "-c", "exit 3"); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got error %v, want the exit status in it", err)

@@ -131,7 +131,7 @@ func (d *Deployer) Apply(ctx context.Context, object client.Object, options ...c
 	return nil
 }
 
-// waitEstablished waits until the CRDs are served.
+// waitEstablished waits until the CRDs are established.
 func (d *Deployer) waitEstablished(ctx context.Context, crds []client.Object) error {
 	for _, object := range crds {
 		crd := &apiextensionsv1.CustomResourceDefinition{}

@@ -18,7 +18,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// combinations returns all combinations of stores, and combinations that cover all other options.
+// combinations returns all combinations of the backend store and the artifact storage, and a few with other options.
 func combinations() map[string]Options {
 	all := map[string]Options{"all options": allOptions()}
 	for _, backend := range []string{SQLite, Postgres} {
@@ -34,15 +34,15 @@ func combinations() map[string]Options {
 	return all
 }
 
-type rendered struct {
+type manifests struct {
 	mlflow mlflowv1.MLflow
 	pods   map[string]corev1.PodSpec
 	names  []string
 }
 
-func read(t *testing.T, objects []*unstructured.Unstructured) rendered {
+func read(t *testing.T, objects []*unstructured.Unstructured) manifests {
 	t.Helper()
-	r := rendered{pods: map[string]corev1.PodSpec{}}
+	r := manifests{pods: map[string]corev1.PodSpec{}}
 	convert := func(object *unstructured.Unstructured, into any) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
 			t.Fatalf("%s %s: unexpected error: %v", object.GetKind(), object.GetName(), err)
@@ -83,7 +83,7 @@ func render(t *testing.T, name string) []*unstructured.Unstructured {
 }
 
 // references returns the Secrets and the ConfigMap with CAs that pods and MLflow reference, as name or name/key.
-func (r rendered) references() []string {
+func (r manifests) references() []string {
 	var all []string
 	spec := r.mlflow.Spec
 	for _, ref := range []*corev1.SecretKeySelector{spec.BackendStoreURIFrom, spec.RegistryStoreURIFrom} {
@@ -189,7 +189,7 @@ func TestRender(t *testing.T) {
 				"Deployment/" + managerName: true, "Namespace/" + o.Namespace: true,
 			} {
 				if slices.Contains(r.names, name) != want {
-					t.Errorf("%s is rendered: %v, want %v", name, !want, want)
+					t.Errorf("%s exists: %t, want %t", name, !want, want)
 				}
 			}
 			for _, object := range objects {

@@ -36,8 +36,8 @@ const (
 // Known returns the data of a Secret in the cluster, nil if it does not exist.
 type Known func(name string) (map[string][]byte, error)
 
-// generated collects the generated objects of a cluster. It keeps existing values, because a database keeps its first password.
-type generated struct {
+// generator collects the generated objects of a cluster. It keeps existing values, because a database keeps its first password.
+type generator struct {
 	options Options
 	known   Known
 	now     time.Time
@@ -47,7 +47,7 @@ type generated struct {
 
 // Generate returns the Secrets that the rendered manifests reference, and the ConfigMap with the CAs.
 func Generate(o Options, known Known, now time.Time) ([]client.Object, error) {
-	g := &generated{options: o, known: known, now: now}
+	g := &generator{options: o, known: known, now: now}
 	if o.needsDatabase() {
 		if err := g.addDatabase(); err != nil {
 			return nil, err
@@ -61,18 +61,18 @@ func Generate(o Options, known Known, now time.Time) ([]client.Object, error) {
 	return g.objects, g.addCABundle()
 }
 
-func (g *generated) meta(name string) metav1.ObjectMeta {
+func (g *generator) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: g.options.Namespace, Name: name}
 }
 
-func (g *generated) add(name string, kind corev1.SecretType, data map[string][]byte) {
+func (g *generator) add(name string, secretType corev1.SecretType, data map[string][]byte) {
 	g.objects = append(g.objects, &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: g.meta(name), Type: kind, Data: data,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: g.meta(name), Type: secretType, Data: data,
 	})
 }
 
 // addSecret adds a Secret and returns its data: existing values, otherwise the given values, and random values in place of empty ones.
-func (g *generated) addSecret(name string, values map[string]string) (map[string][]byte, error) {
+func (g *generator) addSecret(name string, values map[string]string) (map[string][]byte, error) {
 	known, err := g.known(name)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (g *generated) addSecret(name string, values map[string]string) (map[string
 	return data, nil
 }
 
-func (g *generated) addDatabase() error {
+func (g *generator) addDatabase() error {
 	data, err := g.addSecret(databaseSecret, map[string]string{
 		"POSTGRESQL_USER": "mlflow", "POSTGRESQL_DATABASE": "mydatabase", "POSTGRESQL_PASSWORD": "",
 	})
@@ -130,7 +130,7 @@ type credential struct {
 	SecretKey string `json:"secretKey"`
 }
 
-func (g *generated) addObjectStore() error {
+func (g *generator) addObjectStore() error {
 	data, err := g.addSecret(storeSecret, map[string]string{accessKey: "", secretKey: ""})
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (g *generated) addObjectStore() error {
 }
 
 // addCertificate generates a certificate for a Service, and adds its CA to the bundle.
-func (g *generated) addCertificate(name, service string) error {
+func (g *generator) addCertificate(name, service string) error {
 	known, err := g.known(name)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (g *generated) addCertificate(name, service string) error {
 	return nil
 }
 
-func (g *generated) addCABundle() error {
+func (g *generator) addCABundle() error {
 	if !g.options.needsCABundle() {
 		return nil
 	}

@@ -36,7 +36,7 @@ func generate(t *testing.T, o Options, known Known) map[string]client.Object {
 	byName := map[string]client.Object{}
 	for _, object := range objects {
 		if object.GetNamespace() != o.Namespace {
-			t.Errorf("%s is in namespace %q", object.GetName(), object.GetNamespace())
+			t.Errorf("%s is in namespace %q, want %q", object.GetName(), object.GetNamespace(), o.Namespace)
 		}
 		byName[object.GetName()] = object
 	}
@@ -76,11 +76,11 @@ func TestPasswordsAreRandomAndKept(t *testing.T) {
 
 func TestOnlyRequestedSecretsAreGenerated(t *testing.T) {
 	if generatedObjects := generate(t, Defaults(), noSecret); len(generatedObjects) > 0 {
-		t.Errorf("got %v", generatedObjects)
+		t.Errorf("got %v, want nothing", generatedObjects)
 	}
 	generatedObjects := generate(t, withOptions(func(o *Options) { o.RegistryStore = Postgres }), noSecret)
 	if len(generatedObjects) != 2 || generatedObjects[databaseSecret] == nil || generatedObjects[uriSecret] == nil {
-		t.Errorf("got %v", generatedObjects)
+		t.Errorf("got %v, want %s and %s", generatedObjects, databaseSecret, uriSecret)
 	}
 }
 
@@ -97,10 +97,10 @@ func TestClientAndServerSecretsMatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if password, _ := uri.User.Password(); password != "a/b@c:d %?#" || uri.User.Username() != "mlflow" {
-		t.Errorf("got user %s", uri.User)
+		t.Errorf("got user %s, want mlflow and the existing password", uri.User)
 	}
 	if uri.Scheme != "postgresql" || uri.Host != "postgres-service:5432" || uri.Path != "/mydatabase" || uri.Query().Get("sslmode") != "verify-full" {
-		t.Errorf("got URI %s", uri.Redacted())
+		t.Errorf("got URI %s, want that of the database with sslmode=verify-full", uri.Redacted())
 	}
 	var weed identities
 	if err := json.Unmarshal(dataOf(t, generatedObjects, weedSecret)["s3.json"], &weed); err != nil {
@@ -152,7 +152,7 @@ func TestUserCAs(t *testing.T) {
 		t.Errorf("got data %v, want only given.crt", data)
 	}
 	if _, err := Generate(withOptions(func(o *Options) { o.CABundlePath = path + "x" }), noSecret, noon); err == nil || !strings.Contains(err.Error(), "CA_BUNDLE_PATH") {
-		t.Errorf("got error %v for a missing file", err)
+		t.Errorf("got error %v for a missing file, want one containing CA_BUNDLE_PATH", err)
 	}
 	if generatedObjects := generate(t, withOptions(func(o *Options) { o.CABundleConfigMap = "own" }), noSecret); len(generatedObjects) > 0 {
 		t.Errorf("generated %v, want nothing with a CA bundle of the user", generatedObjects)

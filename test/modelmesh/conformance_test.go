@@ -71,7 +71,7 @@ var initialInstances = map[string][]string{
 	"instance-dies": {"i1", "i2:onnx"}, "instance-died-long-ago": {"i1", "i2", "i4"}, "etcd-wiped-then-set-lazily": {"i1", "i4"},
 }
 
-// missingEvents are the events of a recording that it does not contain.
+// missingEvents are the actions that happened during a recording without an entry in it.
 var missingEvents = map[string][]step{"long-run": {
 	{At: 238, Happens: "i2 joins"}, {At: 300, Happens: "i2 gets SIGTERM"}, {At: 365.8, Happens: "i3 joins"}, {At: 366.7, Happens: "i3 gets SIGTERM"},
 	{At: 420, Happens: "i4 joins"},
@@ -103,9 +103,9 @@ func replay(t *testing.T, r recording) {
 	p := newReplayer(t, r)
 	defer p.close()
 	p.createState()
-	p.started = time.Now()
+	p.startTime = time.Now()
 	for _, s := range timeline(append(missingEvents[r.Name], r.Steps...)) {
-		if wait := time.Until(p.started.Add(p.delay + time.Duration(s.At*float64(time.Second)))); wait > 0 {
+		if wait := time.Until(p.startTime.Add(p.delay + time.Duration(s.At*float64(time.Second)))); wait > 0 {
 			time.Sleep(wait)
 		}
 		synctest.Wait()
@@ -116,7 +116,7 @@ func replay(t *testing.T, r recording) {
 	p.checkUnexpected()
 }
 
-// timeline expands repeated calls into single ones.
+// timeline expands repeated calls into at most six single ones, and sorts the steps by time.
 func timeline(steps []step) []step {
 	var out []step
 	for _, s := range steps {
@@ -217,7 +217,7 @@ func (p *replayer) release(s step, err error) error {
 	return nil
 }
 
-// load implements Loader: it returns when the recording ends the load.
+// load implements Loader: it returns when the recording ends the load or the layer cancels it.
 func (p *replayer) load(ctx context.Context, l Load) error {
 	entry := l.ID + " on " + l.Instance
 	gate := make(chan error, 1)
@@ -264,7 +264,7 @@ func (p *replayer) runAction(entry string) error {
 	return nil
 }
 
-// sizeOf returns the size from the path of a model.
+// sizeOf returns the size in MiB from the path of a model; the default is 1.
 func sizeOf(l Load) int {
 	text, found := strings.CutPrefix(strings.Split(l.Path, "/")[0], "mib=")
 	size, err := strconv.Atoi(text)

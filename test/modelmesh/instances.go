@@ -12,7 +12,7 @@ import (
 // migrationDelay is the time from the termination of an instance to the migration of its models.
 const migrationDelay = 80 * time.Millisecond
 
-// instance is an instance with a record.
+// instance is the state of an instance that has a record.
 type instance struct {
 	Instance
 	number int // in the order of their starts
@@ -120,7 +120,7 @@ func (l *Layer) log(err error, text string) {
 	}
 }
 
-// candidates returns the instances whose labels match the type of a model, including those that cannot load it now.
+// candidates returns the instances, except terminating ones, whose labels match the type of a model. Some may not be able to load it now.
 func (l *Layer) candidates(m *model) []*instance {
 	var out []*instance
 	for _, i := range l.instances {

@@ -69,7 +69,7 @@ func TestRemovedInstanceMigratesModels(t *testing.T) {
 		defer func() { _ = l.Close() }()
 		register(t, l)
 		if got := stateOf(t, l); got != "LOADED onnx-1" {
-			t.Error(got)
+			t.Errorf("got state %s, want LOADED onnx-1", got)
 		}
 		if err := l.SetInstances(t.Context(), []Instance{first, second}); err != nil {
 			t.Fatal(err)
@@ -80,16 +80,16 @@ func TestRemovedInstanceMigratesModels(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if got := stateOf(t, l); got != "LOADED onnx-2" {
-			t.Errorf("state %s, want LOADED onnx-2: the model migrates from the removed instance", got)
+			t.Errorf("got state %s, want LOADED onnx-2: the model migrates from the removed instance", got)
 		}
 		if err := l.SetInstances(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := stateOf(t, l); got != "Unavailable" {
-			t.Error(got)
+			t.Errorf("got state %s, want Unavailable", got)
 		}
 		if calls := l.Calls(); calls["setVModel"] != 1 || calls["getVModelStatus"] != 3 {
-			t.Errorf("calls %v", calls)
+			t.Errorf("got calls %v, want 1 of setVModel and 3 of getVModelStatus", calls)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestRouteReturnsInstanceUntilModelIsDeleted(t *testing.T) {
 		l.options.Unload = func(_ context.Context, description Load) { unloaded <- description }
 		register(t, l)
 		if concrete, instance, err := l.At("").Route(t.Context(), "digits"); concrete != "digits__ksp-1" || instance != first.ID || err != nil {
-			t.Errorf("routed to %q in %q, %v", concrete, instance, err)
+			t.Errorf("got model %q on %q, error %v, want digits__ksp-1 on %q", concrete, instance, err, first.ID)
 		}
 		if _, err := l.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{VModelId: "digits", Owner: "ksp"}); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestRouteReturnsInstanceUntilModelIsDeleted(t *testing.T) {
 	})
 }
 
-func TestNewLayerContinuesFromEtcd(t *testing.T) {
+func TestNewLayerContinuesFromStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &Memory{}
 		gate := make(chan error)
@@ -137,11 +137,11 @@ func TestNewLayerContinuesFromEtcd(t *testing.T) {
 		next := newLayer(t, store, load, first)
 		defer func() { _ = next.Close() }()
 		if got := stateOf(t, next); got != "LOADING onnx-1" {
-			t.Error(got)
+			t.Errorf("got state %s, want LOADING onnx-1", got)
 		}
 		gate <- nil
 		if got := stateOf(t, next); got != "LOADED onnx-1" {
-			t.Error(got)
+			t.Errorf("got state %s, want LOADED onnx-1", got)
 		}
 	})
 }
@@ -197,13 +197,13 @@ func TestByPath(t *testing.T) {
 		"without storage":   {Load{}, "Predictor Storage field missing"},
 		"missing in path":   {Load{Path: "models/missing"}, "no objects found"},
 		"invalid in path":   {Load{Path: "invalid-path/model"}, "no objects found"},
-		"miss in a word":    {Load{Path: "admissing/model"}, ""},
+		"missing in a word": {Load{Path: "admissing/model"}, ""},
 		"only storage_key":  {Load{Key: `{"storage_key":"s3"}`}, ""},
 		"only storage_type": {Load{Key: `{"storage_params":{"type":"s3"}}`}, ""},
 	} {
 		err := ByPath(t.Context(), c.load)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
+			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
 }

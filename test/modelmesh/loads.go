@@ -281,7 +281,7 @@ func (l *Layer) removeFailure(id, instance string, failed time.Time) {
 	}
 }
 
-// retryRemoveFailure removes a failure that could not be written, once the store is reachable.
+// retryRemoveFailure removes a failure, whose record or removal could not be written, once the store is reachable.
 func (l *Layer) retryRemoveFailure(id, instance string, failed time.Time) {
 	if _, err := l.store.Has(l.ctx, keyModels+id); err != nil {
 		l.after(storeRetryInterval, func() { l.retryRemoveFailure(id, instance, failed) })
@@ -290,7 +290,7 @@ func (l *Layer) retryRemoveFailure(id, instance string, failed time.Time) {
 	l.after(recordDelay, func() { l.removeFailure(id, instance, failed) })
 }
 
-// failTransitions marks the transitions to a model as failed if no instance can load it now.
+// failTransitions marks the transitions to a model as failed if no instance loads it, and none can load it now or all attempts have failed.
 func (l *Layer) failTransitions(id string) {
 	if l.models[id] == nil || len(l.modelCopies[id]) > 0 || len(l.availableInstances(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
 		return

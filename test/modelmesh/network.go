@@ -52,24 +52,24 @@ type Network struct {
 	calls   map[string]map[string]int // of closed layers
 }
 
-// Start reads the pods of a cluster and returns when every routing layer with ready pods is reachable.
+// Start reads the pods of a cluster, and returns when it has tried to open the routing layer of every namespace with ready pods.
 func Start(ctx context.Context, options Options) (*Network, error) {
 	n := &Network{
 		options: options, members: map[string]*member{}, calls: map[string]map[string]int{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 2*time.Second)),
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stop = stop
 	if err := n.connect(); err != nil {
 		stop()
 		return nil, err
 	}
 	n.running.Go(func() {
-		if err := n.cache.Start(running); err != nil {
+		if err := n.cache.Start(runCtx); err != nil {
 			options.Log.Error(err, "The cache of pods stopped")
 		}
 	})
-	if err := n.startRefreshing(ctx, running); err != nil {
+	if err := n.startRefreshing(ctx, runCtx); err != nil {
 		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
 	}
 	return n, nil
@@ -98,8 +98,8 @@ func (n *Network) connect() error {
 	return nil
 }
 
-// startRefreshing refreshes every namespace once, and then after each change of its pods or its ConfigMap.
-func (n *Network) startRefreshing(ctx, running context.Context) error {
+// startRefreshing refreshes every namespace once, and then after errors and each change of its pods or its ConfigMap.
+func (n *Network) startRefreshing(ctx, runCtx context.Context) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.ConfigMap{}} {
 		informer, err := n.cache.GetInformer(ctx, kind)
 		if err != nil {
@@ -122,12 +122,12 @@ func (n *Network) startRefreshing(ctx, running context.Context) error {
 	}
 	n.address = listener.Addr().String()
 	for n.queue.Len() > 0 {
-		n.processNext(running)
+		n.processNext(runCtx)
 	}
 	n.server = &http.Server{Handler: n, ReadHeaderTimeout: headerTimeout}
 	n.running.Go(func() { _ = n.server.Serve(listener) }) // ends with Close
 	n.running.Go(func() {
-		for n.processNext(running) {
+		for n.processNext(runCtx) {
 		}
 	})
 	return nil

@@ -37,20 +37,20 @@ func parseConstraints(document []byte) (constraints, error) {
 }
 
 // required returns the labels that a type requires. An unknown type requires a label that no instance has, `_no_runtime`.
-func (c constraints) required(kind string) []string {
-	if entry, found := c[kind]; found {
+func (c constraints) required(modelType string) []string {
+	if entry, found := c[modelType]; found {
 		return entry.Required
 	}
 	return c["_default"].Required
 }
 
 // matches reports whether an instance with the labels may load models of the type.
-func (c constraints) matches(kind string, labels []string) bool {
-	return !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(labels, label) })
+func (c constraints) matches(modelType string, labels []string) bool {
+	return !slices.ContainsFunc(c.required(modelType), func(label string) bool { return !slices.Contains(labels, label) })
 }
 
 // noInstanceError returns the error of a model that no running instance may load.
-func (c constraints) noInstanceError(kind string) string {
+func (c constraints) noInstanceError(modelType string) string {
 	return fmt.Sprintf("There are no running instances that meet the label requirements of type %s: [%s]",
-		kind, strings.Join(c.required(kind), ", "))
+		modelType, strings.Join(c.required(modelType), ", "))
 }

@@ -29,7 +29,7 @@ type replayer struct {
 	recording recording
 	layer     *Layer
 	store     *Memory
-	started   time.Time
+	startTime time.Time
 	delay     time.Duration  // time by which the layer is later than the recording
 	newest    string         // the instance that was added last
 	waiting   sync.WaitGroup // requests that wait for a load

@@ -96,7 +96,8 @@ func (l *Layer) lastUse(r *meshpb.SetVModelRequest) int64 {
 	return l.clock.Now().Add(-ago).UnixMilli()
 }
 
-// prepare returns the vmodel and the desired target of a request, or an error if the request is invalid.
+// prepare returns the vmodel and the desired target of a request, and sets storeWiped if the record of the vmodel is missing. It returns an
+// error if the request is invalid or the store is unreachable.
 func (l *Layer) prepare(r *meshpb.SetVModelRequest) (existing *vmodel, target *model, err error) {
 	id, name := r.GetVModelId(), r.GetTargetModelId()
 	switch {

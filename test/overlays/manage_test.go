@@ -38,7 +38,7 @@ func manage(t *testing.T, target string, env ...string) result {
 	return runScript(t, "../../config/manage", target, env...)
 }
 
-// runScript runs the config/manage of another checkout.
+// runScript runs config/manage or a copy of it.
 func runScript(t *testing.T, script, target string, env ...string) result {
 	t.Helper()
 	dir := t.TempDir()
@@ -190,10 +190,9 @@ func TestManageReportsMissingKeys(t *testing.T) {
 		env             []string
 		want            string // the reported key
 	}{
-		"image":        {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
-		"address":      {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=a:3"}, url},
-		"unrequested":  {url, "deploy", []string{"OVERLAY=odh", "IMG=a:2"}, ""},
-		"other target": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, ""},
+		"image":       {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
+		"address":     {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=a:3"}, url},
+		"unrequested": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:2"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Not parallel: a newly written script cannot be executed while another process forks.
@@ -214,9 +213,9 @@ func TestManageReportsMissingKeys(t *testing.T) {
 			want := filepath.Join(dir, "overlays/odh/params.env") + " has no key " + tc.want + ","
 			switch reported := strings.Contains(got.output, want) && strings.Contains(got.output, "add the line "+tc.want+"= to the file again"); {
 			case got.failed != (tc.want != ""), got.failed && !reported:
-				t.Errorf("failed %t, output %q", got.failed, got.output)
+				t.Errorf("failed %t, output %q, want the missing key %q", got.failed, got.output, tc.want)
 			case got.failed && (strings.Contains(got.calls, "apply") || strings.Contains(got.calls, "create")):
-				t.Errorf("calls %s", got.calls)
+				t.Errorf("calls %s, want no apply or create", got.calls)
 			}
 		})
 	}
@@ -268,7 +267,7 @@ func TestManageUndeploys(t *testing.T) {
 		t.Errorf("arguments of kubectl %q, want the overlay without objects with the label %s", calls[1], keep)
 	}
 	if strings.Contains(got.calls, "customresourcedefinition") || strings.Contains(got.calls, "namespace ") {
-		t.Errorf("calls %s", got.calls)
+		t.Errorf("calls %s, want none for CRDs or namespaces", got.calls)
 	}
 }
 
@@ -276,7 +275,7 @@ func TestManageUndeploys(t *testing.T) {
 func TestManageKeepsServiceOfRuntimes(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=odh", "RUNTIMES=deployment.apps/modelmesh-serving-mlserver")
 	if got.failed || strings.Contains(got.calls, "delete services") || !strings.Contains(got.output, "Removed the operator.") {
-		t.Errorf("calls %s: %s", got.calls, got.output)
+		t.Errorf("calls %s, want the Service kept: %s", got.calls, got.output)
 	}
 }
 
@@ -284,7 +283,7 @@ func TestManageKeepsServiceOfRuntimes(t *testing.T) {
 func TestManageKeepsServiceIfRuntimesAreUnknown(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=odh", "FAIL=deployments")
 	if !got.failed || strings.Contains(got.calls, "delete services") || strings.Contains(got.output, "Removed the operator.") {
-		t.Errorf("failed %t, calls %s: %s", got.failed, got.calls, got.output)
+		t.Errorf("failed %t, calls %s, want a failure and the Service kept: %s", got.failed, got.calls, got.output)
 	}
 }
 
@@ -309,10 +308,10 @@ func TestManageDeploysReleasedCheckout(t *testing.T) {
 // deploy creates a missing namespace, and does not change an existing one.
 func TestManageCreatesNamespace(t *testing.T) {
 	if got := manage(t, "deploy", "OVERLAY=rhoai", "IMG=a:1"); got.failed || strings.Contains(got.calls, "create") {
-		t.Errorf("calls %s", got.calls)
+		t.Errorf("calls %s, want no create", got.calls)
 	}
 	got := manage(t, "deploy", "OVERLAY=rhoai", "IMG=a:1", "FAIL=get")
 	if got.failed || !strings.Contains(got.calls, "create namespace redhat-ods-applications\n") {
-		t.Errorf("calls %s: %s", got.calls, got.output)
+		t.Errorf("calls %s, want the creation of the namespace: %s", got.calls, got.output)
 	}
 }

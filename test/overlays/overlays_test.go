@@ -43,13 +43,13 @@ func TestObjectsAreInNamespaceOfOverlay(t *testing.T) {
 	})
 }
 
-var servicePath = regexp.MustCompile(`(clientConfig\.service|^\.subjects\[\d+\])\.namespace$`)
+var referencePath = regexp.MustCompile(`(clientConfig\.service|^\.subjects\[\d+\])\.namespace$`)
 
 // references returns the namespaces of the ServiceAccounts and Services that an object references.
 func references(object *unstructured.Unstructured) []string {
 	var found []string
 	walk(object.Object, "", func(path, text string) {
-		if servicePath.MatchString(path) {
+		if referencePath.MatchString(path) {
 			found = append(found, text)
 		}
 	})

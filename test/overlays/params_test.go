@@ -116,7 +116,7 @@ func TestConfigMapHasUploadJobImage(t *testing.T) {
 		for _, object := range rendered {
 			if object.GetKind() == "ConfigMap" && object.GetName() == "model-registry-operator-parameters" {
 				if got, _, _ := unstructured.NestedString(object.Object, "data", "IMAGES_JOBS_ASYNC_UPLOAD"); got != want || object.GetNamespace() == "system" {
-					t.Errorf("%s: image %q in namespace %s", overlay, got, object.GetNamespace())
+					t.Errorf("%s: got image %q in namespace %s, want %q", overlay, got, object.GetNamespace(), want)
 				}
 				want = ""
 			}
@@ -192,7 +192,7 @@ func containersOf(value any) []map[string]any {
 	return found
 }
 
-// A key sets every image in the manifests, and every image variable of the manager.
+// Every image in the manifests, and every image variable of the manager, is set by a key.
 func TestImagesAreSetByKeys(t *testing.T) {
 	known := regexp.MustCompile(`\$([A-Z0-9_]*IMAGE)\b`).FindAllStringSubmatch(config.Usage(config.Program{}), -1)
 	if len(known) < 15 {
@@ -234,7 +234,7 @@ func TestVariablesAreRead(t *testing.T) {
 	}
 }
 
-// A value can contain every character except a line break. The manager gets it unchanged, and no other object changes.
+// A value can contain special characters. The manager gets it unchanged, and the overlay has as many objects as before.
 func TestParameterValuesAreKeptVerbatim(t *testing.T) {
 	special := []string{
 		"true", "null", "~", "12", "1e3", "0x10", "yes", `"quoted"`, `'quoted'`, "a: b", "# no comment", "{a: b}", "[a]", "&a *b", "!tag", "|", ">-", "%x", "@x", "`x`",
@@ -251,14 +251,14 @@ func TestParameterValuesAreKeptVerbatim(t *testing.T) {
 		t.Errorf("%d objects, want %d", len(rendered), got)
 	}
 	data, _ := rendered.find("ConfigMap", paramsName).Object["data"].(map[string]any)
-	reached := rendered.variables(t)
+	variables := rendered.variables(t)
 	names := variablesOf(t, "rhoai")
 	for _, p := range want {
 		if data[p.key] != p.value {
 			t.Errorf("%s is %q in the ConfigMap, want %q", p.key, data[p.key], p.value)
 		}
-		if name := names[p.key]; name != "" && reached[name] != p.value {
-			t.Errorf("%s is %q in %s, want %q", p.key, reached[name], name, p.value)
+		if name := names[p.key]; name != "" && variables[name] != p.value {
+			t.Errorf("%s is %q in %s, want %q", p.key, variables[name], name, p.value)
 		}
 	}
 	if image := rendered.manager(t).Image; image != "true" {
@@ -322,8 +322,8 @@ func TestEmptyValuesKeepDefaults(t *testing.T) {
 	})
 }
 
-// The values of the overlay kubernetes equal the defaults of the manager, except for the images: the defaults are those of the legacy
-// operators, and the overlay has releases.
+// The settings of registries in the overlay kubernetes equal the defaults of the manager, except for the namespace, and for the images: the
+// defaults are those of the legacy operators, and the overlay has releases.
 func TestOverlayValuesEqualDefaults(t *testing.T) {
 	rendered := shipped(t, "kubernetes")
 	got := load(t, rendered).ModelRegistry

@@ -148,7 +148,7 @@ func (o objects) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// into decodes the object with the kind and name.
+// into decodes the object with the kind and name into target.
 func (o objects) into(t *testing.T, kind, name string, target any) {
 	t.Helper()
 	object := o.find(kind, name)

@@ -21,7 +21,7 @@ import (
 // clusterRuntimes is not needed if the manager serves one namespace.
 const clusterRuntimes = "clusterservingruntimes.serving.kserve.io"
 
-// Definitions returns the CRDs as published by KServe, without ClusterServingRuntime if the manager serves a single namespace.
+// Definitions returns the CRDs of KServe without conversion, and without ClusterServingRuntime if the manager serves a single namespace.
 func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := cluster.ReadSet(ctx, cluster.KServe)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestCompare(t *testing.T) {
 		live *apiextensionsv1.CustomResourceDefinition
 		want Relation
 	}{
-		"no CRDs":                      {nil, Missing},
+		"no installed CRD":             {nil, Missing},
 		"equal definitions":            {definitionX, Same},
 		"different descriptions":       {described, Same},
 		"missing field":                {definition("x", "a:string"), Older},
@@ -75,10 +75,10 @@ func TestCompareIncludesListsAndMaps(t *testing.T) {
 		return crd
 	}
 	if got := Compare(deep("a"), deep("a")); got != Same {
-		t.Error(got)
+		t.Errorf("got %s, want %s", got, Same)
 	}
 	if got := Compare(deep("a"), deep("b")); got != Different {
-		t.Error(got)
+		t.Errorf("got %s, want %s", got, Different)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestInstall(t *testing.T) {
 	crds := client.ApiextensionsV1().CustomResourceDefinitions()
 	err := Install(t.Context(), crds, generated, &out)
 	if err == nil || !strings.HasPrefix(err.Error(), "CustomResourceDefinition different: the installed CRD and the required one each have fields") {
-		t.Error(err)
+		t.Errorf("got error %v, want one for the CRD different", err)
 	}
 	want := "missing: created\nnewer: unchanged, because the installed version is newer\nolder: updated\nsame: unchanged\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -134,7 +134,7 @@ func TestInstallErrorNamesCRD(t *testing.T) {
 		})
 		err := Install(t.Context(), client.ApiextensionsV1().CustomResourceDefinitions(), []*apiextensionsv1.CustomResourceDefinition{definition("x")}, &bytes.Buffer{})
 		if err == nil || !strings.HasPrefix(err.Error(), "CustomResourceDefinition x: ") {
-			t.Errorf("%s: got error %v, want one containing 'CustomResourceDefinition x: '", verb, err)
+			t.Errorf("%s: got error %v, want one with the prefix 'CustomResourceDefinition x: '", verb, err)
 		}
 	}
 }
@@ -184,6 +184,6 @@ func TestWriteErrorNamesStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(file, nil); err == nil || !strings.HasPrefix(err.Error(), "creating the folder: ") {
-		t.Error(err)
+		t.Errorf("got error %v, want one with the prefix 'creating the folder: '", err)
 	}
 }

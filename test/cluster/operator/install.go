@@ -44,7 +44,7 @@ type Installed struct {
 }
 
 // Install builds a kustomization below the root of the checkout and creates its objects: CRDs, which it waits for, then namespaces, then
-// the others in the order of the manifests. It does not change existing objects.
+// the others in the order of the manifests. It changes existing objects only to route the conversion webhooks of CRDs.
 func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir string) (*Installed, error) {
 	objects, err := Kustomize(kustomizeDir)
 	if err != nil {

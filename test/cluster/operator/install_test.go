@@ -136,23 +136,25 @@ func TestRouteWebhooks(t *testing.T) {
 	if err := RouteWebhooks(objects, 1234); err != nil {
 		t.Fatal(err)
 	}
+	routed := 0
 	for _, object := range objects {
 		references, err := webhookReferences(object)
 		if err != nil {
 			t.Error(err)
 		}
+		routed += len(references)
 		for _, reference := range references {
 			if reference["port"] != int64(1234) {
 				t.Errorf("%s: got reference %v, want port 1234", object.GetKind(), reference)
 			}
 		}
-		kind, _, _ := unstructured.NestedString(object.Object, "spec", "type")
-		if want := map[string]string{"webhook": "ExternalName", "other": "ClusterIP"}[object.GetName()]; object.GetKind() == "Service" && kind != want {
-			t.Errorf("Service %s is of type %q, want %q", object.GetName(), kind, want)
+		got, _, _ := unstructured.NestedString(object.Object, "spec", "type")
+		if want := map[string]string{"webhook": "ExternalName", "other": "ClusterIP"}[object.GetName()]; object.GetKind() == "Service" && got != want {
+			t.Errorf("Service %s is of type %q, want %q", object.GetName(), got, want)
 		}
 	}
-	if references, _ := webhookReferences(conversion); len(references) != 1 {
-		t.Errorf("got %d references of the conversion webhook, want 1", len(references))
+	if routed != 2 {
+		t.Errorf("got %d service references, want those of the validating and of the conversion webhook", routed)
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": "text"}}
 	if err := RouteWebhooks([]*unstructured.Unstructured{broken}, 1); err == nil {

@@ -38,7 +38,7 @@ func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 
 // webhookReferences returns the service references of an object. They are not copies, so changing them changes the object.
 func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, error) {
-	var clients []map[string]any
+	var clientConfigs []map[string]any
 	switch object.GetKind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
 		webhooks, _, err := unstructured.NestedFieldNoCopy(object.Object, "webhooks")
@@ -48,7 +48,7 @@ func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, err
 		list, _ := webhooks.([]any)
 		for _, webhook := range list {
 			if fields, ok := webhook.(map[string]any); ok {
-				clients = append(clients, child(fields, "clientConfig"))
+				clientConfigs = append(clientConfigs, child(fields, "clientConfig"))
 			}
 		}
 	case "CustomResourceDefinition":
@@ -57,12 +57,12 @@ func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, err
 			return nil, fmt.Errorf("reading the conversion: %w", err)
 		}
 		fields, _ := config.(map[string]any)
-		clients = append(clients, fields)
+		clientConfigs = append(clientConfigs, fields)
 	default:
 		return nil, nil
 	}
 	var references []map[string]any
-	for _, fields := range clients {
+	for _, fields := range clientConfigs {
 		if reference := child(fields, "service"); reference != nil {
 			references = append(references, reference)
 		}

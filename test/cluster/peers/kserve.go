@@ -21,8 +21,8 @@ const kserveNamespace = "kserve"
 // kserveDeploy configures KServe to serve models with Deployments, because Knative is not installed.
 const kserveDeploy = `{"defaultDeploymentMode": "Standard"}`
 
-// StartKServe runs the controller of KServe with its shipped role and configuration. It installs no webhooks, because cert-manager would
-// issue their certificate.
+// StartKServe runs the controller of KServe with its shipped role and configuration, except kserveDeploy. It installs no webhooks, because
+// cert-manager would issue their certificate.
 func StartKServe(ctx context.Context, instance *cluster.Instance, progress io.Writer) (*cluster.Process, error) {
 	files, err := cluster.PeerFiles(ctx, cluster.KServeController)
 	if err != nil {
@@ -51,7 +51,7 @@ func needsCertManager(object *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"Certificate", "Issuer", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, object.GetKind())
 }
 
-// kserveArgs writes a webhook certificate into the folder below TMPDIR from which KServe reads it; without one, KServe does not start.
+// kserveArgs returns the arguments of KServe. It writes a webhook certificate below TMPDIR, because KServe does not start without one.
 func kserveArgs(l *launch) ([]string, error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("kserve-webhook-server-service.kserve.svc", nil, nil)
 	if err != nil {

@@ -99,7 +99,7 @@ func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Uns
 	return operator.Kustomize(filepath.Join(files, manifests))
 }
 
-// read sets the objects to install.
+// read sets the objects to install and creates the folder of the peer.
 func (l *launch) read(ctx context.Context, p peer) error {
 	objects, err := shippedObjects(ctx, p.name)
 	if err != nil {

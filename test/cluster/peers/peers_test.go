@@ -97,7 +97,7 @@ func TestKueueArgs(t *testing.T) {
 func TestKubeRayArgs(t *testing.T) {
 	args, err := kubeRayArgs(&launch{health: "127.0.0.1:1", metrics: "127.0.0.1:2"})
 	if err != nil || !slices.Contains(args, "--health-probe-bind-address=127.0.0.1:1") || !slices.Contains(args, "--metrics-addr=127.0.0.1:2") {
-		t.Errorf("unexpected args %q, error %v", args, err)
+		t.Errorf("got args %q, error %v, want the listeners", args, err)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestKServeArgs(t *testing.T) {
 	l := &launch{dir: t.TempDir(), health: "127.0.0.1:1", metrics: "127.0.0.1:2", installed: &operator.Installed{WebhookPort: 3}}
 	args, err := kserveArgs(l)
 	if err != nil || !slices.Contains(args, "--health-probe-addr=127.0.0.1:1") || !slices.Contains(args, "--metrics-addr=127.0.0.1:2") || !slices.Contains(args, "--webhook-port=3") {
-		t.Errorf("unexpected args %q, error %v", args, err)
+		t.Errorf("got args %q, error %v, want the listeners", args, err)
 	}
 	folder := filepath.Join(l.dir, "k8s-webhook-server", "serving-certs")
 	if _, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")); err != nil {
@@ -169,7 +169,7 @@ func TestContainer(t *testing.T) {
 		t.Error("want an error without a Deployment")
 	}
 	if _, _, err := container([]*unstructured.Unstructured{deployment}); err == nil {
-		t.Error("want an error for a container without a command")
+		t.Error("want an error for a Deployment without containers")
 	}
 	containers := []any{map[string]any{"image": "example.com/a:1", "command": []any{"/manager", "run"}}}
 	if err := unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"); err != nil {
@@ -177,6 +177,6 @@ func TestContainer(t *testing.T) {
 	}
 	image, program, err := container([]*unstructured.Unstructured{newObject("Service", "x", nil), deployment})
 	if err != nil || image != "example.com/a:1" || program != "/manager" {
-		t.Errorf("got image %q, program %q, error %v", image, program, err)
+		t.Errorf("got image %q, program %q, error %v, want those of the Deployment", image, program, err)
 	}
 }

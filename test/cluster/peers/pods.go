@@ -42,7 +42,7 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 	return operator.Encode(objects)
 }
 
-// withPyTorchOnly removes all kinds of the training operator except PyTorchJob, because its CRDs are larger than those of all other peers.
+// withPyTorchOnly disables the kinds of the training operator except PyTorchJob, and removes their large CRDs.
 func withPyTorchOnly(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var kept []*unstructured.Unstructured
 	for _, object := range objects {

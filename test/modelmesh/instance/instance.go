@@ -48,8 +48,8 @@ type instance struct {
 	// methods are the methods whose requests have the id of a model.
 	methods   map[string]*runtimepb.RuntimeStatusResponse_MethodInfo
 	leaveOnce sync.Once
-	left      chan struct{}
-	failed    chan error
+	left      chan struct{} // closed when the instance has left
+	failed    chan error    // receives errors that require a restart
 
 	mu      sync.Mutex
 	session *concurrency.Session // nil until the instance has joined

@@ -33,10 +33,10 @@ func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
 	}
 	election := concurrency.NewElection(session, i.base+keyLeader)
 	go i.observe(ctx, election)
-	leading, stop := context.WithCancel(ctx)
+	leaderCtx, stop := context.WithCancel(ctx)
 	var elections sync.WaitGroup
 	elections.Go(func() {
-		if err := i.runLeader(leading, election); leading.Err() == nil {
+		if err := i.runLeader(leaderCtx, election); leaderCtx.Err() == nil {
 			i.fail(err)
 		}
 	})

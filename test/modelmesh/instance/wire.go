@@ -69,7 +69,7 @@ func extract(message []byte, path []uint32) (string, error) {
 	return string(message), nil
 }
 
-// inject returns a copy of the message with a new value of that field.
+// inject returns a copy of the message with a new value of a text field, given as a path of field numbers.
 func inject(message []byte, path []uint32, text string) ([]byte, error) {
 	if len(path) == 0 {
 		return []byte(text), nil

@@ -24,7 +24,7 @@ import (
 
 const root = "../../../.."
 
-// newScheme returns the kinds that are validated, with their defaults and conversions.
+// newScheme returns a scheme with the validated kinds, their defaults and their conversions.
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -35,7 +35,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// decode returns the objects in a file as the API server stores them, without unknown fields.
+// decode returns the objects in a file with defaults, in their internal versions. It returns an error for unknown fields.
 func decode(scheme *runtime.Scheme, content []byte) ([]runtime.Object, error) {
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(
 		apiextensions.SchemeGroupVersion, admissionregistration.SchemeGroupVersion)
@@ -112,7 +112,7 @@ func TestOldestKubernetesAcceptsCELRules(t *testing.T) {
 	}
 }
 
-// The validation rejects rules with functions of newer versions.
+// The validation rejects rules with functions of newer versions, or with syntax errors.
 func TestOldestKubernetesRejectsNewerCEL(t *testing.T) {
 	scheme := newScheme(t)
 	const crd = `

@@ -18,7 +18,7 @@ func TestInvalidArgumentsReturnErrUsage(t *testing.T) {
 	}
 }
 
-func TestWriteWritesCRDs(t *testing.T) {
+func TestWriteWritesKustomization(t *testing.T) {
 	dir := t.TempDir()
 	if err := run(t.Context(), []string{"--namespaced", "write", dir}); err != nil {
 		t.Fatal(err)

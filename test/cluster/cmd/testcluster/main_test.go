@@ -32,18 +32,18 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":                {nil, `unknown command ""`},
-		"unknown command":           {[]string{"frobnicate"}, `unknown command "frobnicate"`},
-		"unknown flag":              {[]string{"up", "--fast"}, "unknown flag: --fast"},
-		"up without name":           {[]string{"up"}, "up takes one name"},
-		"up with two names":         {[]string{"up", "a", "b"}, "up takes one name"},
-		"down without name":         {[]string{"down"}, "down takes names or --all"},
-		"down with name, all":       {[]string{"down", "a", "--all"}, "down takes names or --all"},
-		"kubeconfig without a name": {[]string{"kubeconfig"}, "kubeconfig takes one name"},
-		"kubeconfig missing":        {[]string{"kubeconfig", "absent"}, "no such instance"},
-		"kubectl with more":         {[]string{"kubectl", "get", "pods"}, "run $(testcluster kubectl) get pods"},
-		"unknown platform":          {[]string{"up", "a", "--platform", "vanilla"}, "known are bare, plain and openshift"},
-		"bad name":                  {[]string{"kubeconfig", "../a"}, "lower-case letters"},
+		"no command":                       {nil, `unknown command ""`},
+		"unknown command":                  {[]string{"frobnicate"}, `unknown command "frobnicate"`},
+		"unknown flag":                     {[]string{"up", "--fast"}, "unknown flag: --fast"},
+		"up without name":                  {[]string{"up"}, "up takes one name"},
+		"up with two names":                {[]string{"up", "a", "b"}, "up takes one name"},
+		"down without name":                {[]string{"down"}, "down takes names or --all"},
+		"down with name, all":              {[]string{"down", "a", "--all"}, "down takes names or --all"},
+		"kubeconfig without name":          {[]string{"kubeconfig"}, "kubeconfig takes one name"},
+		"kubeconfig of a missing instance": {[]string{"kubeconfig", "absent"}, "no such instance"},
+		"kubectl with arguments":           {[]string{"kubectl", "get", "pods"}, "run $(testcluster kubectl) get pods"},
+		"unknown platform":                 {[]string{"up", "a", "--platform", "vanilla"}, "known are bare, plain and openshift"},
+		"invalid name":                     {[]string{"kubeconfig", "../a"}, "lower-case letters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := call(t.Context(), c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -60,7 +60,7 @@ func TestHelpListsCommands(t *testing.T) {
 	}
 }
 
-func TestListAndDown(t *testing.T) {
+func TestListDownAndClean(t *testing.T) {
 	instances := emptyCache(t)
 	if err := os.MkdirAll(filepath.Join(instances, "one"), 0o755); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestListAndDown(t *testing.T) {
 	}
 	out, _, err = call(t.Context(), "kubeconfig", "one")
 	if err != nil || strings.TrimSpace(out) != filepath.Join(instances, "one", "kubeconfig") {
-		t.Errorf("got kubeconfig %q, error %v", out, err)
+		t.Errorf("got kubeconfig %q, error %v, want that of the instance", out, err)
 	}
 	if _, _, err := call(t.Context(), "clean"); err == nil || !strings.Contains(err.Error(), "in use by one") {
 		t.Errorf("got error %v of clean, want one that names the instance", err)
@@ -87,7 +87,7 @@ func TestListAndDown(t *testing.T) {
 		t.Errorf("got error %v after down, want ErrNotFound", err)
 	}
 	if _, progress, err := call(t.Context(), "down", "one"); err != nil || !strings.Contains(progress, "is not running") {
-		t.Errorf("got output %q, error %v of a second down, want no error", progress, err)
+		t.Errorf("got output %q, error %v of a second down, want a notice and no error", progress, err)
 	}
 	if out, _, err := call(t.Context(), "clean"); err != nil || !strings.Contains(out, "freed") {
 		t.Errorf("got output %q, error %v of clean, want the freed bytes", out, err)

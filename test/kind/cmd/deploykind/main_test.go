@@ -24,7 +24,7 @@ func TestRunRenders(t *testing.T) {
 	}
 }
 
-func TestRunReportsInvalidOptions(t *testing.T) {
+func TestRunReturnsErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                            "usage: deploykind",
 		"render twice":                "usage: deploykind",
@@ -39,7 +39,7 @@ func TestRunReportsInvalidOptions(t *testing.T) {
 		var out, progress bytes.Buffer
 		err := run(t.Context(), strings.Fields(args), &out, &progress, failingRunner)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", args, err, want)
+			t.Errorf("%q: got error %v, want %q", args, err, want)
 		}
 	}
 }

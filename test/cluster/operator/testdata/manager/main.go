@@ -1,5 +1,5 @@
-// Command manager is a fake of the operator's manager. It has the same listeners and environment variables, creates one ConfigMap with
-// its permissions, and exits on SIGTERM with a given code.
+// Command manager is a fake of the operator's manager. It accepts the flags and environment variables that tests set, creates one ConfigMap
+// as its ServiceAccount, serves /readyz, and exits on SIGTERM with a given code.
 package main
 
 import (
