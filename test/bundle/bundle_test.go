@@ -134,7 +134,7 @@ func TestCSVOwnsEveryCRD(t *testing.T) {
 	}
 	owned, shown := csv(t).Spec.CustomResourceDefinitions.Owned, map[string]bool{}
 	if len(owned) != len(sources) || len(crds(t)) != len(sources) {
-		t.Errorf("%d CRDs, %d in the bundle, %d owned", len(sources), len(crds(t)), len(owned))
+		t.Errorf("got %d CRDs in the bundle and %d that the CSV owns, want %d", len(crds(t)), len(owned), len(sources))
 	}
 	for _, e := range examples(t) {
 		_, d := schema(t, e)
