@@ -85,7 +85,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		Expect(as(mlflowEditor).Create(ctx, second, client.DryRunAll)).To(MatchError(ContainSubstring("MLflow resource name must be 'mlflow'")))
 	}, NodeTimeout(specTimeout))
 
-	It("can create a server, and cannot change its immutable settings later", func(ctx SpecContext) {
+	It("can create and scale a server, and cannot set the ServiceAccount of the manager later", func(ctx SpecContext) {
 		m := object("", mlflow("{}"))
 		Expect(as(mlflowEditor).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
