@@ -200,7 +200,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ServingRuntimes without other permissions", func() {
+var _ = Describe("An editor of ServingRuntimes", func() {
 	container := func(fields string) string { return "{containers: [{name: server, image: i, " + fields + "}]}" }
 	for title, attempt := range map[string]struct{ user, spec, message string }{
 		"an image":                                           {runtimeEditor, "{}", "create pods in namespace"},
@@ -272,7 +272,7 @@ var _ = Describe("An editor of ServingRuntimes without other permissions", func(
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of AppWrappers without other permissions", func() {
+var _ = Describe("An editor of AppWrappers", func() {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
 	for title, attempt := range map[string]struct {
