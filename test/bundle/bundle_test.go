@@ -134,7 +134,7 @@ func TestCSVOwnsEveryCRD(t *testing.T) {
 	}
 	owned, shown := csv(t).Spec.CustomResourceDefinitions.Owned, map[string]bool{}
 	if len(owned) != len(sources) || len(crds(t)) != len(sources) {
-		t.Errorf("%d CRDs, %d in the bundle, %d owned", len(sources), len(crds(t)), len(owned))
+		t.Errorf("got %d CRDs in the bundle and %d that the CSV owns, want %d", len(crds(t)), len(owned), len(sources))
 	}
 	for _, e := range examples(t) {
 		_, d := schema(t, e)
@@ -143,7 +143,7 @@ func TestCSVOwnsEveryCRD(t *testing.T) {
 	for _, d := range owned {
 		crd := crds(t)[d.Name]
 		if crd == nil || crd.Spec.Names.Kind != d.Kind {
-			t.Errorf("the CSV owns %s, which is not in the bundle", d.Name)
+			t.Errorf("the CSV owns %s of kind %s, which is not in the bundle", d.Name, d.Kind)
 		}
 		if d.DisplayName == "" || len(d.Description) < 30 || len(d.Resources) == 0 || !shown[d.Name] {
 			t.Errorf("%s lacks a name, a description, resources or an example", d.Name)
@@ -157,19 +157,23 @@ func TestCSVDescribesEveryField(t *testing.T) {
 		s, d := schema(t, e)
 		spec, status := map[string]string{}, map[string]string{}
 		for _, f := range d.SpecDescriptors {
-			spec[f.Path] = f.DisplayName + f.Description
+			if f.DisplayName != "" {
+				spec[f.Path] = f.Description
+			}
 		}
 		for _, f := range d.StatusDescriptors {
-			status[f.Path] = f.DisplayName + f.Description
+			if f.DisplayName != "" {
+				status[f.Path] = f.Description
+			}
 		}
 		for name := range s.Properties["spec"].Properties {
 			if len(spec[name]) < 10 {
-				t.Errorf("%s: spec.%s has the description %q", d.Kind, name, spec[name])
+				t.Errorf("%s: spec.%s has no display name, or the description %q", d.Kind, name, spec[name])
 			}
 		}
 		for name := range s.Properties["status"].Properties {
 			if len(status[name]) < 10 {
-				t.Errorf("%s: status.%s has the description %q", d.Kind, name, status[name])
+				t.Errorf("%s: status.%s has no display name, or the description %q", d.Kind, name, status[name])
 			}
 		}
 	}

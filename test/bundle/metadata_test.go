@@ -26,7 +26,7 @@ func annotations(t *testing.T) map[string]string {
 func TestImageLabelsMatchAnnotations(t *testing.T) {
 	d := parse(t, "bundle.Dockerfile")
 	if labels := d.labels(); !maps.Equal(labels, annotations(t)) || len(labels) < 8 {
-		t.Errorf("labels %v\nannotations %v", labels, annotations(t))
+		t.Errorf("got the labels %v, want the annotations %v", labels, annotations(t))
 	}
 	var copied []string
 	for _, i := range d.stages[0].instructions {

@@ -16,7 +16,7 @@ type verdict struct {
 	Findings   []struct{ Validator, Level, Detail string }
 }
 
-// docker is a fake engine that has every image for the platforms of the Dockerfile, because tests have no network.
+// docker is a fake engine that has every image for the platforms of the Makefile, because tests have no network.
 // The validator then compares labels, affinity and images of the CSV.
 const docker = `#!/bin/sh
 test "$1" = manifest || exit 0
@@ -69,7 +69,7 @@ func TestValidatorsPass(t *testing.T) {
 	}
 }
 
-// The validators report the mistakes in a bundle with a mistake for each of them.
+// Validators report the mistakes in a bundle.
 func TestValidatorsReportMistakes(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(root+"/bundle")); err != nil {

@@ -109,14 +109,14 @@ func TestViewsMatchKServe(t *testing.T) {
 	objects := readObjects(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
 		"../../config/samples/modelmesh_inferenceservice*.yaml")
 	set := map[string]bool{}
-	for i, a := range convertByKServe(t, objects) {
+	for i, result := range convertByKServe(t, objects) {
 		object := objects[i]
 		name := object.GetKind() + " " + object.GetName()
-		if a.Error != "" {
-			t.Errorf("%s: got error %s of KServe, want none", name, a.Error)
+		if result.Error != "" {
+			t.Errorf("%s: got error %s of KServe, want none", name, result.Error)
 			continue
 		}
-		original, converted := viewOf(t, object.Object), viewOf(t, a.Object)
+		original, converted := viewOf(t, object.Object), viewOf(t, result.Object)
 		if diff := cmp.Diff(original, converted); diff != "" {
 			t.Errorf("%s: unexpected view after conversion by KServe:\n%s", name, diff)
 		}
@@ -128,7 +128,7 @@ func TestViewsMatchKServe(t *testing.T) {
 		if err := json.Unmarshal(raw, &written); err != nil {
 			t.Fatal(err)
 		}
-		expectContains(t, name, a.Object, written)
+		expectContains(t, name, result.Object, written)
 		markFields(set, reflect.ValueOf(original).Elem())
 	}
 	for _, kind := range []any{v1alpha1.ServingRuntime{}, v1alpha1.ClusterServingRuntime{}, v1beta1.InferenceService{}} {

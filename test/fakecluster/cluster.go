@@ -26,7 +26,7 @@ type Kind struct {
 
 // Request is a request that the cluster received.
 type Request struct {
-	Verb                      string // get, list or patch
+	Verb                      string // get, list, patch or, for Break, discover
 	Resource, Namespace, Name string
 	// Metadata is true if only metadata was requested.
 	Metadata bool
@@ -85,14 +85,14 @@ func (c *Cluster) Forbid(matches func(Request) bool) {
 	c.forbidden = matches
 }
 
-// Break responds to matching requests with 500 from now on.
+// Break responds to matching requests with 500, or 503 for discovery, from now on.
 func (c *Cluster) Break(matches func(Request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broken = matches
 }
 
-// Page limits the number of objects of a response, regardless of the limit of the client.
+// Page limits the number of objects of a response, even if the client sets a higher limit or none.
 func (c *Cluster) Page(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,7 +40,7 @@ func deep(n int) { // not a comment line
 }
 `
 
-func TestFigures(t *testing.T) {
+func TestMeasurements(t *testing.T) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, "p.go", sample, parser.ParseComments)
 	if err != nil {

@@ -197,19 +197,19 @@ func startStream(t *testing.T) *stream {
 	return s
 }
 
-// expect waits until these events are reported, and then clears the reported events.
-func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
+// expect waits until these events are reported. It returns all events that were reported since the last call.
+func (s *stream) expect(t *testing.T, want ...meshevents.Event) (reported []meshevents.Event) {
 	t.Helper()
 	deadline := time.After(waitTimeout)
 	for {
 		s.mu.Lock()
 		missing := slices.IndexFunc(want, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })
 		if missing < 0 {
-			s.reported = nil
+			reported, s.reported = s.reported, nil
 		}
 		s.mu.Unlock()
 		if missing < 0 {
-			return
+			return reported
 		}
 		select {
 		case <-deadline:
@@ -217,13 +217,6 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// reportedOf returns the candidates that were reported since the last call of expect.
-func (s *stream) reportedOf(candidates ...meshevents.Event) []meshevents.Event {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.DeleteFunc(candidates, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })
 }
 
 func must(t *testing.T, err error) {

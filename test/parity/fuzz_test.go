@@ -31,7 +31,7 @@ var structural = map[string]bool{
 }
 
 // interpreted are the texts that the chart interprets in some values.
-var interpreted = []string{"", "*", "app", "component", "app.kubernetes.io/instance", "storage"}
+var interpreted = []string{"", "*", "app", "component", "app.kubernetes.io/instance", "storage", "ReadWriteMany"}
 
 // FuzzChartValuesKeepStructure checks that a text in a value, or in a key that users choose, does not add, remove or move a field
 // of an object, or change the type of a field. The validation against the schema is disabled, because the schema rejects many of
@@ -49,7 +49,7 @@ func FuzzChartValuesKeepStructure(f *testing.F) {
 		if _, err := resource.ParseQuantity(text); err == nil {
 			t.Skip("a quantity can contradict a default")
 		}
-		if slices.Contains(interpreted, text) || strings.HasPrefix(text, "MLFLOW_") || slices.Contains(caVariables, text) {
+		if slices.Contains(interpreted, text) || strings.HasPrefix(text, "MLFLOW_") || slices.Contains(chartVariables, text) {
 			t.Skip("the chart interprets this text")
 		}
 		got := shapes(t, loaded, text)
@@ -61,9 +61,9 @@ func FuzzChartValuesKeepStructure(f *testing.F) {
 	})
 }
 
-// caVariables are the variables that the chart sets. An entry of env with such a name replaces the variable.
-var caVariables = []string{
-	"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "PGSSLROOTCERT", "PGSSLMODE", "UVICORN_SSL_CIPHERS", "ReadWriteMany",
+// chartVariables are the variables that the chart sets. An entry of env with such a name replaces the variable.
+var chartVariables = []string{
+	"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "PGSSLROOTCERT", "PGSSLMODE", "UVICORN_SSL_CIPHERS",
 }
 
 // shapes renders the chart with the text in all values, and returns path and type of every field.

@@ -186,7 +186,6 @@ func differences(want, got map[string]any) map[string]string {
 var operatorOnly = map[string]string{
 	"migration": "the chart does not migrate the database",
 	"tls":       "a phase of the operator issues the certificate, and tls.generate that of the chart",
-	"replicas":  "", // set in several specs; one is the default
 }
 
 // Every field of the spec must be part of the comparison.

@@ -1,4 +1,4 @@
-// Package prometheus tests the rules and dashboards of the manager with the engine of Prometheus: alerts fire only in their
-// condition, and queries use existing metrics. It is a separate module, because Prometheus requires newer versions of some
-// dependencies of the manager.
+// Package prometheus tests the rules and dashboards of the manager with the engine of Prometheus: alerts fire only while their condition
+// holds, and queries use existing metrics. It is a separate module, because Prometheus requires newer versions of some dependencies of the
+// manager.
 package prometheus

@@ -42,7 +42,7 @@ func knownMetrics(t *testing.T) map[string]metric {
 // histogramPart matches the suffixes of the series of a histogram.
 var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// targetLabels are the labels that Prometheus adds.
+// targetLabels are the labels that Prometheus adds, and that of the buckets of histograms.
 var targetLabels = map[string]bool{"job": true, "namespace": true, "exported_namespace": true, "pod": true, "instance": true, "service": true, "le": true}
 
 // checkQuery reports an expression that is invalid, or uses metrics or labels that are not documented.

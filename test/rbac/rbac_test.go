@@ -146,14 +146,14 @@ func TestPrivileged(t *testing.T) {
 		rule rbacv1.PolicyRule
 		want int
 	}{
-		"get pods":       {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
-		"all verbs":      {rbacv1.PolicyRule{Verbs: []string{"*"}, Resources: []string{"pods"}}, 1},
-		"all resources":  {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"*/status"}}, 1},
-		"all paths":      {rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x/*"}}, 1},
-		"escalate":       {rbacv1.PolicyRule{Verbs: []string{"escalate", "impersonate"}}, 2},
-		"bind any":       {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}}, 1},
-		"bind one":       {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}, ResourceNames: []string{"view"}}, 0},
-		"exec into pods": {rbacv1.PolicyRule{Verbs: []string{"create"}, Resources: []string{"pods/exec"}}, 1},
+		"get pods":                 {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
+		"all verbs":                {rbacv1.PolicyRule{Verbs: []string{"*"}, Resources: []string{"pods"}}, 1},
+		"status of all resources":  {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"*/status"}}, 1},
+		"all paths":                {rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x/*"}}, 1},
+		"escalate and impersonate": {rbacv1.PolicyRule{Verbs: []string{"escalate", "impersonate"}}, 2},
+		"bind any":                 {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}}, 1},
+		"bind one":                 {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}, ResourceNames: []string{"view"}}, 0},
+		"exec into pods":           {rbacv1.PolicyRule{Verbs: []string{"create"}, Resources: []string{"pods/exec"}}, 1},
 	} {
 		if got := privileged(c.rule); len(got) != c.want {
 			t.Errorf("%s: got %v, want %d permissions", name, got, c.want)
@@ -175,7 +175,7 @@ func TestComponentsHaveBoundRoles(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreGrantedOnce(t *testing.T) {
+func TestNoPermissionIncludesAnother(t *testing.T) {
 	for _, g := range redundant(grantsOf(shipped(t))) {
 		t.Errorf("%s: another rule of the role grants it too", g)
 	}
@@ -201,7 +201,7 @@ func TestNoRequestWasForbidden(t *testing.T) {
 }
 
 func TestGrantedPermissionsAreUsed(t *testing.T) {
-	grants, used := grantsOf(shipped(t)), records(t)
+	grants, suiteRecords := grantsOf(shipped(t)), records(t)
 	for key, reason := range rare {
 		if !slices.ContainsFunc(grants, func(g grant) bool { return g.String() == key }) {
 			t.Errorf("no role has the permission %q, remove it from the list: %s", key, reason)
@@ -214,18 +214,18 @@ func TestGrantedPermissionsAreUsed(t *testing.T) {
 			}
 		}
 	}
-	remaining := slices.DeleteFunc(unused(grants, used), func(g grant) bool { return rare[g.String()] != "" || isUntested(g) })
-	if without := missing(suites(t), used); len(without) > 0 {
+	remaining := slices.DeleteFunc(unused(grants, suiteRecords), func(g grant) bool { return rare[g.String()] != "" || isUntested(g) })
+	if incomplete := missing(suites(t), suiteRecords); len(incomplete) > 0 {
 		for _, g := range remaining {
 			t.Logf("not used in the existing records: %s", g)
 		}
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("no complete record of the suites %s", strings.Join(without, ", "))
+			t.Fatalf("no complete record of the suites %s", strings.Join(incomplete, ", "))
 		}
-		t.Skipf("run `make test-integration`, or these suites: %s", strings.Join(without, ", "))
+		t.Skipf("run `make test-integration`, or these suites: %s", strings.Join(incomplete, ", "))
 	}
 	for _, g := range remaining {
 		t.Errorf("granted but not used: %s", g)
 	}
-	t.Logf("%d permissions, %d suites", len(grants), len(used))
+	t.Logf("%d permissions, %d suites", len(grants), len(suiteRecords))
 }

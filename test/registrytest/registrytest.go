@@ -73,7 +73,7 @@ func PostgresTLS(s *v1beta1.ModelRegistrySpec) {
 	p.SSLRootCertificateSecret = Secret("pg-root", "ca.crt")
 }
 
-// MySQL replaces the database by a MySQL with every form of TLS that Secrets allow.
+// MySQL replaces the database by a MySQL without TLS.
 func MySQL(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = nil
 	s.MySQL = &v1beta1.MySQLConfig{

@@ -85,7 +85,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		Expect(as(mlflowEditor).Create(ctx, second, client.DryRunAll)).To(MatchError(ContainSubstring("MLflow resource name must be 'mlflow'")))
 	}, NodeTimeout(specTimeout))
 
-	It("can create a server, and cannot change its immutable settings later", func(ctx SpecContext) {
+	It("can create and scale a server, and cannot set the ServiceAccount of the manager later", func(ctx SpecContext) {
 		m := object("", mlflow("{}"))
 		Expect(as(mlflowEditor).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -200,7 +200,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ServingRuntimes without other permissions", func() {
+var _ = Describe("An editor of ServingRuntimes", func() {
 	container := func(fields string) string { return "{containers: [{name: server, image: i, " + fields + "}]}" }
 	for title, attempt := range map[string]struct{ user, spec, message string }{
 		"an image":                                           {runtimeEditor, "{}", "create pods in namespace"},
@@ -272,7 +272,7 @@ var _ = Describe("An editor of ServingRuntimes without other permissions", func(
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of AppWrappers without other permissions", func() {
+var _ = Describe("An editor of AppWrappers", func() {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
 	for title, attempt := range map[string]struct {

@@ -191,7 +191,7 @@ var _ = Describe("Editors of models", func() {
 		} {
 			p := object(namespace, predictor(fmt.Sprintf("attempt-%d", i), spec))
 			p.SetLabels(map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator", "modelmesh-service": "modelmesh-serving"})
-			p.SetAnnotations(map[string]string{"enable-route": "true", "platform.opendatahub.io/paused": "true", "modelmesh.opendatahub.io/original-template": "x"})
+			p.SetAnnotations(map[string]string{"enable-route": "true", "modelmesh.opendatahub.io/original-template": "x"})
 			p.SetFinalizers([]string{"example.com/never"})
 			Expect(as(predictorEditor).Create(ctx, p)).To(Succeed(), spec)
 			DeferCleanup(func(ctx SpecContext) {

@@ -1,5 +1,5 @@
-// Package abuse_test covers privilege escalation by users who may only edit custom resources. Each attempt is a request that
-// kubectl can send, against a real API server with the shipped roles, webhooks and defaults.
+// Package abuse_test covers attacks by users who may only edit custom resources, and by pods that reach the port of the webhooks, against a
+// real API server with the shipped roles, webhooks and defaults.
 package abuse_test
 
 import (
@@ -188,7 +188,7 @@ func registry(name, spec string) string {
 		mergeSpec("{rest: {}, postgres: {host: db, username: u, database: d}, kubeRBACProxy: {}}", spec)
 }
 
-// runtime returns a ModelMesh ServingRuntime with an image that the administrators of the team allow.
+// runtime returns a ModelMesh ServingRuntime with one container, unless spec replaces it.
 func runtime(name, spec string) string {
 	return "apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\nmetadata: {name: " + name + "}\nspec:\n" +
 		mergeSpec("{multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: quay.io/example/server}]}", spec)

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// isAdmitted creates an object, and reports whether admission accepted it. A denial must name the cause.
+// isAdmitted creates an object, and reports whether admission accepted it. The error of a denial must contain the name of the object.
 func isAdmitted(ctx context.Context, object *unstructured.Unstructured) bool {
 	GinkgoHelper()
 	err := env.Admin.Create(ctx, object)

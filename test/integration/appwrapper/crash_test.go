@@ -24,7 +24,7 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 		retries, creations int
 	}{
 		{"brings a workload to success and cleans up", runningImage, awv1beta2.PhaseSucceeded, 0, 1},
-		{"retries a workload and fails it once", failingImage, awv1beta2.PhaseFailed, 1, 2},
+		{"retries a workload once, and then fails it", failingImage, awv1beta2.PhaseFailed, 1, 2},
 	} {
 		It(run.title, func(ctx SpecContext) {
 			ns := env.Namespace(ctx, "killed")

@@ -49,6 +49,7 @@ var _ = Describe("A workload that fails", func() {
 			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed"))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
+		Expect(aw.Status.CompletionTime.Sub(aw.CreationTimestamp.Time)).To(BeNumerically(">=", 4*time.Second), "two pauses, minus rounding")
 		Expect(countTransitions(start, aw, awv1beta2.PhaseResetting)).To(Equal(2))
 		Expect(countTransitions(start, aw, awv1beta2.PhaseRunning)).To(Equal(3))
 		waitForNoPods(ctx, aw)
@@ -84,7 +85,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("1 pods pending; 0 pods running; 0 pods succeeded"))
 	}, SpecTimeout(specTimeout))
 
-	It("gets the failure grace period when a pod that was ready is replaced [appwrapper-54] [D3]", func(ctx SpecContext) {
+	It("gets the failure grace period when the phase of a ready pod becomes Unknown [appwrapper-54] [D3]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "dip")
 		aw := create(ctx, wrap(ns, "steady", []string{pod("one", runningImage), pod("two", runningImage)},
 			withAnnotations("warmupGracePeriodDuration", "10m", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
@@ -128,7 +129,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(second.Status.Retries).To(BeZero())
 		env.Patch(ctx, blocked, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 
-		By("rejecting an existing object with another owner")
+		By("failing for an existing object that the AppWrapper does not own")
 		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "existing"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: runningImage}}}})).To(Succeed())
 		third := create(ctx, wrap(ns, "conflicting", []string{pod("existing", runningImage)}))
 		waitForPhase(ctx, third, awv1beta2.PhaseFailed, hasConditions(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))

@@ -119,7 +119,7 @@ var _ = Describe("Kinds of components", func() {
 		waitForPhase(ctx, other, awv1beta2.PhaseRunning, hasConditions(other, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.WaitDeleted(ctx, aw)
-		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "g"}, object("test.example.com/v1", "Gadget", ns, "g")))).To(Succeed())
+		env.WaitDeleted(ctx, object("test.example.com/v1", "Gadget", ns, "g"))
 	}, SpecTimeout(specTimeout))
 
 	It("cause a bounded number of requests for a hundred AppWrappers [appwrapper-48] [appwrapper-51]", func(ctx SpecContext) {

@@ -80,7 +80,7 @@ var _ = Describe("An AppWrapper", func() {
 		Expect(p.OwnerReferences).To(ConsistOf(And(HaveField("UID", aw.UID), HaveField("Controller", HaveValue(BeTrue())))))
 	}, SpecTimeout(specTimeout))
 
-	It("fails permanently if the API server rejects a component, and keeps the created objects until then [appwrapper-10]", func(ctx SpecContext) {
+	It("fails permanently if the API server rejects a component, and keeps the created objects until it is suspended [appwrapper-10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "invalid")
 		aw := create(ctx, wrap(ns, "half", []string{pod("first", runningImage), `{apiVersion: v1, kind: Pod, metadata: {name: second}, spec: {containers: [{name: main}]}}`},
 			withAnnotations("deletionOnFailureGracePeriodDuration", "1h")))

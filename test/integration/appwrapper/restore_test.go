@@ -75,7 +75,7 @@ var _ = Describe("An object restored without owner references", func() {
 		Expect(writes).To(HaveLen(len(templates)), "%s", writes)
 	}, SpecTimeout(specTimeout))
 
-	It("is not changed if it differs from the template", func(ctx SpecContext) {
+	It("is not adopted if it differs from the template", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "restore")
 		first := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}))
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning)

@@ -125,7 +125,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("cannot contain cluster-scoped objects for a user with every permission in a namespace [D6] [appwrapper-57]", func(ctx SpecContext) {
+	It("cannot contain cluster-scoped objects or roles, not even for an administrator of a namespace [D6] [appwrapper-57]", func(ctx SpecContext) {
 		user := newLimitedClient(ctx, namespace)
 		bind(ctx, namespace, "admin", "ClusterRole")
 		env.WaitAllowed(ctx, "limited", authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Group: rbacv1.GroupName, Resource: "rolebindings"})
@@ -202,6 +202,7 @@ var _ = Describe("An existing AppWrapper", func() {
 	It("can be suspended, and accepts podSetInfos [appwrapper-31]", func(ctx SpecContext) {
 		aw := expectAdmitted(ctx, wrapper(namespace, component(pod)))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
+			aw.Spec.Suspend = true
 			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
 		})).To(Succeed())
 		env.SetAnnotation(ctx, aw, v1beta2.AnnotationRetryLimit, "1")

@@ -1,5 +1,5 @@
-// Package availability tests that webhooks respond and a leader reconciles while replicas of the manager are replaced. Each pod is a process,
-// and a Service of [framework.Serve] routes to the processes like kube-proxy.
+// Package availability tests that webhooks respond and a leader is elected while replicas of the manager are replaced. Each pod is a
+// process, and a Service of [framework.Serve] routes to the processes like kube-proxy.
 package availability
 
 import (

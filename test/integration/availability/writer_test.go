@@ -25,7 +25,7 @@ import (
 const (
 	// writesPerSecond is the number of writes of each kind in a second.
 	writesPerSecond = 10
-	// minWrites is the number of writes of each kind after which all webhooks are known to respond.
+	// minWrites is the number of writes of each kind after which a spec checks the failures.
 	minWrites = 20
 )
 
@@ -126,7 +126,7 @@ func (w *writer) counts() map[string]int {
 	return counts
 }
 
-// waitForWrites waits for minWrites further writes of each kind.
+// waitForWrites waits for more than minWrites further writes of each kind, including failed ones.
 func (w *writer) waitForWrites(ctx context.Context) {
 	GinkgoHelper()
 	initial := w.counts()

@@ -48,7 +48,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("keeps the size of a retained claim", func(ctx SpecContext) {
+	It("keeps the size of an existing claim", func(ctx SpecContext) {
 		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, map[string]any{"storage": map[string]any{"size": "20Gi"}})
 		waitForAvailable(ctx, namespace) // the volume of the claim is bound
@@ -112,7 +112,7 @@ func install(ctx context.Context, namespace string, values map[string]any) {
 	}
 }
 
-// applyStrict applies an object with strict field validation.
+// applyStrict applies an object. Server-side apply rejects unknown fields.
 func applyStrict(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
 	options = append(options, client.FieldOwner("helm"))
 	return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), options...)

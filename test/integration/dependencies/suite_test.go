@@ -1,5 +1,5 @@
-// Package dependencies_test covers the optional dependencies of the operator: the ModelMesh etcd and its scripts, the OpenShift Templates for
-// model uploads, and the MLflow databases in a kind cluster.
+// Package dependencies_test covers the optional dependencies of the operator: the ModelMesh etcd and its scripts, the quick start of
+// ModelMesh, the OpenShift Templates for model uploads, the sample databases of registries, and the manifests of make deploy-kind.
 package dependencies_test
 
 import (

@@ -182,7 +182,7 @@ func newUnstructured(apiVersion, kind, namespace string, spec map[string]any) *u
 	return u
 }
 
-// httpRoute omits all optional fields, in atomic lists whose items the API server defaults.
+// httpRoute has atomic lists whose items omit optional fields, which the API server defaults.
 func httpRoute(namespace string) *unstructured.Unstructured {
 	backend := map[string]any{"name": "server", "port": int64(8443)}
 	path := map[string]any{"type": "PathPrefix", "value": "/server"}
@@ -209,7 +209,7 @@ func serviceMonitor(namespace string) *unstructured.Unstructured {
 	})
 }
 
-// oneOfEachKind returns one object of each kind that components apply, in the order of their dependencies.
+// oneOfEachKind returns one object of each kind in this file, and of each Ownership.
 func oneOfEachKind(namespace string) apply.Desired {
 	var d apply.Desired
 	d.Add(

@@ -40,7 +40,7 @@ var _ = Describe("The applier", func() {
 		testEnv.expectRequests(ctx, desired, 0, 0)
 	})
 
-	It("sends no request while the cache has not seen its own writes", func(ctx context.Context) {
+	It("sends no write while the cache does not contain its previous writes", func(ctx context.Context) {
 		testEnv := newApplyEnv(ctx)
 		desired := oneOfEachKind(testEnv.namespace)
 		testEnv.expectRequests(ctx, desired, ownerReads, len(desired))
@@ -51,7 +51,7 @@ var _ = Describe("The applier", func() {
 		}
 	})
 
-	It("sends no request for changes of the status and for fields of other clients, and keeps them", func(ctx context.Context) {
+	It("sends no write for changes of the status and for fields of other clients, and keeps them", func(ctx context.Context) {
 		testEnv := newApplyEnv(ctx)
 		desired := oneOfEachKind(testEnv.namespace)
 		testEnv.expectRequests(ctx, desired, ownerReads, len(desired))

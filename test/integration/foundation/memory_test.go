@@ -39,7 +39,7 @@ const (
 	collections = 3
 )
 
-// sample returns the value of a series without labels, or the sum over all labels.
+// sample returns the value of a series, or the sum of the series of a metric; NaN without any.
 func sample(metrics, name string) float64 {
 	GinkgoHelper()
 	var sum float64

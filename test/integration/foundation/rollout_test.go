@@ -167,7 +167,7 @@ var _ = Describe("A rollout of the manager", func() {
 		Expect(writes.failures()).To(BeEmpty())
 		Eventually(leader).WithContext(ctx).Should(Equal("manager-b"))
 
-		By("stopping the next pod without the preStop hook, which must fail")
+		By("stopping the next pod without the preStop hook, which must cause failures")
 		first.Restart(ctx)
 		service.Add(first.port)
 		terminate(ctx, service, second, 0)

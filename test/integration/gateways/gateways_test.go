@@ -34,7 +34,7 @@ func (o publishedServer) expectReport(ctx context.Context, status, reason, text 
 	}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 }
 
-// waitForAccepted waits until the condition RouteAccepted is absent and the status contains the address.
+// waitForAccepted waits until the condition RouteAccepted is absent and the status contains the address, unless Events report rejections.
 func (o publishedServer) waitForAccepted(ctx context.Context) {
 	GinkgoHelper()
 	if o.reason != "" {
@@ -55,8 +55,8 @@ func setGatewayStatus(ctx context.Context, object *unstructured.Unstructured, ac
 	if object.GetKind() == capability.BackendTLSPolicy.Kind {
 		list, ref = "ancestors", "ancestorRef"
 	}
-	condition := func(kind string, status metav1.ConditionStatus, reason, message string) any {
-		return map[string]any{"type": kind, "status": string(status), "reason": reason, "message": message,
+	condition := func(conditionType string, status metav1.ConditionStatus, reason, message string) any {
+		return map[string]any{"type": conditionType, "status": string(status), "reason": reason, "message": message,
 			"observedGeneration": object.GetGeneration(), "lastTransitionTime": "2026-01-01T00:00:00Z"}
 	}
 	env.Patch(ctx, object, map[string]any{"status": map[string]any{list: []any{map[string]any{

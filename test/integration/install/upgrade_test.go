@@ -192,8 +192,8 @@ var _ = Describe("The page about the upgrade", func() {
 })
 
 // condition returns a condition as the replaced operators write it.
-func condition(kind, reason string) map[string]any {
-	return map[string]any{"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2023-11-14T22:13:20Z"}
+func condition(conditionType, reason string) map[string]any {
+	return map[string]any{"type": conditionType, "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2023-11-14T22:13:20Z"}
 }
 
 // object returns an object with additional fields.

@@ -30,8 +30,8 @@ const (
 	specTimeout = 3 * time.Minute
 )
 
-// The specs run kubectl-odh as a process with only the permissions of the ClusterRole view. In the cluster, the manager reconciles a few
-// resources, some of them broken.
+// The specs run kubectl-odh as a process, most with only the permissions of the ClusterRole view. In the cluster, the manager reconciles a
+// few resources, some of them broken.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -23,7 +23,7 @@ func (n node) kinds() []string {
 }
 
 var _ = Describe("tree", func() {
-	It("shows the objects of an MLflow to a viewer, and reads no Secret", func(ctx SpecContext) {
+	It("shows the objects of an MLflow that a viewer can read, and sends no write", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		got := odh(ctx, viewer, "tree", "mlflow/mlflow", "-o", "json")
 		Expect(got.stderr).To(BeEmpty())

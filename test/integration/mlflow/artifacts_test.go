@@ -19,7 +19,7 @@ import (
 
 const artifactsURL = gatewayURL + "/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"
 
-// withArtifactsServer enables a server for artifacts, with its store in Secret db.
+// withArtifactsServer enables a server for artifacts, with the URI of the database in Secret db.
 func withArtifactsServer(m *mlflowv1.MLflow) {
 	withoutVolumes(m)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
@@ -156,7 +156,7 @@ var _ = Describe("A server for artifacts", func() {
 		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
-	It("does not change foreign objects of the same names [mlflow-85]", func(ctx SpecContext) {
+	It("does not change a foreign Service with its name while it is disabled [mlflow-85]", func(ctx SpecContext) {
 		foreign := foreignService()
 		create(ctx, foreign)
 		m := createReady(ctx, newMLflow())

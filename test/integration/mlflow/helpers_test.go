@@ -38,7 +38,7 @@ func newMLflow(changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
 	return m
 }
 
-// withoutVolumes removes all volumes.
+// withoutVolumes replaces the volume by a database, whose URI is in Secret db, and a bucket.
 func withoutVolumes(m *mlflowv1.MLflow) {
 	m.Spec.Storage = nil
 	m.Spec.BackendStoreURI = ""

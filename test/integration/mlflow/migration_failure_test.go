@@ -29,7 +29,7 @@ func userJob(name string, labels map[string]string) *batchv1.Job {
 }
 
 var _ = Describe("A migration that fails permanently", func() {
-	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
+	It("keeps the server stopped, reports the reason, and runs again only when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		m := newMLflow(withImage(exit11Image))
 		create(ctx, m)

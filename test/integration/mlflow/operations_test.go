@@ -71,13 +71,13 @@ var _ = Describe("The manager", func() {
 		Expect(text).To(ContainSubstring(`odh_platform_conditions{component="mlflow",condition="Available",kind="MLflow",status="True"} 1`))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("exits with code 1 and one line that names the invalid setting",
+	DescribeTable("exits with code 1 and names the invalid setting",
 		func(ctx SpecContext, want string, args ...string) {
 			output := runUntilExit1(ctx, manager.Kubeconfig, append([]string{"--health-probe-bind-address=0", "--metrics-bind-address=0"}, args...)...)
 			Expect(output).To(ContainSubstring(want))
 		},
 		Entry("unknown flag", "--nonsense", "--nonsense"),
-		Entry("unknown component", "mlflow", "--components=mlflow,nonsense"),
+		Entry("unknown component", "nonsense", "--components=mlflow,nonsense"),
 		Entry("unreadable configuration file", "/does/not/exist", "--config=/does/not/exist"),
 		Entry("invalid namespace name", "NOT_A_NAME", "--namespace=NOT_A_NAME"),
 	)
@@ -91,7 +91,7 @@ var _ = Describe("A manager that cannot start", func() {
 		Expect(env.Admin.SubResource("token").Create(ctx, unprivileged, request)).To(Succeed())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.Instance.WriteTokenKubeconfig(kubeconfig, request.Status.Token, namespace)).To(Succeed())
-		// Any of several components may be the first to report a missing API.
+		// With more components, any of them could be the first to fail.
 		output := runUntilExit1(ctx, kubeconfig, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--components=mlflow")
 		Expect(output).To(ContainSubstring("mlflows"))
 		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:unprivileged"))

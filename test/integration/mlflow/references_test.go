@@ -98,8 +98,8 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")
 		Expect(message(m, "Available")).To(Equal(`CA bundle ConfigMap "corporate" not found in namespace "opendatahub": create it, or correct spec.caBundleConfigMap`))
-		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment()))).To(Succeed())
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
+		env.ExpectAbsent(ctx, deployment())
 
 		create(ctx, configMap("corporate", map[string]string{"root.crt": "x"}))
 		waitAvailable(ctx, m)

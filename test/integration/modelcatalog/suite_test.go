@@ -17,7 +17,7 @@ const (
 	specTimeout = 3 * time.Minute
 	// idlePeriod is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
 	idlePeriod = 4 * time.Second
-	// registries and routes are the namespaces of the manager on OpenShift.
+	// registries and routes are the namespaces of Catalogs and of HTTPRoutes in the settings of the manager on OpenShift.
 	registries = "odh-model-registries"
 	routes     = "redhat-ods-applications"
 	domain     = "apps.example.com"

@@ -238,7 +238,7 @@ var _ = Describe("A namespace", func() {
 		Eventually(statusOf).WithContext(ctx).WithArguments(healthy).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(HavePrefix("Failed: "), "even if the previous model is still available")
 	}, SpecTimeout(specTimeout))
 
-	It("sends no request and no call in the steady state", func(ctx SpecContext) {
+	It("causes no request and no call in the steady state", func(ctx SpecContext) {
 		ns := createNamespace(ctx, "steady")
 		create(ctx, ns, newRuntime("multi", "sklearn:0"))
 		a := createPredictorIn(ctx, ns, "loaded", sklearn)

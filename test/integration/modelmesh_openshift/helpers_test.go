@@ -143,7 +143,7 @@ func routeSpecField(r *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// storageEntries returns the storage entries of a namespace.
+// storageEntries returns the entries of a storage Secret, by name.
 func storageEntries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for name, text := range s.Data {

@@ -39,7 +39,6 @@ var _ = Describe("A namespace on OpenShift", func() {
 		By("checking the sidecar and the ServiceAccount of pods")
 		Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal("modelmesh-serving-sa"))
 		proxy := framework.Container(deployment, "oauth-proxy")
-		Expect(proxy).NotTo(BeNil())
 		Expect(proxy.Args).NotTo(ContainElement(ContainSubstring("cookie-secret")))
 		Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", "model-serving-proxy-cookie")))
 		Expect(deployment.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret.SecretName", "model-serving-proxy-tls")))
@@ -191,7 +190,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitExists(ctx, serviceAccountOf(ns), authDelegatorBinding(ns))
 	}, NodeTimeout(specTimeout))
 
-	It("removes the finalizer of the legacy controller from a terminating InferenceService, and no other finalizer [O8]", func(ctx SpecContext) {
+	It("removes the finalizer of the legacy controller from a terminating InferenceService of ModelMesh once it is the last one [O8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		held := createInferenceService(ctx, ns, "held", openshift.Finalizer)
 		both := createInferenceService(ctx, ns, "both", openshift.Finalizer, "example.com/hold")

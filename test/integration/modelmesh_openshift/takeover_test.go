@@ -176,7 +176,6 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			Expect(cookie.Data["cookie_secret"]).To(HaveLen(44))
 			keys[string(cookie.Data["cookie_secret"])] = true
 			proxy := framework.Container(deployment, "oauth-proxy")
-			Expect(proxy).NotTo(BeNil())
 			Expect(proxy.Args).NotTo(ContainElement(ContainSubstring("cookie-secret")))
 			Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", cookie.Name)))
 			runtime := runtimeNamed(ns, "triton-a")

@@ -12,7 +12,7 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// waitTimeout is how long a new namespace may take to get its ServiceAccount.
+	// waitTimeout limits the wait for the ServiceAccount of a new namespace, and retries after conflicts.
 	waitTimeout  = 90 * time.Second
 	pollInterval = 100 * time.Millisecond
 )

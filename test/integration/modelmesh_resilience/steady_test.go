@@ -46,7 +46,7 @@ func getModelState(ctx context.Context, service *unstructured.Unstructured) func
 }
 
 var _ = Describe("Models in the steady state", Serial, func() {
-	It("cause no requests and no calls whether they are loaded or failed, and a failed load is reported once [modelmesh-78] [modelmesh-84] [M13] [M21]", func(ctx SpecContext) {
+	It("cause no requests and no calls whether they are loaded or failed [modelmesh-78] [modelmesh-84] [M13] [M21]", func(ctx SpecContext) {
 		var namespaces []string
 		for i := range namespaceCount {
 			namespaces = append(namespaces, fmt.Sprintf("steady-%d", i))

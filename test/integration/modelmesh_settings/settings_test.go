@@ -62,7 +62,7 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 
-		By("removing the settings from the ConfigMaps")
+		By("removing the settings from the ConfigMap")
 		configure(ctx, operatorNamespace, noScaleToZero)
 		waitForReplicas(ctx, ns, 2)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)

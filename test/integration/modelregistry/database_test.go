@@ -59,7 +59,7 @@ var _ = Describe("A generated database", func() {
 		Expect(framework.FindCondition(registry.Status.Conditions, "EarlierData")).To(Equal(metav1.Condition{}))
 	}, NodeTimeout(specTimeout))
 
-	It("has no egress even if other clients add NetworkPolicies [modelregistry-132]", func(ctx SpecContext) {
+	It("has its egress policies restored when other clients change them [modelregistry-132]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace, withGeneratedDatabase, withoutRoute))
 		databaseEgress := child(registry, &networkingv1.NetworkPolicy{}, "-postgres-egress")
 		env.Patch(ctx, databaseEgress, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
@@ -74,7 +74,7 @@ var _ = Describe("A generated database", func() {
 		env.ExpectIdle(manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted with its data if the registry requires it, and keeps the names that it was created with [D12]", func(ctx SpecContext) {
+	It("is owned by a registry that deletes its data, and keeps the names that it was created with [D12]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace, withGeneratedDatabase, withoutRoute, func(registry *v1beta1.ModelRegistry) {
 			registry.Spec.Postgres.RetentionPolicy, registry.Spec.Postgres.Username, registry.Spec.Postgres.Database = v1beta1.DeleteData, "ann", "models"
 		}))
@@ -143,7 +143,7 @@ var _ = Describe("A generated database", func() {
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.ExpectIdle(manager.User, idlePeriod)
 
-		By("failing and completing a Job of the CronJob")
+		By("setting the results of a Job in the status of the CronJob")
 		env.Patch(ctx, cronJob, map[string]any{"status": map[string]any{"lastScheduleTime": "2024-02-29T00:00:00Z"}}, "status")
 		env.WaitForCondition(ctx, registry, "BackupReady", metav1.ConditionFalse, "BackupFailed")
 		env.Patch(ctx, cronJob, map[string]any{"status": map[string]any{"lastSuccessfulTime": "2024-02-29T00:01:00Z"}}, "status")

@@ -196,8 +196,8 @@ var _ = Describe("A registry", func() {
 		})
 		create(ctx, passwordSecret(namespace, "first"), proxyCertificate(registry), registry)
 		env.WaitForCondition(ctx, registry, "Paused", metav1.ConditionTrue, "")
-		for _, kind := range []string{"KubeRBACProxyAvailable", "OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"} {
-			registry.Status.Conditions = append(registry.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Old", LastTransitionTime: metav1.Unix(1, 0)})
+		for _, conditionType := range []string{"KubeRBACProxyAvailable", "OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"} {
+			registry.Status.Conditions = append(registry.Status.Conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Old", LastTransitionTime: metav1.Unix(1, 0)})
 		}
 		env.Patch(ctx, registry, map[string]any{"status": map[string]any{"conditions": registry.Status.Conditions}}, "status")
 		env.SetAnnotation(ctx, registry, "platform.opendatahub.io/paused", nil)
@@ -205,8 +205,8 @@ var _ = Describe("A registry", func() {
 		env.WaitFor(ctx, registry, func(g Gomega) {
 			g.Expect(framework.FindCondition(registry.Status.Conditions, "Available").Message).To(MatchRegexp(`^Deployment is unavailable: pod \S+ has unready containers \[.*rest-container: \{waiting: \{reason: ImagePullBackOff`))
 		})
-		for _, kind := range []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable", "Paused"} {
-			Expect(framework.FindCondition(registry.Status.Conditions, kind)).To(Equal(metav1.Condition{}), kind)
+		for _, conditionType := range []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable", "Paused"} {
+			Expect(framework.FindCondition(registry.Status.Conditions, conditionType)).To(Equal(metav1.Condition{}), conditionType)
 		}
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.ExpectNoWrites(manager.User, idlePeriod) // [W3]

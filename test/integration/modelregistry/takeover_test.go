@@ -159,7 +159,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		env.Get(ctx, m)
-		env.Get(ctx, shared) // [modelregistry-37] another client owns it
+		env.Get(ctx, shared) // [modelregistry-37] it is kept
 		requests := env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })
 		s.expectKept(ctx, requests)
 		Expect(m.Spec.OAuthProxy).To(BeNil())

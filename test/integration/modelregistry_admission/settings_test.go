@@ -47,7 +47,7 @@ var _ = Describe("With REGISTRIES_NAMESPACE", Ordered, func() {
 })
 
 var _ = Describe("While the component is disabled", func() {
-	It("every valid object is accepted with a warning, and versions are converted", func(ctx SpecContext) {
+	It("an object that the schema accepts is accepted with a warning, and versions are converted", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "disabled")
 		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", leaderElection}, "MLFLOW_IMAGE=example.com/mlflow:1")
 		admin, warnings := env.WithWarnings()

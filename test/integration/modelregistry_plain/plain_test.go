@@ -94,7 +94,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		})
 		env.Create(ctx, registry)
 		waitAvailable(ctx, registry)
-		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(authDelegatorBinding(registry)), authDelegatorBinding(registry)))).To(Succeed())
+		env.ExpectAbsent(ctx, authDelegatorBinding(registry))
 		service := child(registry, &corev1.Service{}, "")
 		env.Get(ctx, service)
 		Expect(service.Spec.Ports).To(HaveLen(1))

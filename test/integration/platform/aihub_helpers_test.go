@@ -110,8 +110,8 @@ func newLegacyDeployment(hub *platformv1alpha1.AIHub, name string) *appsv1.Deplo
 	return deployment
 }
 
-func findHubCondition(hub *platformv1alpha1.AIHub, kind string) platformv1alpha1.Condition {
-	i := slices.IndexFunc(hub.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == kind })
+func findHubCondition(hub *platformv1alpha1.AIHub, conditionType string) platformv1alpha1.Condition {
+	i := slices.IndexFunc(hub.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == conditionType })
 	if i < 0 {
 		return platformv1alpha1.Condition{}
 	}
@@ -119,15 +119,15 @@ func findHubCondition(hub *platformv1alpha1.AIHub, kind string) platformv1alpha1
 }
 
 // waitForHubCondition waits until a condition of an AIHub has a status and a reason for the current generation.
-func waitForHubCondition(ctx context.Context, hub *platformv1alpha1.AIHub, kind string, status metav1.ConditionStatus, reason string) platformv1alpha1.Condition {
+func waitForHubCondition(ctx context.Context, hub *platformv1alpha1.AIHub, conditionType string, status metav1.ConditionStatus, reason string) platformv1alpha1.Condition {
 	GinkgoHelper()
 	env.WaitFor(ctx, hub, func(g Gomega) {
-		c := findHubCondition(hub, kind)
-		g.Expect(fmt.Sprintf("%s %s", c.Status, c.Reason)).To(Equal(fmt.Sprintf("%s %s", status, reason)), "%s: %s", kind, c.Message)
+		c := findHubCondition(hub, conditionType)
+		g.Expect(fmt.Sprintf("%s %s", c.Status, c.Reason)).To(Equal(fmt.Sprintf("%s %s", status, reason)), "%s: %s", conditionType, c.Message)
 		g.Expect(c.ObservedGeneration).To(Equal(hub.Generation))
 		g.Expect(hub.Status.ObservedGeneration).To(Equal(hub.Generation))
 	})
-	return findHubCondition(hub, kind)
+	return findHubCondition(hub, conditionType)
 }
 
 // hubWrites returns the writes of the manager for the AIHub since a position in the audit log, except updates of the Catalog.

@@ -33,8 +33,8 @@ func gatewayOf(r *unstructured.Unstructured) string {
 var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 	It("waits for the MLflowOperator without polling, and starts when that is ready [mlflow-65] [mlflow-68]", func(ctx SpecContext) {
 		m := create(ctx, newMLflow())
-		for _, kind := range []string{"MLflowOperatorReady", "Available"} {
-			env.WaitForCondition(ctx, m, kind, metav1.ConditionFalse, "MLflowOperatorMissing")
+		for _, conditionType := range []string{"MLflowOperatorReady", "Available"} {
+			env.WaitForCondition(ctx, m, conditionType, metav1.ConditionFalse, "MLflowOperatorMissing")
 		}
 		env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionTrue, "MLflowOperatorMissing")
 		gate, _ := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")

@@ -88,8 +88,8 @@ func platformVersionConfigMap(version string) *corev1.ConfigMap {
 }
 
 // findCondition returns a condition in the type of the platform.
-func findCondition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha1.Condition {
-	i := slices.IndexFunc(m.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == kind })
+func findCondition(m *platformv1alpha1.MLflowOperator, conditionType string) *platformv1alpha1.Condition {
+	i := slices.IndexFunc(m.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == conditionType })
 	if i < 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func startAnotherManager(ctx context.Context, options framework.ManagerOptions) 
 	return env.StartManager(ctx, options)
 }
 
-// deleteCRD deletes a CRD that the manager requires, and returns a function that restores it. The manager exits, and is restarted. After the
+// deleteCRD deletes a CRD that the manager requires, and returns a function that restores it. The manager restarts. After the
 // spec, the CRD is restored in any case.
 func deleteCRD(ctx context.Context, name string) (restore func(context.Context)) {
 	GinkgoHelper()

@@ -23,8 +23,8 @@ const (
 	idlePeriod = 4 * time.Second
 )
 
-// All specs share one control plane with every optional API, and one manager with the shipped permissions, which the variable of the
-// legacy operator enables. A spec with other options stops this manager and restarts it.
+// All specs share one control plane with every optional API, and one manager with the shipped permissions. The variable of the legacy
+// operator enables its controller of MLflowOperators. A spec with other options stops this manager and restarts it.
 var (
 	env     *framework.Env
 	manager *framework.Manager

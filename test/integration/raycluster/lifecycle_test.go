@@ -56,6 +56,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 				first[e.Resource] = i
 			}
 		}
+		Expect(first).To(HaveKey("networkpolicies"))
 		for _, resource := range []string{"routes", "services", "serviceaccounts"} {
 			Expect(first["networkpolicies"]).To(BeNumerically("<", first[resource]), resource)
 		}
@@ -73,7 +74,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(env.RequestsIn(manager.User, ns)(start)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("has a random cookie secret, which does not change [R9]", func(ctx SpecContext) {
+	It("has a random cookie secret, which no other cluster has [R9]", func(ctx SpecContext) {
 		cookies := map[string]bool{}
 		for _, prefix := range []string{"one", "two"} {
 			rayCluster := create(ctx, newRayCluster(env.Namespace(ctx, prefix), "demo", withVersion))
@@ -161,7 +162,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 })
 
 var _ = Describe("The ClusterRoleBinding of a RayCluster", func() {
-	It("is not shared by clusters whose truncated names are equal", func(ctx SpecContext) {
+	It("is not shared by clusters for which it would have the same name", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "clash")
 		otherNamespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b-" + namespace}}
 		Expect(env.Admin.Create(ctx, otherNamespace)).To(Succeed())

@@ -136,7 +136,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("deletes only legacy webhooks whose Service does not exist", func(ctx SpecContext) {
-		withoutService := &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
+		missingService := &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
 		otherService := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
 		Expect(env.Admin.Create(ctx, otherService)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, otherService)).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -148,7 +148,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Connect},
 					Rule: admissionv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"none"}}}}}
 		}
-		configuration.Webhooks = append(configuration.Webhooks, newWebhook("mappwrapper.kb.io", withoutService),
+		configuration.Webhooks = append(configuration.Webhooks, newWebhook("mappwrapper.kb.io", missingService),
 			newWebhook("other.example.com", &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: otherService.Name}))
 		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { env.DisableWebhooks(ctx) }, NodeTimeout(specTimeout))

@@ -51,7 +51,8 @@ var _ = Describe("A new RayCluster", func() {
 
 	It("requires the same permission of browsers as of tokens [R10], and mounts a token into the sidecar only [R30]", func(ctx SpecContext) {
 		headSpec := headPodSpec(createRayCluster(ctx, newRayCluster(namespace, minimal)))
-		Expect(headSpec.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
+		permission := fmt.Sprintf(`{"resource":"pods","namespace":"%s","verb":"get"}`, namespace)
+		Expect(headSpec.Containers[1].Args).To(ContainElements("--openshift-sar="+permission, `--openshift-delegate-urls={"/":`+permission+`}`))
 		for _, c := range append(headSpec.InitContainers, headSpec.Containers...) {
 			mountsToken := false
 			for _, mount := range c.VolumeMounts {
@@ -144,7 +145,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head"}))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps its sidecar if Ray requires a token, unless an administrator trusts that", func(ctx SpecContext) {
+	It("keeps its sidecar even if Ray requires a token", func(ctx SpecContext) {
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField("token", "spec", "authOptions", "mode")))
 		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		Expect(containerNames(headPodSpec(rayCluster).InitContainers)).To(Equal([]string{"create-cert"}))

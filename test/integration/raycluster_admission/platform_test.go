@@ -50,8 +50,8 @@ func installPlatformKubeRay(ctx context.Context) (uninstall func()) {
 			_ = json.Unmarshal(patch, &operations)
 			response, _ = json.Marshal(operations[1:])
 		}
-		kind := admissionv1.PatchTypeJSONPatch
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: response, PatchType: &kind}
+		patchType := admissionv1.PatchTypeJSONPatch
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: response, PatchType: &patchType}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -159,7 +159,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		env.WaitExists(ctx, children...)
 	}, NodeTimeout(specTimeout))
 
-	It("is not detected by objects of users, nor by the webhook of another KubeRay", func(ctx SpecContext) {
+	It("is not detected by annotations and finalizers that users set", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, withAnnotation(trustedNetworkAnnotation, "true"),
 			func(rayCluster *unstructured.Unstructured) {

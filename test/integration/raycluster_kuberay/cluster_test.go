@@ -50,7 +50,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("waits for its quota in Kueue, and is published by an Ingress [raycluster-25]", func(ctx SpecContext) {
+	It("is queued by Kueue, and published by an Ingress [raycluster-25]", func(ctx SpecContext) {
 		namespace := createQueue(ctx)
 		queued := newRayCluster(namespace, "queued")
 		queued.SetLabels(map[string]string{queueNameLabel: "queue"})
@@ -96,8 +96,8 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		})
 		Expect(listObjects(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
 		Expect(env.Admin.Delete(ctx, appWrapper)).To(Succeed())
+		env.WaitDeleted(ctx, appWrapper)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(appWrapper), appWrapper))).To(Succeed())
 			g.Expect(listObjects(ctx, g, raycluster.GVK, namespace)).To(BeEmpty())
 			g.Expect(listRemaining(ctx, g, namespace, "wrapped")).To(BeEmpty())
 			g.Expect(listPods(ctx, g, live)).To(BeEmpty())

@@ -104,7 +104,7 @@ func getCertificate(ctx context.Context, g Gomega, namespace, secret string) *x5
 	return parsed
 }
 
-// waitForCertificates waits until every pod of a cluster has an IP address that the certificate of its role contains.
+// waitForCertificates waits until a cluster has count pods, each with an IP address that the certificate of its role contains.
 func waitForCertificates(ctx context.Context, live *unstructured.Unstructured, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

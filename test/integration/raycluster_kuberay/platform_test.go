@@ -22,10 +22,10 @@ import (
 // oauthSettings are the settings that add a sidecar to dashboards.
 var oauthSettings = strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1)
 
-// bypassLabel is the label of clusters that the webhooks ignore.
+// bypassLabel is the label of clusters that the webhooks ignore in createWithoutWebhooks.
 const bypassLabel = "testcluster/stored"
 
-// createWithoutWebhooks creates a cluster that the webhooks ignore. Without the version annotation, its child objects have the legacy names.
+// createWithoutWebhooks creates a cluster while the webhooks ignore it. Without the version annotation, its objects have the legacy names.
 func createWithoutWebhooks(ctx context.Context, cluster *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	cluster.SetLabels(map[string]string{bypassLabel: ""})
@@ -187,7 +187,7 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 		}
 	}, SpecTimeout(2*specTimeout))
 
-	It("are secured by the operator if the cluster serves no Routes, with policies that it does not delete", func(ctx SpecContext) {
+	It("are secured by the operator if the cluster serves no Routes, with policies that the platform does not delete", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		legacy := createWithoutWebhooks(ctx, newRayCluster(namespace, "legacy"))
 		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(HaveKeyWithValue("legacy-head", true)) })

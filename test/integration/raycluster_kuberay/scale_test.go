@@ -34,7 +34,7 @@ func waitAllReady(ctx context.Context, namespace string, count int) {
 }
 
 var _ = Describe("Many RayClusters", func() {
-	It("cause a bounded number of requests, none in the steady state and none for status updates by KubeRay [R21]", func(ctx SpecContext) {
+	It("cause a bounded number of writes, and no request for status updates by KubeRay [R21]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "scale")
 		start := env.AuditPosition()
 		DeferCleanup(func(ctx SpecContext) {

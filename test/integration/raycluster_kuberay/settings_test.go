@@ -36,7 +36,7 @@ func installOpenShiftAPIs(ctx context.Context) {
 }
 
 var _ = Describe("A RayCluster with other settings", func() {
-	It("is published by a Route with OAuth on OpenShift, and its status has the host [raycluster-28]", func(ctx SpecContext) {
+	It("is published by a Route with OAuth on OpenShift, and keeps the status that the router sets [raycluster-28]", func(ctx SpecContext) {
 		installOpenShiftAPIs(ctx)
 		changeSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
 		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "oauth")))
@@ -53,9 +53,9 @@ var _ = Describe("A RayCluster with other settings", func() {
 		}}}}, "status")
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.Get(ctx, route)
-		admitted, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
-		Expect(admitted).To(HaveLen(1))
-		Expect(admitted[0].(map[string]any)["host"]).To(Equal(host), "the operator does not change the status of the router")
+		ingresses, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
+		Expect(ingresses).To(HaveLen(1))
+		Expect(ingresses[0].(map[string]any)["host"]).To(Equal(host), "the operator does not change the status of the router")
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Name: namesOf(live).ClusterRoleBinding}, &rbacv1.ClusterRoleBinding{})).To(Succeed())
 		deleteCompletely(ctx, live)
 		env.WaitDeleted(ctx, route)
@@ -84,7 +84,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("is unchanged after an upgrade with the ConfigMap of the CodeFlare operator, which is not changed [raycluster-29]", func(ctx SpecContext) {
+	It("is unchanged after a restart of the manager, as is the ConfigMap of the CodeFlare operator [raycluster-29]", func(ctx SpecContext) {
 		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "kept")))
 		waitForCertificates(ctx, live, 3)
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)

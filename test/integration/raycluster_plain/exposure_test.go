@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// startManagerWith starts a manager with environment variables, in place of the shared one.
+// startManagerWith starts a manager with environment variables. The caller has stopped the shared one.
 func startManagerWith(ctx context.Context, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	o := options
@@ -23,7 +23,7 @@ func startManagerWith(ctx context.Context, name string, variables ...string) *fr
 	return env.StartManager(ctx, o)
 }
 
-var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func() {
+var _ = Describe("The HTTPRoute or Ingress of a dashboard", Serial, func() {
 	It("is created for the exposure that is configured, and deleted when another one is configured", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "exposed")
 		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthProxy)

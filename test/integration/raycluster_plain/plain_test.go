@@ -136,7 +136,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(raycluster.View(rayCluster.Object).Injected().MTLS).To(BeTrue(), "running pods are not changed")
 		env.Get(ctx, account)
 
-		By("recreating the pods")
+		By("suspending the cluster")
 		env.Patch(ctx, rayCluster, map[string]any{"spec": map[string]any{"suspend": true}})
 		env.WaitDeleted(ctx, binding, secret, account, &networkingv1.Ingress{ObjectMeta: objectMeta(rayCluster, names.Client)})
 		env.WaitFor(ctx, rayCluster, func(g Gomega) {

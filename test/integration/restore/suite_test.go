@@ -1,4 +1,4 @@
-// Package restore_test backs up all objects that the operator created, deletes them, and restores them as Velero does.
+// Package restore_test deletes and restores all objects of a user as Velero does, and replaces the CRDs by those of an earlier release.
 package restore_test
 
 import (

@@ -116,7 +116,7 @@ var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 	Expect(findLeaks(ctx, start)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 
-var _ = It("restores an overwritten CA within two seconds", func(ctx SpecContext) {
+var _ = It("restores an overwritten CA within five seconds", func(ctx SpecContext) {
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
 	configuration.Name = "modelmesh-servingruntime.serving.kserve.io"
 	env.Get(ctx, configuration)

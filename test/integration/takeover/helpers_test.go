@@ -84,9 +84,9 @@ func (legacy *legacyServer) ownerReference(kind string) metav1.OwnerReference {
 // setStatus sets the status of a ready, migrated server. Two conditions of the legacy operator have no observedGeneration.
 func (legacy *legacyServer) setStatus(ctx context.Context) {
 	GinkgoHelper()
-	condition := func(kind string, status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
+	condition := func(conditionType string, status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
 		return metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
+			Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
 			LastTransitionTime: metav1.Unix(1700000000, 0),
 		}
 	}
@@ -158,8 +158,8 @@ func forceApply(ctx context.Context, object *unstructured.Unstructured) {
 	Expect(env.Admin.Apply(ctx, config, client.FieldOwner(legacyFieldManager), client.ForceOwnership)).To(Succeed())
 }
 
-// createOrUpdate writes a whole object with the field manager of the legacy operator.
-func createOrUpdate(ctx context.Context, object *unstructured.Unstructured) {
+// createObject creates an object with the field manager of the legacy operator.
+func createObject(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(legacyFieldManager))).To(Succeed())
 }

@@ -114,7 +114,7 @@ var _ = Describe("A server of the legacy operator", func() {
 		write          writer
 		kept           bool
 	}{
-		{"by updates of whole objects", "loses the fields that only the legacy operator set", createOrUpdate, false},
+		{"by create requests", "loses the fields that only the legacy operator set", createObject, false},
 		{"by kubectl apply, as after a restore from files", "keeps the fields in the files of its user", kubectlApply, true},
 	} {
 		It("is taken over when its objects were written "+test.title, func(ctx SpecContext) {

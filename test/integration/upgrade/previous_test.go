@@ -78,6 +78,6 @@ func run(ctx context.Context, dir string, input []byte, name string, args ...str
 func TestFetchPreviousReleaseWithMissingCommit(t *testing.T) {
 	const commit = "0123456789012345678901234567890123456789"
 	if _, err := fetchPreviousRelease(t.Context(), commit); !errors.Is(err, errNotInClone) || !strings.Contains(err.Error(), "run git fetch --depth=1 origin "+commit) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want that %s %v", err, commit, errNotInClone)
 	}
 }

@@ -58,8 +58,8 @@ func listChildren(ctx context.Context) map[string]child {
 	return all
 }
 
-// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side` does, and deletes the objects that
-// only the installed version has, as GitOps tools do.
+// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side` does. Like GitOps tools, it
+// deletes objects that only the installed version has, except Namespaces and CRDs.
 func install(ctx context.Context, dir string, installed []*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize(dir)
@@ -157,7 +157,7 @@ func startManager(ctx context.Context, binary string, resources []*unstructured.
 }
 
 var _ = Describe("An upgrade", func() {
-	It("keeps every kind ready with one write for each object, and so does a downgrade", func(ctx SpecContext) {
+	It("keeps every kind ready with at most one write for each object, and a downgrade recreates no object", func(ctx SpecContext) {
 		env.Namespace(ctx)
 		objects := install(ctx, previous.tree+"/config/default", nil)
 		startManager(ctx, previous.manager, nil)

@@ -65,7 +65,7 @@ func join(paths []string) (joined []byte, problems []error) {
 	return joined, problems
 }
 
-// resolve makes the path of the models absolute, and returns an error if the file is not valid YAML.
+// resolve makes the path of the models absolute, and returns an error unless the file is readable YAML.
 func (s *source) resolve(folder string) error {
 	const key = "yamlCatalogPath"
 	path, _ := s.Properties[key].(string)
