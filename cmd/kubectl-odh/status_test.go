@@ -196,7 +196,7 @@ func TestStatusWithoutPermissions(t *testing.T) {
 	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to list all namespaces; only namespace vision is shown, choose another with -n",
 		"Note: not allowed to list deployments.apps in all namespaces\n", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n", "rayclusters.ray.io in namespace vision\n")
 	got.expectNot(t, "RayCluster/", "ModelRegistry/")
-	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "not allowed to list Deployments and Leases; set its namespace with --manager-namespace",
+	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "the Deployments and Leases of all namespaces could not be listed; set its namespace with --manager-namespace",
 		"No resources were found; the notes list what could not be read.")
 	run(t, fullCluster(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
 	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)

@@ -271,7 +271,7 @@ func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, 
 		if err == nil || !isUnreachable(err) && (!isRetryableStartError(err) || clk.Since(started) >= startupGracePeriod) {
 			return err
 		}
-		log.Info("The API server does not answer; waiting for it", "reason", err.Error(), "retryAfter", backoff)
+		log.Info("A request to the API server failed; retrying", "reason", err.Error(), "retryAfter", backoff)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

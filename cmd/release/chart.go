@@ -94,10 +94,11 @@ func (a *artifact) RawManifest() ([]byte, error) { return a.manifest, nil }
 func (a *artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
 func (a *artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
-	if known, err := a.layer.Digest(); err != nil || known != digest {
-		return nil, fmt.Errorf("there is no layer %s: %w", digest, err)
+	known, err := a.layer.Digest()
+	if err == nil && known != digest {
+		err = fmt.Errorf("there is no layer %s", digest)
 	}
-	return a.layer, nil
+	return a.layer, err
 }
 
 // readFolder returns the files below a folder, with paths relative to the folder.

@@ -34,7 +34,7 @@ func Run(ctx context.Context, s Settings) error {
 	if err := s.forward(ctx, group); err != nil {
 		return err
 	}
-	group.Go(func() error { return serveImages(s) })
+	group.Go(func() error { return serveImages(ctx, s) })
 	group.Go(func() error { return s.runProgram(ctx, "containerd", "--config="+s.file("containerd.toml")) })
 	group.Go(func() error {
 		client, err := s.client(ctx)
@@ -70,8 +70,9 @@ func (s Settings) runProgram(ctx context.Context, name string, args ...string) e
 	return fmt.Errorf("%s exited, see %s", name, log.Name())
 }
 
-func serveImages(s Settings) error {
+func serveImages(ctx context.Context, s Settings) error {
 	server := &http.Server{Addr: registryAddress, Handler: s.Images, ReadHeaderTimeout: readHeaderTimeout}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return fmt.Errorf("serving images: %w", server.ListenAndServe())
 }
 
@@ -103,6 +104,7 @@ func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 		if err := errors.Join(err, file.Close()); err != nil {
 			return fmt.Errorf("listening on the machine: %w", err)
 		}
+		context.AfterFunc(ctx, func() { _ = listener.Close() })
 		target := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
 		group.Go(func() error {
 			for {

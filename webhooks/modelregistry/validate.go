@@ -276,7 +276,7 @@ func ignoredChanges(current *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegist
 	}
 	var texts []string
 	oldPostgres, newPostgres := old.Spec.Postgres, current.Postgres
-	const fixed = "has no effect on an existing database, which keeps its original value: restore the previous value"
+	const fixed = "has no effect on the generated database, which keeps its original value: restore the previous value"
 	if oldPostgres.Username != newPostgres.Username {
 		texts = append(texts, "spec.postgres.username: "+fixed)
 	}
@@ -335,7 +335,7 @@ func ineffectivePostgres(p *v1beta1.PostgresConfig, addIf func(bool, string, str
 		addIf(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
 		return
 	}
-	const generatedOnly = "has no effect on an existing database: remove it, or set spec.postgres.generateDeployment"
+	const generatedOnly = "has no effect without a generated database: remove it, or set spec.postgres.generateDeployment"
 	addIf(p.Image != "", "spec.postgres.image", generatedOnly)
 	addIf(p.Storage != nil, "spec.postgres.storage", generatedOnly)
 	addIf(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)

@@ -128,9 +128,9 @@ func TestWarnings(t *testing.T) {
 		"{rest: {}, postgres: {host: h, sslPasswordSecret: {name: s, key: k}}}":               "spec.postgres.sslPasswordSecret: has no effect",
 		"{rest: {}, postgres: {host: h, hostAddress: 10.0.0.1}}":                              "spec.postgres.hostAddress: has no effect together with spec.postgres.host",
 		"{rest: {}, postgres: {generateDeployment: true, passwordSecret: {name: s, key: k}}}": "spec.postgres.passwordSecret: has no effect on a generated database",
-		"{rest: {}, postgres: {host: h, image: i}}":                                           "spec.postgres.image: has no effect on an existing database",
-		"{rest: {}, postgres: {host: h, storage: {}}}":                                        "spec.postgres.storage: has no effect on an existing database",
-		"{rest: {}, postgres: {host: h, retentionPolicy: Retain}}":                            "spec.postgres.retentionPolicy: has no effect on an existing database",
+		"{rest: {}, postgres: {host: h, image: i}}":                                           "spec.postgres.image: has no effect without a generated database",
+		"{rest: {}, postgres: {host: h, storage: {}}}":                                        "spec.postgres.storage: has no effect without a generated database",
+		"{rest: {}, postgres: {host: h, retentionPolicy: Retain}}":                            "spec.postgres.retentionPolicy: has no effect without a generated database",
 		"{rest: {serviceRoute: enabled}, postgres: {host: h}}":                                "",
 		"{rest: {serviceRoute: enabled}, postgres: {host: h}, kubeRBACProxy: {}}":             "spec.rest.serviceRoute: clients can reach the server only through its proxy",
 	} {

@@ -79,9 +79,8 @@ type CatalogSpec struct {
 	// +optional
 	AuthProxy *CatalogAuthProxy `json:"authProxy,omitempty"`
 
-	// proxy configures the outbound proxy of the server. If none of httpProxy, httpsProxy and noProxy is set, the server
-	// uses the cluster-wide proxy of OpenShift. An empty object ({}) turns off all proxies. A change restarts the server
-	// pods.
+	// proxy configures the outbound proxy of the server. If it is not set, the server uses the cluster-wide proxy of
+	// OpenShift. An empty object ({}) turns off all proxies. A change restarts the server pods.
 	// +optional
 	Proxy *CatalogProxy `json:"proxy,omitempty"`
 

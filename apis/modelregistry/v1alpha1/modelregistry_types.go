@@ -91,8 +91,7 @@ type ModelRegistrySpec struct {
 
 // PostgresConfig describes an existing PostgreSQL database.
 type PostgresConfig struct {
-	// host is the host name of an existing PostgreSQL server, for example db.example.com. It can list several hosts,
-	// separated by commas.
+	// host is the host name of an existing PostgreSQL server, for example db.example.com.
 	// +optional
 	Host string `json:"host,omitempty"`
 

@@ -59,8 +59,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.connectionSecretName) || size(self.connectionSecretName) == 0 || !((has(self.generateDeployment) && self.generateDeployment) || (has(self.host) && size(self.host) > 0) || (has(self.hostAddress) && size(self.hostAddress) > 0) || (has(self.username) && size(self.username) > 0) || (has(self.database) && size(self.database) > 0) || has(self.passwordSecret))",message="connectionSecretName is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"
 // +kubebuilder:validation:XValidation:rule="(has(self.generateDeployment) && self.generateDeployment) || !(has(self.resources) || has(self.serverTLS) || has(self.majorVersion) || has(self.backup))",message="resources, serverTLS, majorVersion and backup are those of a generated database: remove them, or set generateDeployment to true"
 type PostgresConfig struct {
-	// host is the host name of an existing PostgreSQL server, for example db.example.com. It can list several hosts,
-	// separated by commas.
+	// host is the host name of an existing PostgreSQL server, for example db.example.com.
 	// +optional
 	Host string `json:"host,omitempty"`
 

@@ -139,7 +139,7 @@ const (
 )
 
 // ErrTooLarge is returned for a prefix with more data than the state of ModelMesh can have.
-var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB cannot be the state of ModelMesh: check root_prefix and endpoints in Secret model-serving-etcd", MaxKeys, maxListingBytes>>20)
+var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB cannot be the state of ModelMesh: check root_prefix and endpoints in the Secret with the connection to etcd", MaxKeys, maxListingBytes>>20)
 
 // Entry is a key-value pair.
 type Entry struct {

@@ -37,7 +37,7 @@ const (
 // Consequences of an invalid document in messages.
 const (
 	keptPrevious = "the previous settings stay in effect"
-	keptNone     = "no model is served until it is corrected"
+	keptNone     = "runtimes and models are not reconciled until it is corrected"
 )
 
 // maxEventNoteBytes limits the note of an Event, with a margin to the limit of the API server.

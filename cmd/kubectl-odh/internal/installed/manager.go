@@ -38,7 +38,7 @@ type Manager struct {
 	Deployment *appsv1.Deployment         `json:"-"`
 	Live       *unstructured.Unstructured `json:"-"`
 	Found      bool                       `json:"found"`
-	// Hidden means that the user may not list Deployments or Leases, so more may exist than were found.
+	// Hidden means that Deployments or Leases could not be listed, so more may exist than were found.
 	Hidden    bool   `json:"hidden,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -115,7 +115,7 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 		m.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "running, but its Deployment was not found"}
 	case m.Hidden:
 		m.State, m.Reason = health.Unknown, "NotAllowed"
-		m.Message = "not allowed to list Deployments and Leases; set its namespace with --manager-namespace"
+		m.Message = "the Deployments and Leases of all namespaces could not be listed; set its namespace with --manager-namespace"
 	default:
 		m.State, m.Reason = health.Failed, "NotFound"
 		m.Message = "no Deployment " + DeploymentName + " and no leading replica were found"
