@@ -62,7 +62,8 @@ func TestCheck(t *testing.T) {
 			"c.podSets[1].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
 			"c.podSets: multiple DeclaredPodSets with path 'template.spec.a': remove all but one"}},
 		{"pod sets cannot be inferred", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []string{
-			"c.template: error inferring PodSets: " + errClusterSelector.Error()}},
+			"c.template: error inferring PodSets: spec.clusterSelector selects an existing Ray cluster, whose pods are not in the AppWrapper: " +
+				"set spec.rayClusterSpec instead, or create the object outside of an AppWrapper"}},
 		// With any declaration, the requested quota would contain no GPU.
 		{"TrainJob", trainJob, "[]", 0, []string{"c.template: error inferring PodSets: " + errTrainJob.Error()}},
 		{"TrainJob with a declaration", trainJob, "[{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}]", 1, []string{

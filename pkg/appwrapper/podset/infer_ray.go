@@ -1,16 +1,13 @@
 package podset
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
-
-var errClusterSelector = errors.New("spec.clusterSelector runs a RayJob on an existing cluster, so it has no pods of its own to queue: " +
-	"describe the cluster in spec.rayClusterSpec, or create the RayJob outside of an AppWrapper")
 
 // inferRayCluster returns the rule of kinds that are a Ray cluster, or have one in a field.
 func inferRayCluster(path string) func(*numberReader, map[string]any) []inferredPodSet {
@@ -32,11 +29,12 @@ func inferRayCronJob(n *numberReader, object map[string]any) []inferredPodSet {
 	return sets
 }
 
-// rayJobPods returns the pod sets of the cluster, and of the submitter [D8] if the object has a template for it: a path cannot refer to the
-// default template of KubeRay.
+// rayJobPods returns the pod sets of the cluster, and of the submitter [D8] if the object has a template for it: without one, the path of a
+// pod set would refer to no field.
 func rayJobPods(n *numberReader, spec map[string]any, path string) []inferredPodSet {
 	if len(nested.Map(spec, "clusterSelector")) > 0 {
-		n.fail(errClusterSelector)
+		n.fail(fmt.Errorf("%s.clusterSelector selects an existing Ray cluster, whose pods are not in the AppWrapper: set %s.rayClusterSpec instead, "+
+			"or create the object outside of an AppWrapper", path, path))
 	}
 	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), path+".rayClusterSpec")
 	mode := spec["submissionMode"]
