@@ -153,7 +153,7 @@ func TestAdoptionHappensOnce(t *testing.T) {
 	a.expectApply(oneApply, newConfigMap("a", "1"))
 	object := a.get("a")
 	object.Data["theirs"] = "1"
-	a.must(a.server.Update(t.Context(), object, client.FieldOwner("old"))) // for example, a user with kubectl
+	a.must(a.server.Update(t.Context(), object, client.FieldOwner("old"))) // another client with the name of a legacy manager
 	a.restart()
 	a.expectApply(oneRead, newConfigMap("a", "1"))
 	if a.get("a").Data["theirs"] != "1" {
@@ -161,7 +161,7 @@ func TestAdoptionHappensOnce(t *testing.T) {
 	}
 }
 
-func TestAdoptionOfOwnFieldsNeedsOneWrite(t *testing.T) {
+func TestAdoptionOfAppliedObjectNeedsOneWrite(t *testing.T) {
 	a := newTestApplier(t)
 	older := corev1ac.ConfigMap("a", "ns").WithData(map[string]string{"key": "1", "old": "1"})
 	a.must(a.server.Apply(t.Context(), older, client.FieldOwner(us)))

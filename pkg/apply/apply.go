@@ -108,7 +108,7 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 		return a.applyWithRepair(ctx, o, c)
 	case c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key, cached):
 		err := a.createIfAbsent(ctx, o, c, false)
-		if !apierrors.IsConflict(err) || c.NeverDelete { // a generated Secret may belong to data that exists
+		if !apierrors.IsConflict(err) || c.NeverDelete { // generated data must not overwrite that of an existing object
 			return err
 		}
 	}
@@ -129,8 +129,8 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 		hasExpectedReference(cached, o, c.Ownership)
 }
 
-// IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
-// object was attempted, and the cache does not hold it. Apply creates such an object without reading it first.
+// IsNew reports whether an object does not exist, as far as this process knows: its owner was created after the process started, and
+// neither a record nor the cache holds the object. Apply creates it without reading it first. A deletion also deletes the record.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
 	cached, err := a.getCached(ctx, Key{kind, name})
 	return err == nil && a.isNew(owner, Key{kind, name}, cached), err
@@ -141,7 +141,7 @@ func (a *Applier) isNew(o metav1.Object, k Key, cached client.Object) bool {
 	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
-// createIfAbsent creates an object unless its owner is terminating or deleted. existed reports whether the object was applied or read before.
+// createIfAbsent creates an object unless its owner is terminating or deleted. existed is true if a record shows that the object existed.
 func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed bool) error {
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
@@ -150,8 +150,8 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	return a.applyWithRepair(ctx, o, c)
 }
 
-// applyAfterRead reads the live object and applies the desired one, unless the live object is foreign or up to date, or still has the changes
-// that another client made to the last apply.
+// applyAfterRead reads the live object and applies the desired one, unless the live object is foreign or up to date, or is unchanged since
+// the last apply, whose response already differed from the desired object.
 func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last record, cached client.Object) error {
 	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
@@ -245,11 +245,11 @@ func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured)
 	return matchesDesired(a.render(o, c), live, decodeFields(entries[i].FieldsV1))
 }
 
-// applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
+// applyWithRepair sends an apply, and a second one if the first is rejected as invalid and the live object could be repaired.
 //
-// Mutating webhooks leave no trace in managedFields, so an object whose generation changed is compared, and applied again if it differs. If
-// it equals the result of the last apply, another apply would have the same result. None is sent until its content or the desired object
-// changes.
+// Mutating webhooks leave no trace in managedFields, so a live object whose generation changed is compared with its desired state, and
+// applied again if it differs. If the live object equals the response to the last apply, another apply would have the same result. None is
+// sent until the live or the desired object changes.
 func (a *Applier) applyWithRepair(ctx context.Context, o owner, c *child) error {
 	response, err := a.sendApply(ctx, o, c)
 	if apierrors.IsInvalid(err) && c.exists {
@@ -291,7 +291,7 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructur
 	})
 }
 
-// HTTPRoutes have timeouts since version 1.2 of the Gateway API. An earlier API server rejects an apply with them.
+// HTTPRoutes have timeouts since version 1.2 of the Gateway API. An API server with older CRDs rejects an apply with them.
 var httpRouteKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}
 
 // isTimeoutsUnsupported reports whether an apply failed because HTTPRoutes have no timeouts.

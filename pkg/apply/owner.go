@@ -163,7 +163,7 @@ func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1
 // skipsCreate reports whether an object must not be created because its owner is terminating or deleted, although a stale cache still
 // shows the owner. An Unowned object would be leaked. Others would be deleted by the garbage collector and recreated until the cache catches up.
 //
-// The owner is not read if the object never existed and the owner was created after this process started. For an Unowned
+// The owner is not read if existed is false and the owner was created after this process started. For an Unowned
 // object the owner must also have Finalizer, so that this component deletes the object. A Namespace is not read for the objects inside it.
 func (a *Applier) skipsCreate(ctx context.Context, o owner, c *child, existed bool) (bool, error) {
 	deletedWithOwner := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.GetFinalizers(), a.Finalizer)

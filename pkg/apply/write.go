@@ -46,8 +46,8 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	return nil
 }
 
-// CreateAsIs creates an object without the labels of this operator, such as one from a template of a user. The object is never applied
-// afterwards. The response is stored in object. Errors are those of the API server.
+// CreateAsIs creates an object, such as one from a template of a user, without adding labels or owner references. It serves objects that
+// are never applied. The response is stored in object. Errors are those of the API server.
 func (a *Applier) CreateAsIs(ctx context.Context, object *unstructured.Unstructured) error {
 	return a.send(ctx, "create", object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
 }
@@ -225,7 +225,7 @@ func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, 
 	return unlabelled, nil
 }
 
-// pruneObject deletes an object that the owner controls, or that has no other owner.
+// pruneObject deletes an object that the owner controls, or whose only owner it is.
 func (a *Applier) pruneObject(ctx context.Context, o owner, k Key, object metav1.Object) error {
 	refs := object.GetOwnerReferences()
 	if i := slices.IndexFunc(refs, o.matches); i < 0 || len(refs) > 1 && !ptr.Deref(refs[i].Controller, false) {
