@@ -28,7 +28,7 @@ const (
 	Volume                   Kind = "volume"
 	Label                    Kind = "label of pods"
 	Annotation               Kind = "annotation of pods"
-	ExistingClaim            Kind = "existing data for a volume"
+	ExistingClaim            Kind = "existing data for a volume" // PersistentVolume or data source of a claim that is created
 	ResourceClaim            Kind = "resource claim"
 	Host                     Kind = "domain"
 	RuntimeAnnotation        Kind = "annotation of a runtime"

@@ -78,8 +78,8 @@ func (r Rules) ownsSecret(name string) bool {
 		r.Account != "" && (strings.HasPrefix(name, r.Account+"-token-") || strings.HasPrefix(name, r.Account+"-dockercfg-"))
 }
 
-// Forbidden returns an error for references that no user can use: objects of the manager and, in mode Enforce, privileges above the level.
-// Controllers call it before they create pods.
+// Forbidden returns an error for references that no user can use: objects of the manager, reserved labels and, in mode Enforce, privileges
+// above the level. Controllers call it before they create pods.
 func (r Rules) Forbidden(references References) error {
 	var errs []error
 	for _, reference := range references.addedSince(References{}) {

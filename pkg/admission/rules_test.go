@@ -88,8 +88,8 @@ func TestReview(t *testing.T) {
 		"label with permission to create pods":               {object: label, permissions: []string{pods}},
 		"label with which the manager selects pods":          {object: "{metadata: {labels: {platform.opendatahub.io/manager: x}}, spec: {containers: []}}", permissions: []string{pods}, wantError: "the platform selects pods by it"},
 		"label with which Ray selects pods":                  {object: "{metadata: {labels: {ray.io/node-type: head}}, spec: {containers: []}}", permissions: []string{pods}, wantError: "the platform selects pods by it"},
-		"ServiceAccount with the name of the manager's":      {object: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", permissions: []string{pods}},
-		"Secret with the name of the manager's":              {object: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", permissions: []string{pods}},
+		"ServiceAccount in another namespace, same name as the manager's": {object: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", permissions: []string{pods}},
+		"Secret in another namespace, same name as the manager's":         {object: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", permissions: []string{pods}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := References{}
@@ -149,20 +149,20 @@ func errs(list field.ErrorList) string {
 	return list.ToAggregate().Error()
 }
 
-// Objects of the manager are forbidden in every mode, for all users and in controllers.
+// Objects of the manager and labels by which it selects pods are forbidden in every mode: by Review for all users, and by Forbidden.
 func TestManagerObjectsAreAlwaysForbidden(t *testing.T) {
 	allowAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}
 	for name, text := range map[string]string{
-		"ServiceAccount":                         "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}",
-		"ServiceAccount in the deprecated field": "spec: {serviceAccount: odh-platform-operator-controller-manager, containers: []}",
-		"certificate":                            "spec: {containers: [{name: c, envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}]}",
-		"key of the certificate":                 "spec: {containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: odh-platform-operator-webhook-cert, key: ca.key}}}]}]}",
-		"volume with the certificate":            "spec: {containers: [], volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}",
-		"projected certificate":                  "spec: {containers: [], volumes: [{name: v, projected: {sources: [{secret: {name: odh-platform-operator-webhook-cert}}]}}]}",
-		"token":                                  "spec: {imagePullSecrets: [{name: odh-platform-operator-controller-manager-token-x}], containers: []}",
-		"label with which it selects pods":       "{metadata: {labels: {platform.opendatahub.io/manager: odh-platform-operator}}, spec: {containers: []}}",
+		"ServiceAccount":                            "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}",
+		"ServiceAccount in the deprecated field":    "spec: {serviceAccount: odh-platform-operator-controller-manager, containers: []}",
+		"certificate":                               "spec: {containers: [{name: c, envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}]}",
+		"key of the certificate":                    "spec: {containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: odh-platform-operator-webhook-cert, key: ca.key}}}]}]}",
+		"volume with the certificate":               "spec: {containers: [], volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}",
+		"projected certificate":                     "spec: {containers: [], volumes: [{name: v, projected: {sources: [{secret: {name: odh-platform-operator-webhook-cert}}]}}]}",
+		"token":                                     "spec: {imagePullSecrets: [{name: odh-platform-operator-controller-manager-token-x}], containers: []}",
+		"label with which the manager selects pods": "{metadata: {labels: {platform.opendatahub.io/manager: odh-platform-operator}}, spec: {containers: []}}",
 	} {
 		for _, namespace := range []string{"home", ""} {
 			for _, mode := range []Mode{Enforce, Warn, Off} {
@@ -222,8 +222,8 @@ func TestPermissionsAreReviewedOnce(t *testing.T) {
 	}
 }
 
-// Thousands of invalid fields do not cause thousands of reviews, and references to objects of the manager are found among them in
-// every mode.
+// Review stops after MaxErrors errors, and requests no access reviews after MaxErrors warnings. In modes Warn and Off, it still finds a
+// later reference to an object of the manager.
 func TestReviewsStopAfterMaxErrors(t *testing.T) {
 	references := References{Namespace: "home"}
 	for i := range 1000 {
@@ -245,7 +245,7 @@ func TestReviewsStopAfterMaxErrors(t *testing.T) {
 	}
 }
 
-// Pods comply with stricter levels than the default if the author sets no security context.
+// A pod without a security context complies with level Restricted, because the manager sets the context.
 func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
