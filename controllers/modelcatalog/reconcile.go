@@ -66,6 +66,8 @@ type cachedState struct {
 	platform servers.Platform
 	// validVersions holds the versions of validated objects by name.
 	validVersions map[string]string
+	// podsListedFor is the version of the database Deployment for which the database pod was last found.
+	podsListedFor string
 	// foundAt holds the time when an object that pods mount was last found, by kind and name.
 	foundAt map[string]time.Time
 	// additionLimiter limits the additions of sources.

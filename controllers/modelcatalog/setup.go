@@ -68,7 +68,7 @@ type (
 	Deps = servers.Deps
 )
 
-// Caches returns the informers of the controller: children by their managed label. Other objects have separate caches, see extraCaches.
+// Caches returns the caches of the controller: all Catalogs, and children by their managed label. Other objects are cached by extraCaches.
 func Caches(namespace string) []component.CacheNeed {
 	return servers.Caches(namespace,
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},

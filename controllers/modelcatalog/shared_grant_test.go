@@ -42,7 +42,7 @@ func newGatewayEnv(t *testing.T, domain string) *testEnv {
 	return env
 }
 
-// [D26] The shared ReferenceGrant is deleted when no registry needs it: all have their own, or no registry exists.
+// [D26] The shared ReferenceGrant is deleted when no HTTPRoute of a registry without its own ReferenceGrant refers to the namespace.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	foreign := sharedGrant()
 	foreign.SetLabels(nil)

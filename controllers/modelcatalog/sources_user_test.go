@@ -18,8 +18,7 @@ func parseYAML(t *testing.T, text string) any {
 	return v
 }
 
-// [modelregistry-96] [modelregistry-94] Only the legacy default entry is removed. Order, numbers, comments and unknown keys are kept.
-// [modelregistry-129]
+// [modelregistry-94] [modelregistry-96] [modelregistry-129] Only the legacy default entry is removed. Order, numbers and other keys stay.
 func TestWithoutLegacyDefault(t *testing.T) {
 	for name, test := range map[string]struct{ sources, want string }{
 		"only the default entry": {

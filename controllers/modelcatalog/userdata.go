@@ -147,8 +147,8 @@ func userSourceReferences() []reference.Reference {
 // foundTTL is the period for which a mounted object is assumed to exist after it was found.
 const foundTTL = 10 * time.Minute
 
-// exists reports whether an object that the spec mounts or uses as pull secret exists. Secrets count as found without the permission of package
-// huggingface to list them. Found objects are listed again after foundTTL, missing ones in each reconcile.
+// exists reports whether an object that the spec mounts or uses as pull secret exists. Objects count as found if listing them is forbidden,
+// because permission to list Secrets is optional. Found objects are listed again after foundTTL, missing ones in each reconcile.
 func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog, ref reference.Reference) (bool, error) {
 	foundAt := r.stateOf(c.UID).foundAt
 	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
@@ -187,7 +187,7 @@ func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1al
 const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 
 // restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts without data, and the
-// server fills the database only when it starts. Server pods that are younger than the database pod are kept.
+// server fills the database only when it starts. No pod is replaced if all are younger than the database pod.
 func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	all := desired.Deployments()
 	i := slices.IndexFunc(all, func(d *appsv1ac.DeploymentApplyConfiguration) bool { return *d.Name == resources.Name })
@@ -222,13 +222,13 @@ func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv
 // the server is not annotated, such as after another client recreated it.
 func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alpha1.Catalog, annotated bool) ([]corev1.Pod, error) {
 	database, err := r.Deployment(ctx, c.Namespace, resources.DatabaseName)
-	validVersions := r.stateOf(c.UID).validVersions
-	if err != nil || database.Status.AvailableReplicas == 0 || annotated && validVersions[annotationDatabasePod] == objectVersion(database) {
+	state := r.stateOf(c.UID)
+	if err != nil || database.Status.AvailableReplicas == 0 || annotated && state.podsListedFor == objectVersion(database) {
 		return nil, err
 	}
 	pods, err := r.ListPods(ctx, c.Namespace, map[string]string{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name})
 	if databasePod(pods) != nil {
-		validVersions[annotationDatabasePod] = objectVersion(database)
+		state.podsListedFor = objectVersion(database)
 	}
 	return pods, err
 }

@@ -36,7 +36,7 @@ type keySecret struct {
 // Watcher watches Secrets with Label. It is a manager.Runnable that runs on every replica.
 type Watcher struct{ *singleton.Value[[]keySecret] }
 
-// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it finds no Secrets.
+// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it keeps the last ones, initially none.
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	secrets := singleton.NewList(singleton.Options{

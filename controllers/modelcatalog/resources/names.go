@@ -31,8 +31,8 @@ const (
 	RoutePolicy       = "model-catalog-https-route"
 	IngressPolicy     = "model-catalog-ingress"
 	EgressPolicy      = "model-catalog-egress"
-	DatabaseEgress    = "model-catalog-postgres-egress"
-	AuthorityName     = "model-catalog-ca"
+	DatabaseEgress    = "model-catalog-postgres-egress" // NetworkPolicy
+	AuthorityName     = "model-catalog-ca"              // ConfigMap
 	GrantName         = "allow-gateway-model-catalog"
 
 	serverPort   = 8080
