@@ -83,7 +83,7 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 	if err := r.settings.Authors.Forbidden(rules.References(m)); err != nil {
 		return rejectSpec(m, err)
 	}
-	if detail := rules.ReservedName(m.Name); detail != "" && isNeverDeployed(m, detail) {
+	if detail := rules.ReservedName(m.Name); detail != "" && wasNeverDeployed(m, detail) {
 		return rejectSpec(m, errors.New("metadata.name: "+detail))
 	}
 	s := r.stateOf(m)
@@ -102,9 +102,9 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 	return nil
 }
 
-// isNeverDeployed reports whether the status shows that nothing was created for a registry because of its name. Deployed registries keep
-// their names.
-func isNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
+// wasNeverDeployed reports whether a registry is new, or its status shows that it was rejected because of its name. Deployed registries
+// keep their names.
+func wasNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
 	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, rejection)
 }
@@ -123,7 +123,8 @@ func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings 
 	}
 }
 
-// buildInputs returns the platform settings that the objects of a registry depend on.
+// buildInputs returns the exposure settings of the platform, and whether the user sets domain and certificate of the proxy. m is the
+// registry before withDefaults, which sets both.
 func buildInputs(m *v1beta1.ModelRegistry, p *servers.Platform) resources.Inputs {
 	proxy := m.Spec.KubeRBACProxy
 	return resources.Inputs{
@@ -138,8 +139,7 @@ func managesCertificate(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 }
 
-// withDefaults returns a copy of the registry with all defaults, and with the connection of a generated database like that of an external
-// one.
+// withDefaults returns a copy of the registry with all defaults. The connection fields refer to the generated database, if there is one.
 func withDefaults(m *v1beta1.ModelRegistry, p *servers.Platform, creds credentials) *v1beta1.ModelRegistry {
 	effective := m.DeepCopy()
 	if generatesDatabase(effective) {

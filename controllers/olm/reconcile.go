@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// ReasonNotApplied is the reason of the Event for a foreign object of the same name.
+	// ReasonNotApplied is the reason of the Event for foreign objects of the same name and for deletions that timed out.
 	ReasonNotApplied = "AddonNotApplied"
 	// maxEventNoteBytes is the limit of the events API for the note.
 	maxEventNoteBytes = 1000
@@ -67,8 +67,8 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return r.toResult(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
 }
 
-// owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier
-// already needs the permission list.
+// owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier already
+// needs the list permission on owners.
 func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
 	list := capability.MetadataListOf(kind)
 	if err := r.apiReader.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
@@ -81,7 +81,7 @@ func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKin
 	return &list.Items[0], nil
 }
 
-// toResult reports a foreign object, or a deletion that timed out, in one Event, and returns other errors.
+// toResult reports foreign objects and timed-out deletions in one Event, ignores errors that IsTerminating accepts, and returns others.
 func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):

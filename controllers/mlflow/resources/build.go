@@ -87,7 +87,7 @@ type Plan struct {
 	Exposure apply.Desired
 }
 
-// All returns all objects in the order in which they are applied.
+// All returns the objects of all groups.
 func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.CronJobs, p.Exposure) }
 
 // Build returns the objects of an MLflow in the order of Plan, or an error that names the invalid fields.

@@ -300,13 +300,13 @@ func TestPasswords(t *testing.T) {
 		"":                                             false,
 	} {
 		if got := HoldsPassword(uri); got != want {
-			t.Errorf("[D28] holdsPassword(%q) = %t", uri, got)
+			t.Errorf("[D28] HoldsPassword(%q) = %t, want %t", uri, got, want)
 		}
 	}
 }
 
 // If a store URI comes from a Secret, no object contains the inline URI.
-func TestSecretStoresAreWrittenToNoObject(t *testing.T) {
+func TestInlineURIIsOmittedIfSecretIsSet(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://unused:password@db/x", secretKey("db", "uri")
 	})
