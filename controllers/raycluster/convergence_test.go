@@ -102,7 +102,7 @@ func (s *testEnv) reconcileUntilIdle(u *unstructured.Unstructured) {
 	s.t.Fatalf("still writing after six reconciles: %q", s.writes)
 }
 
-// templates are pod templates with and without injections.
+// templates are RayClusters with and without injected elements in the head template.
 var templates = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
 
 // disruptions are changes of settings, platform, cluster and objects, by name.

@@ -116,7 +116,7 @@ func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	expect("last head deleted", "demo-head-svc", false)
 }
 
-// [R29] Old versions of Ray ignore tokens, regardless of rayVersion, and KubeRay depends on rayVersion only.
+// [R29] Old versions of Ray ignore tokens, regardless of rayVersion, but KubeRay decides by rayVersion only.
 func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
@@ -191,8 +191,8 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 	}
 }
 
-// [R28] With OAuth disabled, a container of the user that equals the sidecar gets no objects: its ServiceAccount could review tokens,
-// and everyone who can create pods in the namespace could use it.
+// [R28] With OAuth disabled, a container of the user with the name of the sidecar gets no objects, even an identical one: its
+// ServiceAccount could review tokens, and everyone who can create pods in the namespace could use it.
 func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 	for name, spec := range map[string]string{
 		"kube-rbac-proxy of the user":           "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",

@@ -38,8 +38,8 @@ type Options struct {
 	Version string
 }
 
-// Register adds the webhooks to the server of the manager. While the component is disabled, they warn, and deny only clusters that refer to
-// objects of the manager.
+// Register adds the webhooks to the server of the manager. While the component is disabled, they warn, and deny only RayClusters that refer
+// to objects of the manager.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, o Options) {
 	server := mgr.GetWebhookServer()
 	validating := disabledHandler.Unless(enabled, &validator{o.settings})
@@ -47,7 +47,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, o Opti
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(validating, raycluster.GVK.GroupKind(), referencesOf)})
 }
 
-// referencesOf returns the references of a cluster. KubeRay creates its pods, not the manager.
+// referencesOf returns the references of a RayCluster. KubeRay creates its pods, not the manager.
 func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	cluster, err := parseCluster(raw, namespace)
 	references := pkgadmission.References{Namespace: namespace}

@@ -1,8 +1,8 @@
 // Package client calls the routing layers of ModelMesh. It has one client per namespace, which balances its calls over the ready pods of
 // the Service of the namespace.
 //
-// A [Pool] holds the clients. Ensure and Forget set their targets, and [EndpointSliceReconciler] sets the EndpointSlices. The pool notifies its
-// listeners when a client or its ready addresses change.
+// A [Pool] holds the clients. Ensure connects a client to a target, Forget closes it, and [EndpointSliceReconciler] sets the
+// EndpointSlices. The pool notifies its listeners when a client or its ready addresses change.
 package client
 
 import (

@@ -298,7 +298,7 @@ func TestSetEndpointSlicesNotifiesOnChangeOnly(t *testing.T) {
 	}
 }
 
-// The pool notifies of the first addresses of an existing client, because callers may have received ErrNoAddress already.
+// The pool notifies its listeners when an existing client gets its first addresses, because callers may have received ErrNoAddress.
 func TestClientCreatedBeforeAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))

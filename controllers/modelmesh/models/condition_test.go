@@ -77,7 +77,7 @@ url: grpc://modelmesh-serving.ns:8033
 	}
 }
 
-// The status is that of a recording of the legacy controller, plus the reason and message of the conditions.
+// The status equals one recorded from the legacy controller, plus the reason and message of the conditions.
 func TestStatusOfInferenceServiceWithoutPods(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: newFailure("RuntimeUnhealthy", messageNoPods, "digits__isvc-9793aabec7", "", nil)}
 	want := `conditions:

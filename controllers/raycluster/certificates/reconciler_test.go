@@ -123,7 +123,7 @@ func TestAddressesFollowPods(t *testing.T) {
 	f.create(pendingPod("b", raycluster.NodeTypeWorker, "10.0.0.3"))
 	writes = f.writes
 	if after := f.mustReconcile(cluster, byOperator); f.writes != writes || after > addressBatchWindow {
-		t.Errorf("got %d writes and a reconcile after %s, want none within the batch window", f.writes-writes, after)
+		t.Errorf("got %d writes and a reconcile after %s, want no write and a reconcile within %s", f.writes-writes, after, addressBatchWindow)
 	}
 	f.create(pendingPod("c", raycluster.NodeTypeWorker, "10.0.0.4"), pendingPod("d", raycluster.NodeTypeWorker, "10.0.0.5"))
 	f.clock.Step(addressBatchWindow)
@@ -201,7 +201,7 @@ func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	f.expectIdle(cluster, byOperator)
 }
 
-// [R11] Invalid certificates are replaced with an Event, and deleted ones are recreated.
+// [R11] Invalid certificates are replaced, which an Event reports, and deleted ones are recreated.
 func TestBrokenCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
@@ -453,7 +453,7 @@ func TestStaleCache(t *testing.T) {
 	}
 	reads := f.reads
 	if after := f.mustReconcile(cluster, byOperator); f.reads != reads || after > cacheLag {
-		t.Errorf("got %d reads and a reconcile after %s, want none before %s", f.reads-reads, after, cacheLag)
+		t.Errorf("got %d reads and a reconcile after %s, want no read and a reconcile within %s", f.reads-reads, after, cacheLag)
 	}
 	f.clock.Step(cacheLag)
 	if f.mustReconcile(cluster, byOperator); f.reads == reads {

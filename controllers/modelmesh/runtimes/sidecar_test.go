@@ -20,7 +20,7 @@ func newOpenShiftEnv(t *testing.T) *testEnv {
 	return env
 }
 
-// hasProxy reports whether the pods and the Service of ns have the sidecar, and returns the service account of the pods.
+// hasProxy reports whether the pods have the sidecar and the Service has its port, and returns the ServiceAccount of the pods.
 func (env *testEnv) hasProxy() (pods, service bool, account string) {
 	env.Helper()
 	spec := env.deploymentOf("r").Spec.Template.Spec
@@ -35,8 +35,8 @@ func (env *testEnv) hasProxy() (pods, service bool, account string) {
 	return pods, service, spec.ServiceAccountName
 }
 
-// [O4] [O5] In a single-namespace installation pods have no sidecar, because no controller creates its account, cookie key and rules. An
-// Event reports settings that require a sidecar.
+// [O4] [O5] In a single-namespace installation pods have no sidecar, because the controller that creates its ServiceAccount, cookie key and
+// rules does not run. An Event reports settings that require a sidecar.
 func TestNoSidecarInSingleNamespace(t *testing.T) {
 	env := newOpenShiftEnv(t)
 	env.reconcileUntilStable("ns")
