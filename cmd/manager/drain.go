@@ -53,7 +53,8 @@ func (s *drainingServer) Start(ctx context.Context) error {
 	return s.Server.Start(serveCtx)
 }
 
-// waitIdle waits up to maxDrain until no request starts or ends for drainIdle, or not at all if none did within idleConnectionTimeout.
+// waitIdle waits up to maxDrain until no request starts or ends for drainIdle. If the last request is older than
+// idleConnectionTimeout, it returns at once, because no connection is open then.
 func (s *drainingServer) waitIdle() {
 	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
 	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {

@@ -119,7 +119,7 @@ func TestKindStartsAndStops(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
-				defer startController(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // before Start
+				defer startController(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // starts before the Watcher
 				run(t, w)
 				store.expectInformers(t, 0, 0)
 				for round := range 3 {
@@ -172,7 +172,7 @@ func TestKindServedBeforeControllerStarts(t *testing.T) {
 		env.addKind(HTTPRoute)
 		store.expectInformers(t, 0, 0)
 		defer startController(t, c)()
-		store.expectInformers(t, 1, 1) // only the watch of the last time the kind was served
+		store.expectInformers(t, 1, 1) // only for the kind as it is served now
 	})
 }
 

@@ -37,8 +37,8 @@ type Target struct {
 	Service string
 }
 
-// injectCA writes the bundle into all targets and joins their errors. injected reports whether no webhook call can fail because
-// of the CA: a missing target has no callers, and a disabled component has no permission to write its optional target.
+// injectCA writes the bundle into all targets and joins their errors. injected is true if every target has the bundle, apart from missing
+// targets, which have no callers, and optional targets that a disabled component may not write.
 func (a *Authority) injectCA(ctx context.Context, bundle []byte) (injected bool, err error) {
 	var errs []error
 	injected = true

@@ -114,7 +114,7 @@ func applyLayers(table []setting, layers []map[string]value) error {
 			if !ok {
 				continue
 			}
-			// All settings in a section of another type have the same error.
+			// If a section is not an object, all its settings have the same error.
 			if err := v.set(row); err != nil && !slices.Contains(errs, err) {
 				errs = append(errs, err)
 			}

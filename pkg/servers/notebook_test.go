@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// This file contains the code of a component for another published server: its kind, its description and its phases.
+// This file contains an example component for a published server: its kind, its description and its phases.
 
 var notebookKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Notebook"}
 
@@ -81,7 +81,7 @@ func (n *Notebook) describe() *servers.Description {
 	}
 }
 
-// build returns the objects in the order in which they are applied.
+// build returns the desired objects. Apply orders them by Stage.
 func (n *Notebook) build(in *servers.Publishing, rollout reference.RolloutHash) (apply.Desired, error) {
 	d := n.describe()
 	proxy := d.ProxyObjects()
