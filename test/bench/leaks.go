@@ -39,7 +39,7 @@ func (b *bench) measureLeaks(ctx context.Context, populations []*population) err
 		}
 	}
 	after, err := b.readResources(ctx)
-	b.addFigure(fmt.Sprintf("%d times %d of each created and deleted", repetitions, b.burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
+	b.addFigure(fmt.Sprintf("%d rounds of creating and deleting %d of each kind", repetitions, b.burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
 		after.goroutines-before.goroutines, before.goroutines, after.series-before.series, before.series, (after.heap-before.heap)/(1<<20), mebibytes(before.heap)), "+0", "")
 	return err
 }
@@ -55,7 +55,7 @@ func (b *bench) readResources(ctx context.Context) (processResources, error) {
 
 // createAndDelete creates a burst of a population, and deletes it with all its children.
 func (b *bench) createAndDelete(ctx context.Context, p *population) error {
-	others, err := b.countChildren(ctx, p)
+	before, err := b.countChildren(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -77,14 +77,14 @@ func (b *bench) createAndDelete(ctx context.Context, p *population) error {
 			return false, err
 		}
 		remaining, err := b.countChildren(ctx, p)
-		return remaining == others, err
+		return remaining == before, err
 	}); err != nil {
 		return err
 	}
 	return b.waitIdle(ctx)
 }
 
-// countChildren counts the children in the namespace of a population, for the kinds that the garbage collector deletes last.
+// countChildren counts the Secrets, ServiceAccounts, Services and Jobs in the namespace of a population, as a sample of its children.
 func (b *bench) countChildren(ctx context.Context, p *population) (int, error) {
 	count := 0
 	for _, kind := range []schema.GroupVersionKind{

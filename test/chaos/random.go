@@ -139,9 +139,9 @@ func (g *randomRound) runStep(ctx context.Context, s step) error {
 		}
 	case "delete":
 		_ = f.remove(ctx, g.testCluster) // a rejection is ignored
-	case "drop":
+	case "deleteChild":
 		return g.deleteChild(ctx, f, random)
-	case "queue":
+	case "changeAppWrapper":
 		g.queue.changeWrapper(ctx, random)
 	case "fault":
 		removeRule := g.proxy.addRule(temporaryFaults[s.On])
@@ -149,7 +149,7 @@ func (g *randomRound) runStep(ctx context.Context, s step) error {
 			defer removeRule()
 			return g.pause(ctx, brief)
 		}
-	case "cut":
+	case "closeWatches":
 		g.proxy.closeWatches(watches())
 	case "kill", "terminate":
 		return g.restartManager(ctx, s.Do == "kill")

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// step is a random step.
+// step is one action of a random round.
 type step struct {
-	// Do is create, change, delete, drop, queue, fault, cut, kill, terminate or wait.
+	// Do is create, change, delete, deleteChild, changeAppWrapper, fault, closeWatches, kill, terminate or wait.
 	Do string `json:"do"`
 	// On is the name of the subject or of the fault.
 	On string `json:"on,omitempty"`
@@ -31,7 +31,7 @@ func describe(steps []step) string {
 var weights = []struct {
 	do    string
 	share int
-}{{"create", 6}, {"change", 3}, {"delete", 3}, {"drop", 4}, {"queue", 4}, {"fault", 4}, {"cut", 1}, {"kill", 2}, {"terminate", 1}, {"wait", 2}}
+}{{"create", 6}, {"change", 3}, {"delete", 3}, {"deleteChild", 4}, {"changeAppWrapper", 4}, {"fault", 4}, {"closeWatches", 1}, {"kill", 2}, {"terminate", 1}, {"wait", 2}}
 
 // sequence returns random steps.
 func sequence(random *rand.Rand, count int, names, faults []string) []step {
@@ -51,7 +51,7 @@ func sequence(random *rand.Rand, count int, names, faults []string) []step {
 		})
 		s := step{Do: weights[i].do, Pick: random.Uint64()}
 		switch s.Do {
-		case "create", "change", "delete", "drop":
+		case "create", "change", "delete", "deleteChild":
 			s.On = names[random.IntN(len(names))]
 		case "fault":
 			s.On = faults[random.IntN(len(faults))]

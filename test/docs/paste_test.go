@@ -52,22 +52,22 @@ func TestBlocksCanBePastedWhole(t *testing.T) {
 // alert matches the first line of a GitHub alert, which docs/site/hooks.py converts.
 var alert = regexp.MustCompile(`(?m)^> \[!(\w+)\]$`)
 
-// Warnings have a kind that GitHub and the site render, and pages warn of the known dangers.
-func TestWarningsHaveKnownKind(t *testing.T) {
+// Alerts have a kind that GitHub and the site render, and pages warn of the known dangers.
+func TestAlerts(t *testing.T) {
 	total := 0
 	for name, page := range pages(t) {
 		for _, found := range alert.FindAllStringSubmatch(page, -1) {
 			total++
 			if !regexp.MustCompile(`^(NOTE|TIP|IMPORTANT|WARNING|CAUTION)$`).MatchString(found[1]) {
-				t.Errorf("%s has a warning of the unknown kind %s", name, found[1])
+				t.Errorf("%s has an alert of the unknown kind %s", name, found[1])
 			}
 		}
 		if strings.Count(page, "[!") != len(alert.FindAllString(page, -1)) && !strings.HasPrefix(name, "docs/decisions") && strings.Contains(page, "> [!") {
-			t.Errorf("%s has a warning that does not begin a line", name)
+			t.Errorf("%s has an alert that does not begin a line", name)
 		}
 	}
 	if total < 15 {
-		t.Errorf("got %d warnings, want at least 15", total)
+		t.Errorf("got %d alerts, want at least 15", total)
 	}
 	for page, danger := range map[string]string{
 		"docs/install.md": "FORCE=1", "docs/migrate/README.md": "CRD", "docs/modelmesh-etcd.md": "root", "docs/gitops.md": "force-migrate",
