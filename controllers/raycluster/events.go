@@ -62,7 +62,7 @@ func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c r
 	if problem := routes.FirstProblem(); note == "" && problem != nil {
 		reason, note, eventType, action = ReasonNotPublished, problem.Message, corev1.EventTypeWarning, problem.Action()
 	}
-	if note == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && in.HasPods(c) {
+	if note == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && !c.Suspended() {
 		domain := ""
 		if in.Domain != "" {
 			domain = " below " + in.Domain
@@ -99,7 +99,7 @@ func (r *clusterReconciler) recordKubeRayEvents(cluster *unstructured.Unstructur
 // unpublishedReason returns reason and note of the Event about a dashboard that is not published although the settings enable publication.
 func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, note string) {
 	switch {
-	case in.Publish == config.PublishNone || !in.HasPods(c):
+	case in.Publish == config.PublishNone || c.Suspended():
 	case in.MissingDomain(c) && in.Publish == config.PublishGateway && in.GatewayNamespace == "":
 		return ReasonNotPublished, "the dashboard has no HTTPRoute, because no Gateway is named: set raycluster.gatewayNamespace, or GATEWAY_NAMESPACE if exposure.kind is gateway"
 	case in.MissingDomain(c):

@@ -53,7 +53,7 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 		return in, err
 	}
 	in.Heads, in.Mounted = pods.Injections(c, in.Pods)
-	if in.Mode.Active() && in.EffectiveAuth(c) == raycluster.AuthOAuth && !in.RetainsSidecar(c) && in.HasPods(c) {
+	if in.Mode.Active() && in.EffectiveAuth(c) == raycluster.AuthOAuth && !in.RetainsSidecar(c) && !c.Suspended() {
 		state := r.stateOf(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
 		state.cookie, err = oauthproxy.EnsureCookie(ctx, r.client, r.apiReader, key, state.cookie)

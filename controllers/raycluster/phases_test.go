@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// podWith returns a head pod of the demo cluster that waits for a reason, if set, and has pull secrets.
+// podWith returns a head pod of the demo cluster with pull secrets, whose container is waiting with the given reason, if any.
 func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	pod := raytest.Pod(name, raycluster.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
 	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
@@ -50,10 +50,10 @@ func TestPullSecretRepair(t *testing.T) {
 	terminating.DeletionTimestamp, terminating.Finalizers = new(metav1.Unix(0, 0)), []string{"a/b"}
 	restarted := podWith("restarted", "ImagePullBackOff")
 	restarted.Status.Phase = corev1.PodRunning
-	pullsInGroup := strings.Replace(plainHead, "spec: {", "spec: {workerGroupSpecs: [{groupName: small, template: {spec: {imagePullSecrets: [{name: mine}]}}}], ", 1)
+	groupWithPullSecrets := strings.Replace(plainHead, "spec: {", "spec: {workerGroupSpecs: [{groupName: small, template: {spec: {imagePullSecrets: [{name: mine}]}}}], ", 1)
 	workerOfGroup := worker.DeepCopy()
 	workerOfGroup.Labels[raycluster.LabelGroup] = "small"
-	pulls := strings.Replace(plainHead, "containers:", "imagePullSecrets: [{name: mine}], containers:", 1)
+	specWithPullSecrets := strings.Replace(plainHead, "containers:", "imagePullSecrets: [{name: mine}], containers:", 1)
 	for name, tc := range map[string]struct {
 		spec    string
 		pod     *corev1.Pod
@@ -68,9 +68,9 @@ func TestPullSecretRepair(t *testing.T) {
 		"has the pull secret":                       {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
 		"of another owner":                          {plainHead, foreign, nil, false},
 		"terminating":                               {plainHead, terminating, nil, false},
-		"imagePullSecrets are set":                  {pulls, podWith("head", "ErrImagePull"), nil, false},
-		"imagePullSecrets are set in another group": {pullsInGroup, worker, nil, true},
-		"imagePullSecrets are set in its group":     {pullsInGroup, workerOfGroup, nil, false},
+		"imagePullSecrets are set":                  {specWithPullSecrets, podWith("head", "ErrImagePull"), nil, false},
+		"imagePullSecrets are set in another group": {groupWithPullSecrets, worker, nil, true},
+		"imagePullSecrets are set in its group":     {groupWithPullSecrets, workerOfGroup, nil, false},
 		"running, with a container that cannot pull its image again": {plainHead, restarted, nil, false},
 		"not on OpenShift":       {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
 		"no sidecar":             {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
@@ -314,7 +314,7 @@ func TestBindingToCluster(t *testing.T) {
 	}
 }
 
-func TestStateIsStoredByUID(t *testing.T) {
+func TestRecreatedClusterHasNewState(t *testing.T) {
 	r := &clusterReconciler{applier: apply.New(apply.Options{})}
 	u := clusterFrom(t, demoCluster("", plainHead))
 	r.stateOf(u).messages.Replace("a", "other")

@@ -56,7 +56,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if err != nil {
 		return nil, nil, err
 	}
-	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.HasPods(c) {
+	if inputs.Mode.Auth == raycluster.AuthOAuth && !c.Suspended() {
 		secrets = append(secrets, c.Names().CookieSecret)
 	}
 	if len(secrets) > 0 {

@@ -22,7 +22,7 @@ import (
 // ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none whose template lists imagePullSecrets, because such a
 // pod never gets those of the ServiceAccount.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
-	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || !in.HasPods(c) {
+	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.Suspended() {
 		return nil
 	}
 	state := r.stateOf(cluster)

@@ -34,7 +34,8 @@ type Inputs struct {
 	Cookie []byte
 }
 
-// EffectiveAuth returns the authentication of the dashboard: that of the mode, or that of a disabled sidecar in a head or the head template.
+// EffectiveAuth returns the authentication of the dashboard: that of the mode, or that of a sidecar that still exists in a head or the head
+// template although the mode has none.
 func (in Inputs) EffectiveAuth(c raycluster.Cluster) raycluster.Auth {
 	for _, injected := range append(slices.Clone(in.Heads), c.Injected()) {
 		if !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() {
@@ -59,8 +60,8 @@ func (in Inputs) EffectiveMode(c raycluster.Cluster) raycluster.Mode {
 	return mode
 }
 
-// RetainsSidecar reports whether a disabled sidecar still exists. Its objects are retained but not created: users can write such a sidecar
-// into the template while the webhook does not reject it.
+// RetainsSidecar reports whether a sidecar still exists although the mode has none. Its objects are retained but not created: users can
+// write such a sidecar into the template as long as the webhook does not reject it.
 func (in Inputs) RetainsSidecar(c raycluster.Cluster) bool {
 	return in.EffectiveAuth(c) != in.Mode.Auth
 }
@@ -93,9 +94,9 @@ const (
 // running heads must require the token.
 func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
-	case in.Publish == config.PublishNone || !in.HasPods(c), in.Mode.ByKubeRay && !in.RetainsSidecar(c):
+	case in.Publish == config.PublishNone || c.Suspended(), in.Mode.ByKubeRay && !in.RetainsSidecar(c):
 		return Unpublished
-	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && !in.gatewayVerifiesSidecar(c):
+	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && !in.gatewaySupportsSidecar(c):
 		return Unpublished // the gateway would send plain text to the TLS port of the sidecar
 	case in.RetainsSidecar(c):
 		return Unchanged
@@ -116,14 +117,11 @@ func (in Inputs) ViaGateway() bool {
 	return in.Publish == config.PublishGateway && in.Gateway && in.GatewayNamespace != ""
 }
 
-// gatewayVerifiesSidecar reports whether a Gateway can connect to the sidecar by TLS. On OpenShift, the OAuth proxy needs a Route for the
+// gatewaySupportsSidecar reports whether a Gateway can connect to the sidecar by TLS. On OpenShift, the OAuth proxy needs a Route for the
 // redirect after login, and a BackendTLSPolicy cannot name the CA of the certificates.
-func (in Inputs) gatewayVerifiesSidecar(c raycluster.Cluster) bool {
+func (in Inputs) gatewaySupportsSidecar(c raycluster.Cluster) bool {
 	return in.BackendTLSPolicies && !in.OpenShift && in.EffectiveAuth(c) == raycluster.AuthProxy
 }
-
-// HasPods reports whether the cluster should have pods.
-func (in Inputs) HasPods(c raycluster.Cluster) bool { return !c.Suspended() }
 
 // Plan holds the objects of one RayCluster except the certificates, in the order of their creation.
 type Plan struct {
@@ -153,12 +151,12 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 	if in.EffectiveAuth(c).Sidecar() {
 		service.Add(proxyService(c, in))
 	}
-	if plan.RetainsBinding = in.RetainsSidecar(c); plan.RetainsBinding || !in.HasPods(c) {
+	if plan.RetainsBinding = in.RetainsSidecar(c); plan.RetainsBinding || c.Suspended() {
 		plan.Retained = append(sidecar, service...)
 	} else {
 		plan.SidecarObjects, plan.Exposure = sidecar, service
 	}
-	if in.EffectiveAuth(c).Sidecar() && in.HasPods(c) {
+	if in.EffectiveAuth(c).Sidecar() && !c.Suspended() {
 		plan.Binding = clusterRoleBinding(c)
 	}
 	switch in.Exposure(c) {
@@ -175,7 +173,7 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 // existing objects.
 func (p *Plan) AddBackendTLSPolicy(c raycluster.Cluster, in Inputs, authority []byte, known bool) {
 	exposure := in.Exposure(c)
-	if !in.ViaGateway() || !in.gatewayVerifiesSidecar(c) || exposure == Unpublished || known && len(authority) == 0 {
+	if !in.ViaGateway() || !in.gatewaySupportsSidecar(c) || exposure == Unpublished || known && len(authority) == 0 {
 		return
 	}
 	var tlsPolicy apply.Desired

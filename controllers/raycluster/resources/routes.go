@@ -69,7 +69,7 @@ func clientPortRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 		TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}, Weight: new(resources.RouteWeight),
 	}
 	switch {
-	case in.Publish == config.PublishNone || !in.HasPods(c) || !in.clientPortEncrypted(c):
+	case in.Publish == config.PublishNone || c.Suspended() || !in.clientPortEncrypted(c):
 	case in.OpenShift:
 		backend.Host = explicitHost(meta.Name, backend.Host, c, in)
 		desired.Add(backend.Route(meta))
