@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// LeafOptions describe a certificate for server and client authentication.
+// LeafOptions describe a certificate for server authentication and, unless ServerOnly is set, client authentication.
 type LeafOptions struct {
 	// CommonName is the only field of the subject.
 	CommonName string
@@ -31,14 +31,14 @@ type LeafOptions struct {
 	Algorithm Algorithm
 }
 
-// Leaf is the certificate of a server, or of one role of servers with mutual TLS.
+// Leaf is a certificate with the data of its Secret and the time of its renewal.
 type Leaf struct {
 	// Data is the data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the bundle. It is the given map if nothing
 	// changed.
 	Data map[string][]byte
 	// Cause is the reason for a change; empty for no change.
 	Cause string
-	// Expires is the end of validity. Next is the time of the next call.
+	// Expires is the end of validity. Next is the time at which EnsureLeaf must be called again.
 	Expires, Next time.Time
 	// Renewed reports whether an expiring or unusable certificate was replaced. It is false for a first certificate, added names and
 	// another signing CA.
@@ -93,19 +93,21 @@ func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (
 	}
 	signer, _ := pair.PrivateKey.(crypto.Signer) // tls.X509KeyPair accepts signers only
 	c, key := pair.Leaf, &signingKey{signer, data[dataKeyPrivateKey]}
-	isDue := now.Before(c.NotBefore) || !now.Before(r.renewalTime(o, c))
+	isDue := !now.Before(r.renewalTime(o, c))
 	switch {
 	case c.IsCA:
 		return nil, nil, dataKeyCert + " holds a CA"
+	case now.Before(c.NotBefore):
+		return nil, nil, "it is not valid yet"
 	case isDue && o.ServerOnly:
 		return nil, nil, "two thirds of its lifetime have passed"
 	case isDue:
 		return nil, nil, "a third of its lifetime has passed"
 	case c.CheckSignatureFrom(r.bundle[0]) != nil:
-		return c, key, "another CA signs"
+		return c, key, "it was signed by another CA"
 	}
 	if missing := o.firstMissingName(c); missing != "" {
-		return c, key, missing + " is new"
+		return c, key, missing + " is not in the certificate"
 	}
 	return c, key, ""
 }

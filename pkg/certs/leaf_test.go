@@ -151,7 +151,7 @@ func TestAddedNamesKeepExpiry(t *testing.T) {
 	more := leafOptions
 	more.Addresses = append(more.Addresses, netip.MustParseAddr("10.0.0.9"))
 	added := ensureLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
-	if added.Cause != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
+	if added.Cause != "10.0.0.9 is not in the certificate" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
 		t.Errorf("cause %q, expires %s, renewal %s; want the new address, and both times of the previous certificate", added.Cause, added.Expires, added.Next)
 	}
 	fewer := more
