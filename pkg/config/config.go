@@ -143,7 +143,7 @@ type MLflow struct {
 	Version string
 	// GatewayName and GatewayNamespace identify the parent of HTTPRoutes.
 	GatewayName      string `env:"MLFLOW_GATEWAY_NAME GATEWAY_NAME" key:"mlflow.gatewayName" default:"data-science-gateway" parse:"subdomain" help:"Gateway to which the HTTPRoute of MLflow attaches"`
-	GatewayNamespace string `env:"MLFLOW_GATEWAY_NAMESPACE" key:"mlflow.gatewayNamespace" parse:"namespace?" help:"namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there is no HTTPRoute"`
+	GatewayNamespace string `env:"MLFLOW_GATEWAY_NAMESPACE" key:"mlflow.gatewayNamespace" parse:"namespace?" help:"namespace of the Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there is no HTTPRoute"`
 	// ExternalURL is the external base URL without a trailing slash; empty if it is not configured.
 	ExternalURL string `env:"MLFLOW_URL" key:"mlflow.url" parse:"baseURL" help:"external base URL of MLflow, without a path"`
 	// SectionTitle is the section of the application menu in the console.

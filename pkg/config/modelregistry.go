@@ -39,7 +39,7 @@ type RegistryGateway struct {
 	Domain string `env:"GATEWAY_DOMAIN" key:"modelregistry.gatewayDomain" parse:"gatewayDomain" help:"host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"`
 	// Name and Namespace identify the Gateway.
 	Name      string `env:"GATEWAY_NAME" key:"modelregistry.gatewayName" default:"data-science-gateway" parse:"subdomain" help:"Gateway to which the HTTPRoutes of registries and of models of ModelMesh attach"`
-	Namespace string `env:"GATEWAY_NAMESPACE" key:"modelregistry.gatewayNamespace" parse:"namespace?" help:"namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
+	Namespace string `env:"GATEWAY_NAMESPACE" key:"modelregistry.gatewayNamespace" parse:"namespace?" help:"namespace of the Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
 	// RouteNamespace is the namespace of the HTTPRoutes.
 	RouteNamespace string `env:"HTTPROUTE_NAMESPACE" key:"modelregistry.routeNamespace" parse:"namespace?" help:"namespace of the HTTPRoutes of registries; if empty, redhat-ods-applications on OpenShift, and elsewhere there are none"`
 	// NamespacesUnset is true if a namespace is not configured, and its default can be created by tenants.

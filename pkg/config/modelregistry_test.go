@@ -23,7 +23,7 @@ func defaultRegistry() ModelRegistry {
 	}
 }
 
-// registryVariables returns all variables of the two components with a value each, and the resulting settings.
+// registryVariables returns the variables of the model registry and the model catalog with a value each, and the resulting settings.
 func registryVariables() (map[string]string, ModelRegistry) {
 	return map[string]string{
 			"REGISTRIES_NAMESPACE": " registries ", "DEFAULT_DOMAIN": "apps.example.org", "GATEWAY_DOMAIN": "Gateway.example.org",
@@ -110,7 +110,8 @@ modelcatalog:
 	}
 }
 
-// [modelregistry-62] As in the legacy operator, each boolean variable recognizes one value and ignores all others.
+// [modelregistry-62] As in the legacy operator, each boolean variable recognizes one value. In addition, any value of
+// ENABLE_MODEL_CATALOG but false requests a Catalog.
 func TestRegistrySwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ skip, bootstrap, validate bool }{
 		"":      {false, true, false},

@@ -61,19 +61,19 @@ type RayCluster struct {
 	CertificateKeyAlgorithm                string `key:"raycluster.certificateKeyAlgorithm" default:"ECDSA" oneof:"ECDSA RSA" help:"key algorithm of the certificates of pods: ECDSA or RSA"`
 	CertManagerIssuer                      Issuer `section:""`
 	ClusterDomain                          string `key:"raycluster.clusterDomain" default:"cluster.local" parse:"trimmed" help:"DNS domain of Services in the cluster"`
-	Publish                                string `key:"raycluster.publish" default:"auto" oneof:"auto open gateway none" help:"how a dashboard is published: auto (on OpenShift a Route, only with a sidecar; elsewhere an HTTPRoute if exposure.kind is gateway, otherwise an Ingress), open (like auto, and also without a sidecar if OAuth is disabled), gateway (HTTPRoute to the Gateway below, whatever exposure.kind is) or none"`
+	Publish                                string `key:"raycluster.publish" default:"auto" oneof:"auto open gateway none" help:"how a dashboard is published: auto (on OpenShift a Route, only with a sidecar; elsewhere an HTTPRoute if exposure.kind is gateway, otherwise an Ingress), open (like auto, and also without a sidecar if OAuth is disabled), gateway (HTTPRoute to the Gateway raycluster.gatewayName, whatever exposure.kind is) or none"`
 	// IngressDomain is empty unless it is configured.
 	IngressDomain    string `key:"raycluster.ingressDomain" parse:"trimmed" help:"domain of host names; if empty, the domain in the Ingress configuration of OpenShift; elsewhere, if exposure.kind is ingress, exposure.ingressDomain"`
 	GatewayName      string `key:"raycluster.gatewayName" parse:"trimmed" help:"Gateway to which HTTPRoutes attach; if exposure.kind is gateway, the default is modelregistry.gatewayName"`
-	GatewayNamespace string `key:"raycluster.gatewayNamespace" parse:"trimmed" help:"namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
+	GatewayNamespace string `key:"raycluster.gatewayNamespace" parse:"trimmed" help:"namespace of the Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
 	// Exposure is the exposure of all servers; see ForPlatform.
 	Exposure Exposure
 	// TLS is the profile of servers in pods.
 	TLS tlsprofile.Profile
 }
 
-// ForPlatform returns the effective settings on a platform. Except on OpenShift, exposure by Gateway overrides any Publish but none, and
-// exposure by Ingress provides a default IngressDomain. On OpenShift, Exposure is empty.
+// ForPlatform returns the effective settings on a platform. Except on OpenShift, exposure by Gateway overrides Publish unless it is
+// PublishNone, and exposure by Ingress provides a default IngressDomain. On OpenShift, Exposure is empty.
 func (r RayCluster) ForPlatform(openShift bool) RayCluster {
 	switch {
 	case openShift:
@@ -128,9 +128,9 @@ func rayClusterSettings(r *RayCluster, gateway RegistryGateway) []setting {
 func resourceSettings(r *RayCluster) []setting {
 	return []setting{
 		{key: "raycluster.sidecarResources.requests", defaultValue: `{"cpu": "20m", "memory": "64Mi"}`, valueType: typeObject, set: quantities(&r.SidecarResources.Requests), help: "requests of the sidecar, unless the user sets its resources in the cluster; replaces the whole default"},
-		{key: "raycluster.sidecarResources.limits", defaultValue: `{"cpu": "500m", "memory": "256Mi"}`, valueType: typeObject, set: quantities(&r.SidecarResources.Limits), help: "limits of the sidecar, in the same way"},
-		{key: "raycluster.certificateResources.requests", defaultValue: `{"cpu": "20m", "memory": "32Mi"}`, valueType: typeObject, set: quantities(&r.CertificateResources.Requests), help: "requests of create-cert, in the same way"},
-		{key: "raycluster.certificateResources.limits", defaultValue: `{"cpu": "500m", "memory": "128Mi"}`, valueType: typeObject, set: quantities(&r.CertificateResources.Limits), help: "limits of create-cert, in the same way"},
+		{key: "raycluster.sidecarResources.limits", defaultValue: `{"cpu": "500m", "memory": "256Mi"}`, valueType: typeObject, set: quantities(&r.SidecarResources.Limits), help: "limits of the sidecar, unless the user sets its resources in the cluster; replaces the whole default"},
+		{key: "raycluster.certificateResources.requests", defaultValue: `{"cpu": "20m", "memory": "32Mi"}`, valueType: typeObject, set: quantities(&r.CertificateResources.Requests), help: "requests of create-cert, unless the user sets its resources in the cluster; replaces the whole default"},
+		{key: "raycluster.certificateResources.limits", defaultValue: `{"cpu": "500m", "memory": "128Mi"}`, valueType: typeObject, set: quantities(&r.CertificateResources.Limits), help: "limits of create-cert, unless the user sets its resources in the cluster; replaces the whole default"},
 	}
 }
 
@@ -161,7 +161,7 @@ func namespaces(dst *[]string) func(string) error {
 	return func(raw string) error {
 		*dst = strings.FieldsFunc(raw, func(r rune) bool { return r == ',' })
 		if slices.ContainsFunc(*dst, func(name string) bool { return checkNamespace(name) != nil }) {
-			return errors.New("must be a list of namespaces, each at most 63 of a-z, 0-9 and -")
+			return errors.New("must be a list of namespaces, each of at most 63 characters a-z, 0-9 and -")
 		}
 		return nil
 	}
