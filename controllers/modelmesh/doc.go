@@ -10,6 +10,7 @@
 // the model status (status.go) and writes the status of the object (source.go; condition.go for an InferenceService). Package events
 // watches etcd (through package etcd) and reports each change that the mesh stores; models/setup.go then enqueues the model.
 //
-// Package openshift adds service accounts, storage entries and Routes, or HTTPRoutes or Ingresses without OpenShift; package authproxy builds
-// the sidecar that authenticates REST requests. Rules shared with the webhook are in pkg/modelmesh, settings in pkg/modelmesh/settings.
+// Package openshift adds service accounts and storage entries, and publishes models: by Routes on OpenShift, elsewhere by HTTPRoutes or
+// Ingresses. Package authproxy builds the sidecar that authenticates REST requests. Rules shared with the webhook are in pkg/modelmesh,
+// settings in pkg/modelmesh/settings.
 package modelmesh

@@ -116,7 +116,7 @@ func TestCopyErrors(t *testing.T) {
 	}
 }
 
-// FuzzCopy checks that Copy keeps all fields but the endpoints, to which qualifyHosts adds a namespace once, and never panics.
+// FuzzCopy checks that Copy changes only the endpoints and the root prefix, that qualifyHosts is idempotent, and that neither panics.
 func FuzzCopy(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
 	f.Add(`{`, "a,b,,://,:,[")

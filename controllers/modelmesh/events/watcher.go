@@ -36,14 +36,14 @@ var watchingGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.Gauge
 
 // Options configures a Watcher. All fields are required.
 type Options struct {
-	// OperatorNamespace is the namespace whose keys do not contain the namespace.
+	// OperatorNamespace is the namespace of the operator. The keys of its models have no namespace prefix.
 	OperatorNamespace string
 	Clock             clock.Clock
 	Log               logr.Logger
 }
 
 // Watcher watches etcd for any number of namespaces. It is a manager Runnable. The other methods may be called before Start, which starts
-// the watches. All methods are safe for concurrent use. Only Grant blocks on etcd.
+// the watches. All methods are safe for concurrent use. Only Grant sends requests to etcd.
 type Watcher struct {
 	Options
 	// Listeners are called concurrently, and more than once for some events.
@@ -113,7 +113,7 @@ func (w *Watcher) Connect(data map[string][]byte) error {
 	})
 }
 
-// Grant creates an account in the etcd of the operator.
+// Grant ensures that an account exists in the etcd of the operator.
 func (w *Watcher) Grant(ctx context.Context, account meshetcd.Account) error {
 	w.mu.Lock()
 	client := w.shared.client
@@ -158,7 +158,7 @@ func (w *Watcher) closeConnection(c connection) {
 		return
 	}
 	if err := c.client.Close(); err != nil {
-		w.Log.Error(err, "Closing the previous connection to etcd failed")
+		w.Log.Error(err, "Closing a connection to etcd failed")
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *Settings) podKeys() []keySpec {
 		setting("imagePullSecrets", adminOnly, objectList(&s.ImagePullSecrets, "a list of objects with a name", func(secret *corev1.LocalObjectReference) []keySpec {
 			return []keySpec{setting("name", adminOnly, text(&secret.Name, "the name of a Secret", isName))}
 		})),
-		setting("builtInServerTypes", adminOnly, stringList(&s.BuiltInServerTypes, "a list of names, each at most 63 of a-z, 0-9 and -",
+		setting("builtInServerTypes", adminOnly, stringList(&s.BuiltInServerTypes, "a list of names, each of at most 63 characters a-z, 0-9 and -",
 			passes(validation.IsDNS1123Label))),
 		setting("runtimeArchitectures", adminOnly, stringList(&s.RuntimeArchitectures, "a list of values of the label kubernetes.io/arch",
 			func(text string) bool { return text != "" && len(validation.IsValidLabelValue(text)) == 0 })),

@@ -37,7 +37,7 @@ const (
 // Consequences of an invalid document in messages.
 const (
 	keptPrevious = "the previous settings stay in effect"
-	keptNone     = "runtimes and models are not reconciled until it is corrected"
+	keptNone     = "runtimes and models are not reconciled until the document is corrected"
 )
 
 // maxEventNoteBytes limits the note of an Event, with a margin to the limit of the API server.
@@ -137,7 +137,7 @@ func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 }
 
 // overrideOf returns the settings of a namespace with a document. It decodes the document on demand, because only enabled namespaces
-// request settings and others may use the name for another purpose. The caller must hold mu.
+// request settings, and in other namespaces a ConfigMap of this name may serve another purpose. The caller must hold mu.
 func (s *Source) overrideOf(override *namespaceOverride) Settings {
 	if override.upToDate {
 		return override.settings
@@ -266,26 +266,29 @@ func (s *Source) notify(changed bool, changedNamespaces []string) {
 	}
 }
 
-// report records an Event and a log line about errors and notes of a document, unless the message equals the last one. Errors in the file of
-// defaults, a nil document, are only logged. consequence describes the effect of an error.
+// report records an Event and a log line about errors and notes of a document, unless the message equals the last one. For the file of
+// defaults, a nil document, it only logs, also repeatedly. consequence describes the effect of an error.
 func (s *Source) report(doc *document, notes []string, err error, consequence string) {
 	reason, message := ReasonIgnored, strings.Join(notes, "\n")
 	if err != nil {
 		reason, message = ReasonRefused, consequence+": "+err.Error()
 	}
-	if doc == nil {
-		if message != "" {
-			s.Log.Info("The defaults of ModelMesh contain errors", "reason", message)
-		}
-		return
+	reported, name := false, "file of defaults"
+	if doc != nil {
+		reported, name = doc.lastMessage == message, "ConfigMap "+client.ObjectKeyFromObject(doc).String()
+		doc.lastMessage = message
 	}
-	reported := doc.lastMessage == message
-	doc.lastMessage = message
-	if reported || message == "" {
+	switch {
+	case reported || message == "":
 		return
+	case err != nil:
+		s.Log.Info("Settings of ModelMesh contain errors", "document", name, "reason", reason, "message", message)
+	default:
+		s.Log.Info("Settings of ModelMesh contain keys without effect", "document", name, "reason", reason, "message", message)
 	}
-	s.Log.Info("A ConfigMap with settings contains errors", "configMap", client.ObjectKeyFromObject(doc).String(), "reason", message)
-	s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))
+	if doc != nil {
+		s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))
+	}
 }
 
 // Changes returns a source of Generic events for Namespaces whose settings may have changed; an empty name means all.

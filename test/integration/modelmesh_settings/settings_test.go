@@ -165,7 +165,7 @@ serviceAccountName: runner
 		configMap := configure(ctx, operatorNamespace, "podsPerRuntime: none")
 		start := env.AuditPosition()
 		manager.Restart(ctx)
-		waitForWarning(ctx, configMap, meshsettings.ReasonRefused, "runtimes and models are not reconciled until it is corrected")
+		waitForWarning(ctx, configMap, meshsettings.ReasonRefused, "runtimes and models are not reconciled until the document is corrected")
 		expectUnchanged(ctx, deployment)
 		Expect(env.RequestsIn(manager.User, ns)(start).Writes()).To(BeEmpty())
 
