@@ -37,10 +37,10 @@ const (
 	// minBackoff and maxBackoff limit the interval of polling during the grace period, and after discovery failed.
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 30 * time.Second
-	// resyncPeriod is the interval of discovery with events of CRDs, pollPeriod without them.
+	// resyncPeriod is the interval of discovery while the CRD informer is synced, pollPeriod otherwise.
 	resyncPeriod = 10 * time.Minute
 	pollPeriod   = 30 * time.Second
-	// initialTimeout limits the requests of New, and with them the delay of the start by an unresponsive API server.
+	// initialTimeout limits how long New waits for an unresponsive API server.
 	initialTimeout = 10 * time.Second
 )
 
@@ -132,7 +132,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	defer watchers.Wait()
 	watchers.Go(func() { w.crds.RunWithContext(ctx) })
 	if w.options.KubeRay != nil {
-		w.kubeRay.Subscribe(ctx, func(bool) { w.notify() })
+		w.kubeRay.Subscribe(ctx, func(bool) { w.triggerRefresh() })
 		watchers.Go(func() { _ = w.kubeRay.Start(ctx) }) // always returns nil
 	}
 	timer, debouncing := w.options.Clock.After(debounce), true // the CustomResourceDefinitions may have changed since New
@@ -151,8 +151,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// notify makes Start call discovery soon.
-func (w *Watcher) notify() {
+// triggerRefresh makes Start call discovery soon.
+func (w *Watcher) triggerRefresh() {
 	select {
 	case w.events <- struct{}{}:
 	default: // the pending event covers this one
@@ -164,7 +164,7 @@ func (w *Watcher) onCRDEvent(name string, exists bool) {
 	group := schema.ParseGroupResource(name).Group
 	if slices.ContainsFunc(w.options.Kinds, func(k schema.GroupVersionKind) bool { return k.Group == group }) {
 		w.crdExistence.Store(name, exists)
-		w.notify()
+		w.triggerRefresh()
 	}
 }
 
@@ -196,7 +196,8 @@ func (w *Watcher) refresh(ctx context.Context) time.Duration {
 // period.
 //
 // In the first result all kinds of an unreadable version count as served: the server of an aggregated API may be down when the manager
-// starts. A kind that is wrongly missing would make controllers prune objects. Requests for a kind that is wrongly served fail and are retried.
+// starts. If a kind were wrongly reported as not served, controllers would prune objects. Requests for a kind that is wrongly reported as
+// served fail and are retried.
 func (w *Watcher) servedKinds(listed Set, unreadable sets.Set[schema.GroupVersion]) (served []schema.GroupVersionKind, consistent bool) {
 	previous, now := w.current.Load(), w.options.Clock.Now()
 	consistent = true
