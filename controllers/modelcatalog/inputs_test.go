@@ -23,13 +23,13 @@ func TestBuildInputs(t *testing.T) {
 	if in := buildInputs(&p); in.OpenShift() || in.Domain != "set.example.com" || in.GatewayMode() {
 		t.Errorf("got %+v, want no OpenShift, no Gateway and the configured domain", in)
 	}
-	set, plain := servers.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, servers.Platform{}
-	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {
+	withDomain, onKubernetes := servers.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, servers.Platform{}
+	if withDomain.WaitForDomain() != nil || onKubernetes.WaitForDomain() != nil {
 		t.Error("WaitForDomain waits although the domain is set or not needed")
 	}
 }
 
-// Metadata of the Secrets is read from separate caches, all other objects are read from the cache of the manager.
+// Metadata of the catalog's Secrets is read from separate caches, and everything else from the cache of the manager.
 func TestDelegatingClient(t *testing.T) {
 	env := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
 	delegating := env.r.extraCaches.delegatingClient(newTestEnv(t).server) // only the extra caches contain objects

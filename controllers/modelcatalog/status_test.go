@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-func (env *testEnv) available() metav1.Condition {
+func (env *testEnv) availableCondition() metav1.Condition {
 	env.Helper()
 	got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable)
 	return got
@@ -55,16 +55,16 @@ func (env *testEnv) rollOut(since time.Duration) {
 func TestStatusReportsTheRollout(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	result, err := env.reconcile()
-	if err != nil || result.RequeueAfter != reconciler.RequeueUnavailable || env.available().Reason != serving.ReasonStarting {
-		t.Errorf("new Catalog: unexpected result %+v, error %v or condition %+v", result, err, env.available())
+	if err != nil || result.RequeueAfter != reconciler.RequeueUnavailable || env.availableCondition().Reason != serving.ReasonStarting {
+		t.Errorf("new Catalog: unexpected result %+v, error %v or condition %+v", result, err, env.availableCondition())
 	}
 	env.rollOut(time.Second)
-	if result, err = env.reconcile(); err != nil || env.available().Reason != serving.ReasonCooldown || result.RequeueAfter > serving.Cooldown {
-		t.Errorf("Deployment available: unexpected result %+v, error %v or condition %+v", result, err, env.available())
+	if result, err = env.reconcile(); err != nil || env.availableCondition().Reason != serving.ReasonCooldown || result.RequeueAfter > serving.Cooldown {
+		t.Errorf("Deployment available: unexpected result %+v, error %v or condition %+v", result, err, env.availableCondition())
 	}
 	env.stepClock(serving.Cooldown)
 	env.reconcileUntilStable()
-	if got := env.available(); got.Status != metav1.ConditionTrue || got.Reason != serving.ReasonAvailable || got.Message != "Deployment is available" {
+	if got := env.availableCondition(); got.Status != metav1.ConditionTrue || got.Reason != serving.ReasonAvailable || got.Message != "Deployment is available" {
 		t.Errorf("after the cooldown: got condition %+v, want True", got)
 	}
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
@@ -82,14 +82,14 @@ func TestStatusReportsTheRollout(t *testing.T) {
 	env.create(database)
 	const databaseCause = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
 	env.reconcileUntilStable()
-	if got := env.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image"+databaseCause {
+	if got := env.availableCondition(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image"+databaseCause {
 		t.Errorf("got condition %+v, want the waiting container in the message", got)
 	}
 	if err := env.server.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	env.reconcileUntilStable()
-	if got := env.available(); got.Message != "Deployment is unavailable: stopped"+databaseCause {
+	if got := env.availableCondition(); got.Message != "Deployment is unavailable: stopped"+databaseCause {
 		t.Errorf("got condition %+v without a pod, want the message of the Deployment", got)
 	}
 }
@@ -141,7 +141,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 	}
 }
 
-// Disabled features of the spec delete their objects, and enabled ones create them again.
+// Objects of a feature are deleted when the spec disables it, and created again when it is enabled.
 func TestDisabledFeaturesDeleteAndRecreateObjects(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
@@ -244,7 +244,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 		}
 	}
 	if mayAdd("a") || !mayAdd("b") {
-		t.Error("want additions rejected for the Catalog that reached its limit only")
+		t.Error("want additions rejected only for the Catalog that reached its limit")
 	}
 	env.stepClock(time.Minute)
 	if !mayAdd("a") || mayAdd("a") {

@@ -49,7 +49,7 @@ type testEnv struct {
 	reconciler reconcile.Reconciler
 	clock      *clocktesting.FakeClock
 	served     capability.Set
-	// fail returns the error of a request; the verb is get, create, apply, patch or delete.
+	// fail returns the error of a request; the verb is get, create, apply, patch, status (a patch of the status) or delete.
 	fail func(verb string) error
 	// huggingFaceKeys are the Secrets with keys for Hugging Face.
 	huggingFaceKeys []*unstructured.Unstructured
@@ -106,7 +106,7 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 
 func byName(o client.Object) []string { return []string{o.GetName()} }
 
-// newRESTMapper returns a mapper with the scopes of kinds. The default mapper of the fake client has cluster scope for all kinds.
+// newRESTMapper returns a mapper of the kinds of these tests. The default mapper of the fake client is empty.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -193,11 +193,11 @@ func (env *testEnv) interceptors() interceptor.Funcs {
 			return c.Create(ctx, o, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			u, ok := config.(interface{ GetName() string })
+			o, ok := config.(client.Object)
 			if !ok {
-				return errors.New("the apply configuration has no name")
+				return errors.New("the apply configuration is not unstructured")
 			}
-			if err := record("apply", &corev1.ConfigMap{}, u.GetName()); err != nil {
+			if err := record("apply", o, o.GetName()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, config, opts...)

@@ -127,7 +127,7 @@ func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectLis
 	return nil
 }
 
-// newRESTMapper returns a mapper with the scopes of kinds. The default mapper of the fake client has cluster scope for all kinds.
+// newRESTMapper returns a mapper of the kinds of these tests. The default mapper of the fake client is empty.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{servers.ClusterRoleBinding, capability.UserGroup} {
