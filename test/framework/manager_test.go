@@ -47,7 +47,7 @@ var _ = Describe("an installed operator", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = operator.Install(ctx, env.Instance, "test/no-such-folder")
 		Expect(err).To(MatchError(ContainSubstring("test/no-such-folder")))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("is called by the API server through the Service of its webhook", func(ctx SpecContext) {
 		certificate, key, err := cert.GenerateSelfSignedCertKey("webhook.test-system.svc", nil, nil)
@@ -63,7 +63,7 @@ var _ = Describe("an installed operator", func() {
 		Eventually(func() error {
 			return env.Admin.Create(ctx, reviewed.DeepCopy(), client.DryRunAll)
 		}).Should(MatchError(ContainSubstring("denied by the test")))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 })
 
 // serveDenials serves a webhook that denies all requests.
@@ -105,7 +105,7 @@ var _ = Describe("a manager", func() {
 		))
 		Expect(string(writes[0].Request)).To(ContainSubstring(`"extra":"rights"`))
 		Expect(manager.Process.LogTail()).To(ContainSubstring("arguments: run --health-probe-bind-address=127.0.0.1:"))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("can be restarted, killed and stopped", func(ctx SpecContext) {
 		manager := env.StartManager(ctx, options("life"))
@@ -121,39 +121,39 @@ var _ = Describe("a manager", func() {
 		manager.WaitReady(ctx)
 		manager.Stop(ctx)
 		Expect(manager.Manager.Stop(ctx)).To(MatchError(ContainSubstring("it has already exited with code 0")))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("reports an exit code other than 0", func(ctx SpecContext) {
 		manager, err := operator.Start(ctx, env.Instance, options("badly", "--exit-code=3"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(manager.Stop(ctx)).To(MatchError(ContainSubstring("it exited with code 3, want 0")))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("is reported with its log if it exits immediately, and does not start without a ServiceAccount", func(ctx SpecContext) {
 		_, err := operator.Start(ctx, env.Instance, options("broken", "--broken"))
 		Expect(err).To(MatchError(And(ContainSubstring("the manager exited with code 1"), ContainSubstring("broken on purpose"))))
 		_, err = operator.Start(ctx, env.Instance, framework.ManagerOptions{Binary: binary})
 		Expect(err).To(MatchError(ContainSubstring("requesting a token")))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("a manager shared by several specs", Ordered, func() {
 	var shared *framework.Manager
 	BeforeAll(func(ctx SpecContext) {
 		shared = env.StartManager(ctx, framework.ManagerOptions{Name: "shared", Binary: binary, ServiceAccount: installed.ServiceAccount})
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("can be stopped until the end of a spec", func(ctx SpecContext) {
 		shared.StopTemporarily(ctx)
 		Expect(shared.Process.Running()).To(BeFalse())
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("is running again in the next spec, and can be stopped for a part of it", func(ctx SpecContext) {
 		Expect(shared.Process.Running()).To(BeTrue())
 		shared.StopTemporarily(ctx)
 		shared.Restart(ctx)
 		shared.WaitReady(ctx)
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("the audit log", func() {
@@ -180,7 +180,7 @@ var _ = Describe("the audit log", func() {
 		Expect(entries.Reads()).To(HaveLen(2), "%s", entries)
 		Expect(entries.Watches()).To(BeEmpty())
 		Expect(entries.Unchanged()).To(HaveLen(1))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("shows whether a user is idle", func(ctx SpecContext) {
 		env.ExpectNoWrites("nobody", time.Second)
@@ -207,7 +207,7 @@ var _ = Describe("the audit log", func() {
 		close(stop)
 		Expect(<-stopped).To(Succeed())
 		Expect(failures).To(ContainElement(ContainSubstring("create widgets.test.example.com")))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("objects", func() {
@@ -238,7 +238,7 @@ var _ = Describe("objects", func() {
 		Expect(deployment.Generation).To(Equal(generation))
 		Expect(deployment.Status.Conditions).To(ContainElement(HaveField("Type", BeEquivalentTo("TouchedByTest"))))
 		Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1))
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 
 	It("are waited for until a condition is set and until they are deleted", func(ctx SpecContext) {
 		object := widget(env.Namespace(ctx, "wait"), "awaited")
@@ -254,5 +254,5 @@ var _ = Describe("objects", func() {
 		env.WaitForCondition(ctx, object, "Ready", metav1.ConditionTrue, "Done")
 		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		env.WaitDeleted(ctx, object)
-	}, NodeTimeout(specExpiry))
+	}, NodeTimeout(specTimeout))
 })

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	suiteExpiry   = 10 * time.Minute
-	specExpiry    = 2 * time.Minute
+	suiteTimeout  = 10 * time.Minute
+	specTimeout   = 2 * time.Minute
 	installDir    = "test/cluster/operator/testdata/install"
 	managerSource = "./test/cluster/operator/testdata/manager"
 )
@@ -33,4 +33,4 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	binary, err = cluster.BuildProgram(ctx, managerSource, nil, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-}, NodeTimeout(suiteExpiry))
+}, NodeTimeout(suiteTimeout))

@@ -20,8 +20,8 @@ import (
 const (
 	operatorNamespace = "opendatahub"
 
-	suiteExpiry = 20 * time.Minute // the first run builds the control plane
-	specTimeout = 5 * time.Minute
+	suiteTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 5 * time.Minute
 	// endpointDelay is the time for which nodes of a slow cluster route connections to a terminated pod.
 	endpointDelay = 4 * time.Second
 )
@@ -32,7 +32,7 @@ func TestAvailability(t *testing.T) { framework.Run(t, "Availability") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "availability", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
-}, NodeTimeout(suiteExpiry))
+}, NodeTimeout(suiteTimeout))
 
 // pod is a replica of the manager, with the port of its webhooks.
 type pod struct {

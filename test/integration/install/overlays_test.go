@@ -68,7 +68,7 @@ var _ = Describe("an overlay", func() {
 		Entry("rhoai", "rhoai", "redhat-ods-applications", "deploy", "OVERLAY=rhoai", "IMG="+image, SpecTimeout(specTimeout)),
 	)
 
-	It("of a platform reads its URL from the address of the Gateway", func(ctx SpecContext) {
+	It("of a platform sets the URL from the address of its Gateway, and deletes objects of users only with FORCE=1", func(ctx SpecContext) {
 		renderOverlay(ctx, "odh")
 		createGateway(ctx, "bare")
 		output, err := makeTarget(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=bare")

@@ -24,8 +24,8 @@ import (
 // secretValue is the value of each field that must not be collected.
 const secretValue = "hunter2"
 
-var _ = Describe("An MLflow with the annotation for a pause", func() {
-	It("is not reconciled and is shown as paused until the annotation is removed", func(ctx SpecContext) {
+var _ = Describe("An MLflow with the pause annotation", func() {
+	It("has the condition Paused and is shown as paused until the annotation is removed", func(ctx SpecContext) {
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		annotate := func(value any) {
 			env.SetAnnotation(ctx, mlflow, names.PausedAnnotation, value)
@@ -100,7 +100,7 @@ spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: 
 })
 
 var _ = Describe("gather", func() {
-	It("collects the data for a diagnosis, and no Secrets", func(ctx SpecContext) {
+	It("collects the data for a diagnosis, and redacts the values of Secrets", func(ctx SpecContext) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-secret", Namespace: managerNamespace}, StringData: map[string]string{"password": secretValue}}
 		Expect(env.Admin.Create(ctx, secret)).To(Succeed())
 		leaky := &unstructured.Unstructured{}

@@ -66,7 +66,7 @@ var _ = Describe("The administrators", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-func legacyLabels(o client.Object) client.Object {
+func withLegacyLabels(o client.Object) client.Object {
 	o.SetLabels(map[string]string{"component": "model-catalog", "app.kubernetes.io/created-by": "model-registry-operator"})
 	o.SetAnnotations(map[string]string{"banzaicloud.com/last-applied": "UEsDBBQACAAIAAAAAAA"})
 	return o
@@ -78,14 +78,14 @@ func withOwner(o client.Object, apiVersion, kind string, owner metav1.Object) cl
 	return o
 }
 
-// legacyServer returns a Deployment of the legacy operator, or an imitation by a tenant.
+// legacyServer returns a Deployment as the legacy operator created it. A tenant can create an equal one.
 func legacyServer(ns string) *appsv1.Deployment {
 	server := deployment(ns, "model-catalog")
 	selector := map[string]string{"component": "model-catalog", "app": "model-catalog"}
 	server.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
 	server.Spec.Template.Labels = selector
 	server.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog", Image: "quay.io/example/old:v0"}, {Name: "oauth-proxy", Image: "quay.io/example/oauth:v0"}}
-	legacyLabels(server)
+	withLegacyLabels(server)
 	return server
 }
 
@@ -94,36 +94,36 @@ func legacyServer(ns string) *appsv1.Deployment {
 func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, serverService *corev1.Service) {
 	GinkgoHelper()
 	platform := &metav1.ObjectMeta{Name: "default-modelregistry", UID: "6c1f5f3e-0000-4000-8000-000000000001"}
-	owner := func(o client.Object) client.Object {
-		return withOwner(legacyLabels(o), "components.platform.opendatahub.io/v1alpha1", "ModelRegistry", platform)
+	owned := func(o client.Object) client.Object {
+		return withOwner(withLegacyLabels(o), "components.platform.opendatahub.io/v1alpha1", "ModelRegistry", platform)
 	}
 	create := func(o client.Object) {
 		GinkgoHelper()
 		Expect(env.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed())
 	}
 	server = legacyServer(ns)
-	create(owner(server))
-	grant := authDelegatorBinding() // its subject is the namespace of the catalog
-	grant.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
-	grant.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "model-catalog"}}
-	create(legacyLabels(grant))
-	create(owner(&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}))
+	create(owned(server))
+	binding := authDelegatorBinding()
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
+	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "model-catalog"}}
+	create(withLegacyLabels(binding))
+	create(owned(&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}))
 	database = secret(ns, "model-catalog-postgres")
 	database.Data = map[string][]byte{"database-password": []byte("legacy-password"), "database-name": []byte("model_catalog")}
-	create(owner(database))
-	create(owner(secret(ns, "model-catalog-oauth-cookie-secret")))
-	create(legacyLabels(configMap(ns, "model-catalog-default-sources")))
+	create(owned(database))
+	create(owned(secret(ns, "model-catalog-oauth-cookie-secret")))
+	create(withLegacyLabels(configMap(ns, "model-catalog-default-sources")))
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(ns, "model-catalog-postgres")}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse("5Gi")}
-	create(legacyLabels(claim))
+	create(withLegacyLabels(claim))
 	serverService = service(ns, "model-catalog")
 	serverService.Spec.Ports = []corev1.ServicePort{{Name: "https-api", Port: 8443}}
 	serverService.Spec.Selector = server.Spec.Selector.MatchLabels
-	create(withOwner(legacyLabels(serverService), "apps/v1", "Deployment", server))
+	create(withOwner(withLegacyLabels(serverService), "apps/v1", "Deployment", server))
 	reader := role(ns, "model-catalog")
 	reader.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"model-catalog"}, Verbs: []string{"get"}}}
-	create(withOwner(legacyLabels(reader), "apps/v1", "Deployment", server))
+	create(withOwner(withLegacyLabels(reader), "apps/v1", "Deployment", server))
 	return server, database, serverService
 }
 
@@ -185,7 +185,7 @@ var _ = Describe("The catalog of the legacy operator", func() {
 })
 
 var _ = Describe("A Deployment with the labels of the legacy catalog", func() {
-	It("creates a Catalog only in namespaces of administrators, and reports others", func(ctx SpecContext) {
+	It("is taken over only in the namespace of the operator or of registries, and is reported elsewhere", func(ctx SpecContext) {
 		env := onKubernetes
 		forged := legacyServer(env.Namespace(ctx, "team"))
 		forged.Spec.Replicas = new(int32(0))
