@@ -56,7 +56,7 @@ func dispatchTo(ctx context.Context, worker *framework.Env, namespace string) {
 	Expect(err).NotTo(HaveOccurred())
 	for _, o := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kueue-system", Name: "worker"}, Data: map[string][]byte{"kubeconfig": text}},
-		framework.Manifest("{apiVersion: %s, kind: MultiKueueCluster, metadata: {name: worker}, spec: {kubeConfig: {locationType: Secret, location: worker}}}", kueueAPIVersion),
+		framework.Manifest("{apiVersion: %s, kind: MultiKueueCluster, metadata: {name: worker}, spec: {clusterSource: {kubeConfig: {locationType: Secret, location: worker}}}}", kueueAPIVersion),
 		framework.Manifest("{apiVersion: %s, kind: MultiKueueConfig, metadata: {name: workers}, spec: {clusters: [worker]}}", kueueAPIVersion),
 		framework.Manifest("{apiVersion: %s, kind: AdmissionCheck, metadata: {name: workers}, spec: {controllerName: %s, parameters: {apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: workers}}}",
 			kueueAPIVersion, multiKueue),
@@ -64,7 +64,7 @@ func dispatchTo(ctx context.Context, worker *framework.Env, namespace string) {
 		eventuallyCreate(ctx, o)
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o))).To(Succeed()) }, NodeTimeout(specTimeout))
 	}
-	env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"admissionChecks": []any{"workers"}}})
+	env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"admissionChecksStrategy": map[string]any{"admissionChecks": []any{map[string]any{"name": "workers"}}}}})
 }
 
 var _ = Describe("MultiKueue", func() {

@@ -15,7 +15,7 @@ var _ = Describe("The slack queue", func() {
 	It("lends only the rest of its quota while a node is unschedulable, with the permissions of its component", func(ctx SpecContext) {
 		const quota = 1000
 		slack := clusterQueue("slack")
-		slack.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, cohort: all, resourceGroups: [
+		slack.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, cohortName: all, resourceGroups: [
 			{coveredResources: [cpu], flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "%d"}]}]}]}`, quota).Object
 		eventuallyCreate(ctx, slack)
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, slack)).To(Succeed()) }, NodeTimeout(specTimeout))
