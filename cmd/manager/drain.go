@@ -54,7 +54,7 @@ func (s *drainingServer) Start(ctx context.Context) error {
 }
 
 // waitIdle waits up to maxDrain until no request starts or ends for drainIdle. If the last request is older than
-// idleConnectionTimeout, it returns at once, because no connection is open then.
+// idleConnectionTimeout, it does not wait, because no connection is open then.
 func (s *drainingServer) waitIdle() {
 	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
 	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {
