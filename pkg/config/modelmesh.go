@@ -10,12 +10,12 @@ import (
 )
 
 // ModelMesh holds the startup settings of the component modelmesh; see their tags for their meaning. The other settings are in package
-// meshsettings.
+// pkg/modelmesh/settings.
 type ModelMesh struct {
 	// Namespace is the namespace of the configuration; never empty.
 	Namespace string `env:"NAMESPACE" key:"modelmesh.namespace" parse:"namespace?" help:"namespace with the ModelMesh configuration; default: the namespace of the manager"`
 	// NamespaceScope limits the component to that namespace; ControllerDeployment then owns the Service.
-	NamespaceScope       bool   `env:"NAMESPACE_SCOPE" key:"modelmesh.namespaceScope" default:"false" parse:"true" help:"serve models only in that namespace"`
+	NamespaceScope       bool   `env:"NAMESPACE_SCOPE" key:"modelmesh.namespaceScope" default:"false" parse:"true" help:"serve models only in the namespace of the ModelMesh configuration"`
 	ControllerDeployment string `env:"CONTROLLER_DEPLOYMENT" key:"modelmesh.controllerDeployment" parse:"subdomain?" help:"with NAMESPACE_SCOPE: Deployment that owns the Service; default: the one of the pod POD_NAME, else modelmesh-controller"`
 	// EtcdSecretName is the Secret with the connection details of etcd.
 	EtcdSecretName string `env:"ETCD_SECRET_NAME" key:"modelmesh.etcdSecretName" default:"model-serving-etcd" parse:"subdomain" help:"Secret with the connection details of etcd"`
@@ -23,7 +23,7 @@ type ModelMesh struct {
 	IgnoreInferenceServices      bool `env:"ENABLE_ISVC_WATCH" key:"modelmesh.watchInferenceServices" default:"true" parse:"false" help:"serve InferenceServices with deployment mode ModelMesh; if false, ignore them"`
 	IgnoreClusterServingRuntimes bool `env:"ENABLE_CSR_WATCH" key:"modelmesh.watchClusterServingRuntimes" default:"true" parse:"false" help:"use ClusterServingRuntimes; if false, ignore them"`
 	IgnoreSecrets                bool `env:"ENABLE_SECRET_WATCH" key:"modelmesh.watchSecrets" default:"true" parse:"false" help:"watch storage Secrets for the claims that they name; if false, read them only when something else triggers a reconcile"`
-	// DefaultsFile is the path of the defaults. Defaults is its content; "" for a disabled component, or if the default file cannot be read.
+	// DefaultsFile is the path of Defaults, which is "" for a disabled component, or if the file at the default path cannot be read.
 	DefaultsFile string `env:"MODELMESH_DEFAULTS_FILE" key:"modelmesh.defaultsFile" default:"/etc/model-serving/config/default/config-defaults.yaml" parse:"required" help:"file with the defaults of the ModelMesh settings, if no ConfigMap contains them"`
 	Defaults     string
 	// MonitoringNamespace is "" if no Prometheus has access.
@@ -44,8 +44,8 @@ type ModelMeshImages struct {
 }
 
 const (
-	modelMeshDefaults           = "/etc/model-serving/config/default/config-defaults.yaml"
-	defaultControllerDeployment = "modelmesh-controller"
+	defaultModelMeshDefaultsFile = "/etc/model-serving/config/default/config-defaults.yaml"
+	defaultControllerDeployment  = "modelmesh-controller"
 )
 
 // leaderElectType rejects the leader-for-life election of the legacy operator, which never had the permissions for it [M35].
@@ -73,7 +73,7 @@ func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)
 		return nil
 	}
 	raw, err := read(m.DefaultsFile)
-	if err != nil && m.DefaultsFile != modelMeshDefaults {
+	if err != nil && m.DefaultsFile != defaultModelMeshDefaultsFile {
 		return fmt.Errorf("reading the defaults of ModelMesh: %w: check MODELMESH_DEFAULTS_FILE or modelmesh.defaultsFile, and that the file is mounted", err)
 	}
 	m.Defaults = string(raw)

@@ -120,12 +120,12 @@ func TestModelMeshControllerDeployment(t *testing.T) {
 	}
 }
 
-// The default file of defaults is optional, a configured file is required. A disabled component reads neither.
+// The file at the default path is optional, a configured file is required. A disabled component reads neither.
 func TestModelMeshDefaultsFile(t *testing.T) {
 	original := program.Components
 	program.Components = append(original[:len(original):len(original)], "modelmesh")
 	defer func() { program.Components = original }()
-	withDefaults := map[string]string{modelMeshDefaults: "podsPerRuntime: 3"}
+	withDefaults := map[string]string{defaultModelMeshDefaultsFile: "podsPerRuntime: 3"}
 	configured := map[string]string{"MODELMESH_DEFAULTS_FILE": "/mine.yaml"}
 	for name, tc := range map[string]struct {
 		inputs inputs

@@ -13,7 +13,7 @@ import (
 func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 	unchanged := func(*RayCluster, *AppWrapper) {}
 	for text, want := range map[string]func(*RayCluster, *AppWrapper){
-		// Flags of the manager have replaced these keys.
+		// Keys outside of kuberay and appwrapper have no effect: they are obsolete or set by flags of the manager.
 		"clientConnection: {qps: 12.5}":                                      unchanged,
 		"clientConnection: {burst: 7}":                                       unchanged,
 		"metrics: {bindAddress: '0'}":                                        unchanged,

@@ -19,15 +19,15 @@ type setting struct {
 	key          string    // dotted key in the file; "" for no key
 	defaultValue string    // value without any configuration
 	valueType    valueType // of the value in the file
-	nullValue    string    // value of an explicit null in the file; otherwise null counts as unset
-	itemKeys     []string  // keys of the objects in lists, if the value is an object of lists
+	nullValue    string    // value of an explicit null in the file; "" to treat null as unset
+	itemKeys     []string  // known keys of the list items, if the value is a map of lists
 	help         string
 	set          func(raw string) error
 }
 
 // fieldSettings returns the settings of a struct, in the order of its fields: those with the tag help, and those in fields with the tag
-// section. The other tags are flag, env, key, default and null as in setting, and those of parserOf. $TMPDIR in a default is the directory for
-// temporary files.
+// section. The other tags are flag, env, key, default, null and items (itemKeys), and those of parserOf. $TMPDIR in a default is the
+// directory for temporary files.
 func fieldSettings(section any) []setting {
 	var out []setting
 	fields := reflect.ValueOf(section).Elem()
@@ -51,9 +51,9 @@ func indexOf(all []setting, key string) int {
 	return slices.IndexFunc(all, func(s setting) bool { return s.key == key })
 }
 
-// parserOf returns the type of a field in the file, and the parser that sets the field. The type of the field selects both, and the tag oneof a
-// parser of the listed values. The tag parse is the name of one of the textParsers, where a question mark also accepts an empty string. For a
-// bool it is the only value that sets true.
+// parserOf returns the type of a field in the file, and the parser that sets the field. The type of the field selects both, and the tag
+// oneof a parser of the listed values. The tag parse is for a string "list" or one of the textParsers, where a question mark also accepts
+// an empty string; for a bool the only value that sets true; for a duration "nanoseconds" for legacyDuration.
 func parserOf(field reflect.Value, tag reflect.StructTag) (valueType, func(string) error) {
 	name, isOptional := strings.CutSuffix(tag.Get("parse"), "?")
 	if known := strings.Fields(tag.Get("oneof")); len(known) > 0 {
@@ -119,7 +119,7 @@ func authorSettings(r *admission.Rules) []setting {
 		{flag: "author-checks", env: []string{"AUTHOR_CHECKS"}, key: "admission.authorChecks", defaultValue: string(admission.Enforce),
 			set: oneOf(func(mode string) { r.Mode = admission.Mode(mode) }, string(admission.Enforce), string(admission.Warn), string(admission.Off)),
 			help: "what to do if custom resources use new ServiceAccounts, Secrets, images or pod fields without the permission of their author: Enforce, Warn or Off; " +
-				"objects of the manager are always refused"},
+				"references to the ServiceAccount and Secrets of the manager are always rejected"},
 		{flag: "pod-security-level", env: []string{"POD_SECURITY_LEVEL"}, key: "admission.podSecurityLevel", defaultValue: string(admission.Baseline),
 			set:  oneOf(func(level string) { r.Level = admission.Level(level) }, string(admission.Privileged), string(admission.Baseline), string(admission.Restricted)),
 			help: "highest Pod Security level for the pods of custom resources: privileged, baseline or restricted"},
