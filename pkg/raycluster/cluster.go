@@ -99,7 +99,7 @@ func (c Cluster) Owner() string {
 // HeadServiceAccount returns the ServiceAccount of the head template; "" for the default one.
 func (c Cluster) HeadServiceAccount() string { return nested.String(c.headPod(), "serviceAccountName") }
 
-// HasPullSecrets reports whether the template of a group of pods lists imagePullSecrets: that of a worker group, otherwise of the head.
+// HasPullSecrets reports whether the pod template of the worker group with this name lists imagePullSecrets. Other names select the head.
 func (c Cluster) HasPullSecrets(group string) bool {
 	pod := c.headPod()
 	for _, workers := range nested.List(c.object, "spec", "workerGroupSpecs") {
@@ -120,8 +120,10 @@ func (c Cluster) Port(name Port) int32 {
 	return defaultPorts[name]
 }
 
-// Workers returns the number of worker groups.
-func (c Cluster) Workers() int { return len(nested.List(c.object, "spec", "workerGroupSpecs")) }
+// WorkerGroupCount returns the number of worker groups.
+func (c Cluster) WorkerGroupCount() int {
+	return len(nested.List(c.object, "spec", "workerGroupSpecs"))
+}
 
 const (
 	// KubeRayName is the name of KubeRay's Deployment, ServiceAccount and ClusterRoleBinding, in Helm and in kustomize.
@@ -130,8 +132,8 @@ const (
 	InitializationName = "default-dsci"
 )
 
-// KubeRayNamespaces returns the sorted namespaces of KubeRay: those of the subjects of its ClusterRoleBinding, that of its Deployment in the
-// namespace of the manager, and that of applications in the DSCInitialization. It skips nil objects. Only administrators can write these
+// KubeRayNamespaces returns the sorted namespaces of KubeRay: of the subjects of its ClusterRoleBinding, of its Deployment in the namespace
+// of the manager, and spec.applicationsNamespace of the DSCInitialization. It skips nil objects. Only administrators can write these
 // objects; pod labels and well-known namespace names are not trusted, because tenants can create both.
 func KubeRayNamespaces(objects ...*unstructured.Unstructured) []string {
 	var found []string

@@ -10,7 +10,7 @@ import (
 type Injected struct {
 	// Sidecar is the authentication of the injected sidecar, or AuthNone.
 	Sidecar Auth
-	// Token reports whether the sidecar mounts its token from a separate volume, so the token need not be mounted automatically.
+	// Token reports whether the pod has a volume with the token of the sidecar, so the token need not be mounted automatically.
 	Token bool
 	// MTLS reports whether the pod mounts certificates of its cluster, PodIssued whether it issues them itself.
 	MTLS, PodIssued bool
@@ -121,7 +121,7 @@ func (m Managed) HasAuthority(volumes []any) bool {
 	return m.matchesName(nested.At(nested.ByName(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
 }
 
-// HasInitContainer reports whether an init container is injected, in a pod with the CA volume.
+// HasInitContainer reports whether an init container is injected. The pod must have the CA volume.
 func (m Managed) HasInitContainer(container map[string]any) bool {
 	return container["name"] == InitCertificate && nested.ByName(nested.List(container, "volumeMounts"), VolumeServer) != nil
 }

@@ -212,7 +212,7 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 			}
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
-		if c.Workers() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
+		if c.WorkerGroupCount() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
 			t.Errorf("negative number of worker groups, or a kept ServiceAccount that is not set: %v", object)
 		}
 		if after := fmt.Sprint(object); after != before {

@@ -94,7 +94,7 @@ func (s Sidecar) rbacProxy() *corev1ac.ContainerApplyConfiguration {
 	return container.WithVolumeMounts(resources.ReadOnlyMount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
 }
 
-// Volumes returns the volumes of the sidecar. Only the sidecar and KubeRay's autoscaler mount them, so all users may read their files.
+// Volumes returns the volumes of the sidecar. They have the default file mode: only the sidecar mounts them, and the autoscaler the token.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{resources.SecretVolume(VolumeProxyTLS, s.Names.ProxyTLS)}
 	if s.Auth == AuthProxy {

@@ -24,11 +24,11 @@ func TestEditKeepsOtherListElements(t *testing.T) {
 			"{a: [1]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
 			"{a: [1, {name: x}]}",
 		},
-		"drop removes an element": {
+		"dropElements removes an element": {
 			"{a: [{name: x}, {name: y}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [{name: y}]}",
 		},
-		"drop removes an empty list": {
+		"dropElements removes a list that becomes empty": {
 			"{a: [{name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) }, "{}",
 		},
 		"upsert merges by name": {
@@ -55,7 +55,7 @@ func TestEditKeepsOtherListElements(t *testing.T) {
 			},
 			"{a: [{name: x, resources: {limits: {}, requests: {cpu: '1'}}}]}",
 		},
-		"drop keeps malformed elements": {
+		"dropElements keeps malformed elements": {
 			"{a: [{name: x}, text, {name: y}, {name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [text, {name: y}]}",
 		},

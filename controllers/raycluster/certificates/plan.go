@@ -80,7 +80,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	}
 	if mode.MTLS && mode.Issuer != raycluster.IssuerPod {
 		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, in), in.Pods))
-		if c.Workers() > 0 {
+		if c.WorkerGroupCount() > 0 {
 			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, in), in.Pods))
 		}
 	}

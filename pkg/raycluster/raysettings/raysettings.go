@@ -40,7 +40,7 @@ type Source struct {
 	mu        sync.Mutex
 	current   *config.RayCluster // nil until the first valid ConfigMap
 	lastError error              // the error of the ConfigMap; nil if it is valid
-	notes     []string           // last logged notes
+	warnings  []string           // last logged warnings
 }
 
 // Options are the dependencies of a Source; all are required.
@@ -103,19 +103,19 @@ func (s *Source) apply(stored *corev1.ConfigMap) error {
 			Source: "ConfigMap " + client.ObjectKeyFromObject(stored).String(), Data: stored.Data, Embedded: true,
 		}
 	}
-	settings, notes, err := s.options.Config.RayCluster(legacy)
+	settings, warnings, err := s.options.Config.RayCluster(legacy)
 	if err != nil {
 		return fmt.Errorf("settings of Ray: %w", err)
 	}
 	s.mu.Lock()
 	first, changed := s.current == nil, s.current == nil || !reflect.DeepEqual(*s.current, settings)
 	s.current = &settings
-	logged := slices.Equal(s.notes, notes)
-	s.notes = notes
+	logged := slices.Equal(s.warnings, warnings)
+	s.warnings = warnings
 	s.mu.Unlock()
 	if !logged {
-		for _, note := range notes {
-			s.options.Log.Info("A key of the configuration has no effect", "reason", note)
+		for _, warning := range warnings {
+			s.options.Log.Info("A key of the configuration has no effect", "reason", warning)
 		}
 	}
 	if changed && !first {

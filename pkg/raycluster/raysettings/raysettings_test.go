@@ -48,7 +48,7 @@ type fixture struct {
 	recorder *events.FakeRecorder
 	dynamic  *dynamicfake.FakeDynamicClient
 	lists    atomic.Int32
-	notes    atomic.Int32
+	warnings atomic.Int32
 	listErr  error
 }
 
@@ -74,7 +74,7 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 		Config: cfg, Dynamic: f.dynamic, Recorder: f.recorder, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
 		Log: funcr.New(func(_, line string) {
 			if strings.Contains(line, "has no effect") {
-				f.notes.Add(1)
+				f.warnings.Add(1)
 			}
 		}, funcr.Options{}),
 	})
@@ -89,8 +89,8 @@ func TestGetReadsConfigMapOnce(t *testing.T) {
 			t.Fatalf("got %+v, error %v, want the settings of the ConfigMap", got, err)
 		}
 	}
-	if f.lists.Load() != 1 || f.notes.Load() != 1 {
-		t.Errorf("%d lists and %d notes, want 1 of each", f.lists.Load(), f.notes.Load())
+	if f.lists.Load() != 1 || f.warnings.Load() != 1 {
+		t.Errorf("%d lists and %d warnings, want 1 of each", f.lists.Load(), f.warnings.Load())
 	}
 }
 

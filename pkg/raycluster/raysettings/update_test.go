@@ -122,7 +122,7 @@ func TestNotifiesOnlyChanges(t *testing.T) {
 	queues := []workqueue.TypedRateLimitingInterface[reconcile.Request]{queueOf(t, f), queueOf(t, f)}
 	stop := f.start(t)
 	defer stop()
-	// Only the last change has an effect; the previous ones are read before it.
+	// Only the last update changes the settings. Updates are processed in order, so all others are processed before it.
 	for _, text := range []string{
 		"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "appwrapper: {enabled: true}\nkuberay: {ingressDomain: .one.example.org.}",
 		"kuberay: {ingressDomain: one.example.org}\nmcad: {}", "kuberay: {ingressDomain: two.example.org}",
@@ -144,7 +144,7 @@ func TestNotifiesOnlyChanges(t *testing.T) {
 }
 
 // A key without effect is logged once, and again only if the set of such keys changes.
-func TestNotesAreLoggedOnce(t *testing.T) {
+func TestKeysWithoutEffectAreLoggedOnce(t *testing.T) {
 	f := newFixture(t)
 	for _, tc := range []struct {
 		text   string
@@ -155,8 +155,8 @@ func TestNotesAreLoggedOnce(t *testing.T) {
 		if err := f.apply(configMapOf(tc.text)); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.notes.Load(); got != tc.logged {
-			t.Errorf("after %q: %d notes, want %d", tc.text, got, tc.logged)
+		if got := f.warnings.Load(); got != tc.logged {
+			t.Errorf("after %q: %d warnings, want %d", tc.text, got, tc.logged)
 		}
 	}
 }
