@@ -52,7 +52,7 @@ func TestConnectionReceivesAddressesOfService(t *testing.T) {
 	}
 }
 
-// [modelmesh-53] M33
+// [modelmesh-53] [M33] ReadyAddresses returns the ready addresses of EndpointSlices with the given port.
 func TestReadyAddresses(t *testing.T) {
 	endpoint := func(ready *bool, addresses ...string) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: ready}}

@@ -74,9 +74,9 @@ func TestEndpointSliceReconciler(t *testing.T) {
 	must(t, discoveryv1.AddToScheme(scheme))
 	slice := endpointSliceOf(8033, "1.2.3.4")[0]
 	slice.Name, slice.Namespace, slice.Labels = "mesh-x1", "fraud", map[string]string{discoveryv1.LabelServiceName: fraud.Name}
-	foreign := endpointSliceOf(8033, "5.6.7.8")[0]
-	foreign.Name, foreign.Namespace, foreign.Labels = "other-x1", "fraud", map[string]string{discoveryv1.LabelServiceName: "other"}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&slice, &foreign).Build()
+	otherSlice := endpointSliceOf(8033, "5.6.7.8")[0]
+	otherSlice.Name, otherSlice.Namespace, otherSlice.Labels = "other-x1", "fraud", map[string]string{discoveryv1.LabelServiceName: "other"}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&slice, &otherSlice).Build()
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()

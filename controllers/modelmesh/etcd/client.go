@@ -24,7 +24,7 @@ const (
 	keepAliveTimeout = 15 * time.Second
 )
 
-// maxAttempts is the number of attempts of a request. The second one uses a new token. The caller retries later.
+// maxAttempts is the number of attempts of a request: one retry if etcd is unavailable, or with a new token if the token is invalid.
 const maxAttempts = 2
 
 // Client lists and watches keys of etcd, and manages accounts. It is safe for concurrent use.

@@ -33,7 +33,7 @@ func gaugeValues(t *testing.T) map[string]float64 {
 	return values
 }
 
-// The gauge has a series for each watched namespace. Forget deletes it.
+// The gauge has a series for each watched namespace and value of the label `keys`. Forget deletes the series of a namespace.
 func TestWatchingGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)

@@ -36,7 +36,7 @@ type prefixWatch struct {
 	clock    clock.Clock
 	log      logr.Logger
 	notify   func(Event)
-	// parse returns the source and the name of the model of a key without the prefix and its value.
+	// parse returns the source and the name of the model that an entry belongs to. id is the key without the prefix.
 	parse     func(id string, value []byte) (source, name string, err error)
 	namespace string
 
@@ -155,7 +155,7 @@ func (p *prefixWatch) onDelete(previous knownKey) {
 	}
 }
 
-// onPut stores an entry and notifies of its model, and of the model of the previous owner if the owner changed.
+// onPut stores an entry and notifies of its model, and of the previous model if the source changed.
 func (p *prefixWatch) onPut(id string, entry meshetcd.Entry, previous knownKey) {
 	source, name, err := p.parse(id, entry.Value)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// watchModel is a prefixWatch and the etcd that it watches. The expected events are computed from the changes that the watch received.
-type watchModel struct {
+// watchSimulation is a prefixWatch and the etcd that it watches. The expected events are computed from the changes that the watch received.
+type watchSimulation struct {
 	watch   *prefixWatch
 	entries map[string]meshetcd.Entry
 	// received is the last version of each vmodel that the watch received.
@@ -29,14 +29,14 @@ type vmodelVersion struct {
 	owner    string // empty if the value is invalid
 }
 
-func newWatchModel() *watchModel {
-	w := &watchModel{entries: map[string]meshetcd.Entry{}, received: map[string]vmodelVersion{}, emitted: map[Event]bool{}}
+func newWatchSimulation() *watchSimulation {
+	w := &watchSimulation{entries: map[string]meshetcd.Entry{}, received: map[string]vmodelVersion{}, emitted: map[Event]bool{}}
 	w.watch = &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { w.emitted[e] = true }, parse: parseVModel, namespace: "n", clusterID: 1}
 	return w
 }
 
 // change writes or deletes a vmodel, and sends the event to the watch if it is connected.
-func (s *watchModel) change(t *rapid.T) {
+func (s *watchSimulation) change(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
 	value := rapid.SampledFrom([]string{`{}`, `{"o":"isvc"}`, `{"o":"ksp","failed":true}`, `broken`, ""}).Draw(t, "value")
 	s.revision++
@@ -54,10 +54,10 @@ func (s *watchModel) change(t *rapid.T) {
 }
 
 // disconnect disconnects the watch from etcd.
-func (s *watchModel) disconnect(*rapid.T) { s.disconnected = true }
+func (s *watchSimulation) disconnect(*rapid.T) { s.disconnected = true }
 
 // relist lists again, as after a lost connection or a compaction.
-func (s *watchModel) relist(t *rapid.T) {
+func (s *watchSimulation) relist(t *rapid.T) {
 	s.disconnected = false
 	s.watch.handleListing(s.listing())
 	changed := map[string]bool{}
@@ -75,7 +75,7 @@ func (s *watchModel) relist(t *rapid.T) {
 }
 
 // replaceEtcd replaces etcd with another cluster, which has other revisions and some of the entries.
-func (s *watchModel) replaceEtcd(t *rapid.T) {
+func (s *watchSimulation) replaceEtcd(t *rapid.T) {
 	s.watch.clusterID += 100
 	s.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
 	for name, entry := range s.entries {
@@ -98,12 +98,12 @@ func (s *watchModel) replaceEtcd(t *rapid.T) {
 	s.verify(t, changed)
 }
 
-func (s *watchModel) listing() meshetcd.Listing {
+func (s *watchSimulation) listing() meshetcd.Listing {
 	return meshetcd.Listing{Entries: slices.Collect(maps.Values(s.entries)), Revision: s.revision, ClusterID: 1}
 }
 
 // verify compares the emitted events with the changes: an event for the current and for the previous owner of each vmodel.
-func (s *watchModel) verify(t *rapid.T, changed map[string]bool) {
+func (s *watchSimulation) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
 		previous, wasReceived := s.received[name]
@@ -130,10 +130,11 @@ func (s *watchModel) verify(t *rapid.T, changed map[string]bool) {
 	}
 }
 
-// [M32] For any changes during and between watches, prefixWatch emits an event for the owner of each changed vmodel, and no other event.
+// [M32] For any changes during and between watches, prefixWatch emits events for the current and the previous owner of each changed vmodel,
+// and no other events.
 func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWatchModel()
+		w := newWatchSimulation()
 		w.relist(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"change": w.change, "change again": w.change, "disconnect": w.disconnect, "relist": w.relist, "replace etcd": w.replaceEtcd,

@@ -23,7 +23,7 @@ func (r *modelReconciler) recordEvents(model *resourceModel, updated v1alpha1.Pr
 	}
 }
 
-// transitionEvents returns the events for the difference of two statuses: at most one failure and one recovery.
+// transitionEvents returns the events for the difference of two statuses: at most one for a failure and one for a loaded or replaced model.
 func transitionEvents(original, updated v1alpha1.PredictorStatus) []event {
 	var events []event
 	if f := updated.LastFailureInfo; f != nil && !isSameFailure(original.LastFailureInfo, f) {

@@ -55,8 +55,8 @@ func TestEventsBeforeStartAreNotLost(t *testing.T) {
 	}
 }
 
-// An event of a model enqueues a model of another source that waits for the name.
-func TestModelWaitingForNameIsEnqueued(t *testing.T) {
+// An event of a model enqueues the model of another source that has an ID conflict with it.
+func TestModelWithIDConflictIsEnqueued(t *testing.T) {
 	es, q := newEventSource(t)
 	if err := es.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -94,14 +94,14 @@ func TestSplitKey(t *testing.T) {
 		{Namespace: "ksp_ns"}:  {"ksp", "ns"},
 		{Namespace: "isvc_ns"}: {"isvc", "ns"},
 	} {
-		id, name := splitKey(key)
-		if id != want.source || name.Namespace != want.namespace {
-			t.Errorf("%s: source %s, namespace %s", key, id, name.Namespace)
+		source, name := splitKey(key)
+		if source != want.source || name.Namespace != want.namespace {
+			t.Errorf("%s: source %s, namespace %s", key, source, name.Namespace)
 		}
 	}
 	name := types.NamespacedName{Namespace: "ns", Name: "n"}
-	if id, got := splitKey(modelKey("isvc", name)); id != "isvc" || got != name {
-		t.Errorf("splitKey returned source %s and name %s, want isvc and %s", id, got, name)
+	if source, got := splitKey(modelKey("isvc", name)); source != "isvc" || got != name {
+		t.Errorf("splitKey returned source %s and name %s, want isvc and %s", source, got, name)
 	}
 }
 

@@ -308,8 +308,8 @@ func (sim *simulation) edit(t testing.TB, name, format, path string, deleted boo
 	}
 }
 
-// After any sequence of changes and faults of resources, mesh, etcd and operator, when all faults have ended, each model has the
-// expected status, the mesh has no other models, and the operator sends no more requests.
+// Each model has the expected status, the mesh has no other models, and the operator sends no more requests, after the end of any sequence
+// of changes and faults of resources, mesh, etcd and operator.
 func TestStatusConvergesAfterRandomEvents(t *testing.T) {
 	actions := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "two seconds", "pods", "mesh", "disconnect etcd", "relist etcd", "restart", "five seconds"})
 	step := rapid.Custom(func(rt *rapid.T) simulationStep {
@@ -401,7 +401,7 @@ func (sim *simulation) endFaults(t testing.TB) {
 		case waited:
 			return
 		default:
-			elapse(8 * time.Minute) // a target without a pod is loaded in the next round of the mesh
+			elapse(8 * time.Minute) // the mesh loads targets without a pod every 7 minutes
 			waited = true
 		}
 	}

@@ -28,11 +28,11 @@ func TestDefaultsWithoutConfigMaps(t *testing.T) {
 		requireEqual(t, f.settingsFor(t, namespace), Default())
 	}
 	if f.lists.Load() != 2 {
-		t.Errorf("got %d list requests, want one for each name", f.lists.Load())
+		t.Errorf("got %d list requests, want one for each ConfigMap name", f.lists.Load())
 	}
 }
 
-// A document overrides the keys of lower documents that it sets, and no others.
+// A document overrides only the keys that it sets in documents of lower precedence.
 func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 	images := config.ModelMeshImages{ModelMesh: "env/mm:1", RESTProxy: "env/rest:1"}
 	f := newFixture(t, config.ModelMesh{Images: images, Defaults: "podsPerRuntime: 90\nheadlessService: true", DefaultsFile: "/file"},
@@ -63,7 +63,7 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 	}
 	requireEqual(t, own, admin)
 	if f.lists.Load() != 2 {
-		t.Errorf("got %d list requests, want one for each name", f.lists.Load())
+		t.Errorf("got %d list requests, want one for each ConfigMap name", f.lists.Load())
 	}
 }
 
@@ -94,7 +94,7 @@ func TestEtcdSecretName(t *testing.T) {
 	}
 }
 
-// Before the first valid document there are no settings, because defaults could rename served objects.
+// Before the first valid document there are no settings, because the defaults could change the names of existing Services and Deployments.
 func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: none"))
 	for range 3 {
@@ -172,7 +172,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	f.expectPods(t, "any", 2)
 	f.expectNoEvents(t)
 	if f.lists.Load() != 2 {
-		t.Errorf("got %d list requests, want one for each name", f.lists.Load())
+		t.Errorf("got %d list requests, want one for each ConfigMap name", f.lists.Load())
 	}
 }
 
@@ -250,7 +250,7 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 	}
 }
 
-// Listeners are called for changed namespaces, or for all, and only then.
+// Listeners are called only for namespaces whose settings changed, or once for all namespaces.
 func TestChangesNotifiesNamespaces(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
 	f.settingsFor(t, "any")
