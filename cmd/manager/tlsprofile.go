@@ -12,11 +12,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// hasConfiguredTLS reports whether settings configure a TLS profile. It overrides the profile of the cluster.
+// hasConfiguredTLS reports whether settings configure a TLS profile. A configured profile overrides that of the cluster.
 func hasConfiguredTLS(cfg config.Config) bool { return cfg.TLS.Name == tlsprofile.Configured }
 
-// loadClusterTLS sets the TLS profile of the cluster for servers in pods, if the cluster requires it of all components. The profile is read
-// before the manager is built, so that the first reconcile uses it.
+// loadClusterTLS reads the TLS profile of the cluster for servers in pods, if spec.tlsAdherence of the APIServer requires it of all
+// components. It is called before the manager is built, so that the first reconcile uses the profile.
 func loadClusterTLS(ctx context.Context, env *Env, restConfig *rest.Config, log logr.Logger) error {
 	if hasConfiguredTLS(env.Config) || len(env.Config.EnabledComponents()) == 0 {
 		return nil
