@@ -59,7 +59,7 @@ func onlyMessagesDiffer(a, b *awv1beta2.AppWrapper) bool {
 	return equality.Semantic.DeepEqual(statuses[0], statuses[1])
 }
 
-// needsFinalizer reports whether the AppWrapper runs or is about to run.
+// needsFinalizer reports whether this operator manages the AppWrapper, and its resources are deployed or about to be deployed.
 func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
 	willStart := (aw.Status.Phase == awv1beta2.PhaseEmpty || aw.Status.Phase == awv1beta2.PhaseSuspended) && !aw.Spec.Suspend
 	return aw.IsManaged() && (willStart || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
