@@ -72,7 +72,7 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 			t.Errorf("%s: the service CA of OpenShift would also write the CA bundle after an adoption", key)
 		}
 	}
-	// A terminating registry can be updated while the manager is down, D3.
+	// [D3] A terminating registry can be updated while the manager is down.
 	for _, key := range []string{"mutating", "validating"} {
 		if conditions := hooks[key].MatchConditions; len(conditions) != 1 || !strings.Contains(conditions[0].Expression, "deletionTimestamp") {
 			t.Errorf("%s: unexpected conditions: %+v", key, conditions)

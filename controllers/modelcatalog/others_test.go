@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// The deletion of a Catalog with an invalid name does not delete objects of the active one, D23.
+// [D23] The deletion of a Catalog with an invalid name does not delete objects of the active one.
 func TestFinalizeMisnamedCatalog(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
@@ -54,9 +54,9 @@ func TestBindingIsWatchedByName(t *testing.T) {
 // The ClusterRoleBinding of a registry or a user is not adopted, and the Catalog reports it.
 func TestForeignBinding(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
-		"of this operator":       withLegacyLabels(names.Labels("modelregistry"), "model-registry"),
-		"of the legacy operator": withLegacyLabels(map[string]string{}, "model-registry"),
-		"of a user":              {"app": "model-catalog"},
+		"of a registry":                  withLegacyLabels(names.Labels("modelregistry"), "model-registry"),
+		"of a registry, legacy operator": withLegacyLabels(map[string]string{}, "model-registry"),
+		"of a user":                      {"app": "model-catalog"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := &rbacv1.ClusterRoleBinding{

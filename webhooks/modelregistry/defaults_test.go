@@ -53,7 +53,7 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 	}
 }
 
-// An image with another tag, digest or registry is kept, D14.
+// [D14] An image with another tag, digest or registry is kept.
 func TestPinnedImagesAreKept(t *testing.T) {
 	s := settings(false)
 	s.RESTImages = append(s.RESTImages, "registry.example.com:5000/registry", "example.com/by-digest@sha256:aa")
@@ -148,7 +148,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 	}
 }
 
-// A stored object with both proxies loses oauthProxy when a user updates it, D28.
+// [D28] A stored object with both proxies loses oauthProxy when a user updates it.
 func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	const both = "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]

@@ -74,7 +74,7 @@ func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	requireError(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
-// Values that would change the structure of arguments or manifests are rejected, unless they are already stored, D31.
+// [D31] Values that would change the structure of arguments or manifests are rejected, unless they are already stored.
 func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -111,7 +111,7 @@ func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	}
 }
 
-// Each field without effect causes one warning, D13, D20.
+// [D13] [D20] Each field without effect causes one warning.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",

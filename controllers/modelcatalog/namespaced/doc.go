@@ -1,5 +1,5 @@
-// Package namespaced holds the RBAC markers of the controller for the namespace of the Catalog. They are generated into a separate role, which
-// an installation with one such namespace can bind only there.
+// Package namespaced holds the RBAC markers of the controller for the namespace of the Catalog. They are generated into a separate
+// ClusterRole. If Catalogs exist in one namespace only, a RoleBinding in that namespace is enough.
 package namespaced
 
 // Most permissions are limited to resource names. They include the permissions in the roles of readers and administrators, because only the

@@ -1,5 +1,5 @@
-// Package namespaced holds the RBAC markers of the controller for namespaces of registries. They are generated into a separate role, which an
-// installation with one such namespace can bind only there.
+// Package namespaced holds the RBAC markers of the controller for namespaces of registries. They are generated into a separate
+// ClusterRole. If registries exist in one namespace only, a RoleBinding in that namespace is enough.
 package namespaced
 
 // The Role for users contains get on services and endpoints, and only the holder of a permission can grant it. Claims and Secrets are never

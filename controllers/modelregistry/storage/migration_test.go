@@ -185,7 +185,7 @@ func TestNoMigrationNeeded(t *testing.T) { // [modelregistry-69]
 	}
 }
 
-// Every object is rewritten and annotated, the source version is removed from storedVersions, and no request follows, D29.
+// [D29] Every object is rewritten and annotated, the source version is removed from storedVersions, and no request follows.
 func TestObjectsAreRewritten(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
 	synctest.Test(t, func(t *testing.T) {
 		done := registryOf("b")
