@@ -20,7 +20,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 )
 
-// [D32] With the component platform disabled, its finalizer is removed from a terminating MLflowOperator; nothing else changes.
+// [D32] If the component `platform` is disabled, its finalizer is removed from a terminating MLflowOperator; nothing else changes.
 func TestFinalizerRemover(t *testing.T) {
 	withFinalizers := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Finalizers = finalizers }
@@ -101,17 +101,17 @@ func (fixedFeedback) Source(h handler.EventHandler) source.Source {
 	return source.Channel(make(chan event.GenericEvent), h)
 }
 
-// The status of MLflow includes the report of the controller of namespace RBAC while that controller runs; a missing report
-// changes nothing.
-func TestStatusIncludesReportOfNamespaceRBAC(t *testing.T) {
+// The status of MLflow includes the condition of the controller of namespace RBAC while that controller runs. It does not change before the
+// first result.
+func TestStatusIncludesConditionOfNamespaceRBAC(t *testing.T) {
 	old := "NamespaceRBACReady=True Old: old"
 	for name, c := range map[string]struct {
 		feedback Feedback
 		want     []string
 	}{
-		"no feedback": {nil, nil},
-		"unknown":     {fixedFeedback{}, []string{old}},
-		"known":       {fixedFeedback{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
+		"controller not running": {nil, nil},
+		"no result yet":          {fixedFeedback{}, []string{old}},
+		"result":                 {fixedFeedback{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 2}}

@@ -167,21 +167,21 @@ func TestOrigins(t *testing.T) {
 	standard := []string{"https://mlflow:8443", "https://mlflow.opendatahub.svc:8443", "https://mlflow.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
 	suffixed := []string{"https://mlflow-a:8443", "https://mlflow-a.opendatahub.svc:8443", "https://mlflow-a.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
 	for name, c := range map[string]struct {
-		name, base string
-		extra      []string
-		want       []string
+		name, externalURL string
+		extra             []string
+		want              []string
 	}{
-		"[mlflow-13] no base":             {"mlflow", "", nil, standard},
-		"[mlflow-13] suffix":              {"a", "", nil, suffixed},
-		"[mlflow-13] keeps the port":      {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(standard), "https://a.example.com:8443")},
-		"[mlflow-13] base without scheme": {"mlflow", "a.example.com", nil, standard},
-		"[mlflow-13] invalid base URL":    {"mlflow", "https://a b:%zz", nil, standard},
+		"[mlflow-13] no external URL":             {"mlflow", "", nil, standard},
+		"[mlflow-13] suffix":                      {"a", "", nil, suffixed},
+		"[mlflow-13] keeps the port":              {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(standard), "https://a.example.com:8443")},
+		"[mlflow-13] external URL without scheme": {"mlflow", "a.example.com", nil, standard},
+		"[mlflow-13] invalid external URL":        {"mlflow", "https://a b:%zz", nil, standard},
 		"[mlflow-13] extras": {"mlflow", "https://a.example.com/", []string{"https://b.example.com", " ", "", "x,y", " https://c.example.com "},
 			append(slices.Clone(standard), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := withName(mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
-			in := with(platformInputs["bare"], func(in *Inputs) { in.ExternalURL = c.base })
+			in := with(platformInputs["bare"], func(in *Inputs) { in.ExternalURL = c.externalURL })
 			if got := envOf(t, m, in)["MLFLOW_SERVER_CORS_ALLOWED_ORIGINS"].Value; got != strings.Join(c.want, ",") {
 				t.Errorf("origins = %q, want %q", got, c.want)
 			}
