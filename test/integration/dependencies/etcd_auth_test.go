@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("etcd", func() {
-	var instance *etcdInstance
+	var instance *etcdDeployment
 	BeforeEach(func(ctx SpecContext) { instance = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
 	It("accepts only clients with the Secret, from the start and after restarts", func(ctx SpecContext) {

@@ -36,14 +36,17 @@ const (
 	scriptTimeout = time.Minute
 )
 
-// etcdInstance runs the containers of the etcd Deployment, or of another Deployment, as processes. They have the commands and variables of the
-// installed objects, but folders and ports of this machine.
-type etcdInstance struct {
+// localDeployment runs the containers of a Deployment as processes. They have the commands and variables of the installed objects, but
+// folders and ports of this machine.
+type localDeployment struct {
 	deployment, namespace, user, dir, kubeconfig string
 	ports                                        []int
 	podSpec                                      corev1.PodSpec
 	claims                                       []corev1.PersistentVolumeClaim
 }
+
+// etcdDeployment is the Deployment of etcd, with access to its passwords and data.
+type etcdDeployment struct{ *localDeployment }
 
 // objectsIn builds a kustomization and sets the namespace of its objects.
 func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstructured {
@@ -77,15 +80,15 @@ func createRestrictedNamespace(ctx context.Context, prefix string) string {
 	return namespace
 }
 
-func installEtcd(ctx context.Context) *etcdInstance {
+func installEtcd(ctx context.Context) *etcdDeployment {
 	GinkgoHelper()
-	return install(ctx, "test/integration/dependencies/testdata/etcd", "etcd")
+	return &etcdDeployment{install(ctx, "test/integration/dependencies/testdata/etcd", "etcd")}
 }
 
-// install creates the objects of a kustomization and returns the instance that runs the containers of the Deployment.
-func install(ctx context.Context, dir, deployment string) *etcdInstance {
+// install creates the objects of a kustomization and returns the localDeployment with the given name.
+func install(ctx context.Context, dir, deployment string) *localDeployment {
 	GinkgoHelper()
-	instance := &etcdInstance{deployment: deployment, namespace: createRestrictedNamespace(ctx, deployment), dir: GinkgoT().TempDir()}
+	instance := &localDeployment{deployment: deployment, namespace: createRestrictedNamespace(ctx, deployment), dir: GinkgoT().TempDir()}
 	instance.kubeconfig = filepath.Join(instance.dir, "kubeconfig")
 	Expect(os.MkdirAll(filepath.Join(instance.dir, "run"), 0o700)).To(Succeed())
 	Expect(os.MkdirAll(filepath.Join(instance.dir, "scripts"), 0o700)).To(Succeed())
@@ -108,7 +111,7 @@ func install(ctx context.Context, dir, deployment string) *etcdInstance {
 }
 
 // store stores the parts of an object that are needed to run its containers.
-func (etcd *etcdInstance) store(object *unstructured.Unstructured) {
+func (local *localDeployment) store(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	convert := func(target any) {
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, target)).To(Succeed())
@@ -117,85 +120,85 @@ func (etcd *etcdInstance) store(object *unstructured.Unstructured) {
 	case "Deployment":
 		var deployment appsv1.Deployment
 		convert(&deployment)
-		if deployment.Name == etcd.deployment {
-			etcd.podSpec = deployment.Spec.Template.Spec
+		if deployment.Name == local.deployment {
+			local.podSpec = deployment.Spec.Template.Spec
 		}
 	case "ConfigMap":
 		var scripts corev1.ConfigMap
 		convert(&scripts)
 		for name, text := range scripts.Data {
-			Expect(os.WriteFile(filepath.Join(etcd.dir, "scripts", name), []byte(text), 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(local.dir, "scripts", name), []byte(text), 0o600)).To(Succeed())
 		}
 	case "PersistentVolumeClaim":
 		var claim corev1.PersistentVolumeClaim
 		convert(&claim)
-		etcd.claims = append(etcd.claims, claim)
+		local.claims = append(local.claims, claim)
 	}
 }
 
-func (etcd *etcdInstance) container(name string) corev1.Container {
+func (local *localDeployment) container(name string) corev1.Container {
 	GinkgoHelper()
-	containers := slices.Concat(etcd.podSpec.InitContainers, etcd.podSpec.Containers)
+	containers := slices.Concat(local.podSpec.InitContainers, local.podSpec.Containers)
 	index := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
 	Expect(index).NotTo(BeNumerically("<", 0), "no container %s", name)
 	return containers[index]
 }
 
 // localize replaces folders and ports of the pod with folders and ports of this machine.
-func (etcd *etcdInstance) localize(text string) string {
+func (local *localDeployment) localize(text string) string {
 	return strings.NewReplacer(
-		"$(NAMESPACE)", etcd.namespace, "/scripts/", etcd.dir+"/scripts/", "/run/"+etcd.deployment, etcd.dir+"/run", "/var/lib/etcd", etcd.dir+"/data",
-		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", etcd.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", etcd.ports[0]),
-		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", etcd.ports[1])).Replace(text)
+		"$(NAMESPACE)", local.namespace, "/scripts/", local.dir+"/scripts/", "/run/"+local.deployment, local.dir+"/run", "/var/lib/etcd", local.dir+"/data",
+		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", local.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", local.ports[0]),
+		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", local.ports[1])).Replace(text)
 }
 
 // command returns a container as a process in its own process group, with the given folders at the start of PATH.
-func (etcd *etcdInstance) command(ctx context.Context, container string, pathPrefix ...string) *exec.Cmd {
+func (local *localDeployment) command(ctx context.Context, container string, pathPrefix ...string) *exec.Cmd {
 	GinkgoHelper()
-	c := etcd.container(container)
+	c := local.container(container)
 	path := strings.Join(append(pathPrefix, binDir, "/usr/bin", "/bin"), ":")
-	variables := []string{"PATH=" + path, "KUBECONFIG=" + etcd.kubeconfig}
+	variables := []string{"PATH=" + path, "KUBECONFIG=" + local.kubeconfig}
 	for _, variable := range c.Env {
-		value := etcd.localize(variable.Value)
+		value := local.localize(variable.Value)
 		if variable.ValueFrom != nil {
 			Expect(variable.ValueFrom.FieldRef.FieldPath).To(Equal("metadata.namespace"))
-			value = etcd.namespace
+			value = local.namespace
 		}
 		variables = append(variables, variable.Name+"="+value)
 	}
 	program, args := c.Command[0], []string(nil)
 	for _, argument := range c.Command[1:] {
-		args = append(args, etcd.localize(argument))
+		args = append(args, local.localize(argument))
 	}
 	if !strings.Contains(program, "/") {
 		program = filepath.Join(binDir, program)
 	}
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env, command.Dir = variables, etcd.dir
+	command.Env, command.Dir = variables, local.dir
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command
 }
 
 // run runs a container to completion and returns its output.
-func (etcd *etcdInstance) run(ctx context.Context, container string, pathPrefix ...string) (string, error) {
+func (local *localDeployment) run(ctx context.Context, container string, pathPrefix ...string) (string, error) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
-	output, err := etcd.command(ctx, container, pathPrefix...).CombinedOutput()
+	output, err := local.command(ctx, container, pathPrefix...).CombinedOutput()
 	return string(output), err
 }
 
-func (etcd *etcdInstance) runContainer(ctx context.Context, container string) string {
+func (local *localDeployment) runContainer(ctx context.Context, container string) string {
 	GinkgoHelper()
-	output, err := etcd.run(ctx, container)
+	output, err := local.run(ctx, container)
 	Expect(err).NotTo(HaveOccurred(), "%s", output)
 	return output
 }
 
 // killAt creates a wrapper of a program that kills its process group, like SIGKILL from the kubelet, when its arguments contain the text. It
 // returns the folder to prepend to PATH.
-func (etcd *etcdInstance) killAt(program, argument string) string {
+func (local *localDeployment) killAt(program, argument string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", argument, filepath.Join(binDir, program))
@@ -203,27 +206,27 @@ func (etcd *etcdInstance) killAt(program, argument string) string {
 	return dir
 }
 
-func (etcd *etcdInstance) secret(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.namespace, Name: name}}
+func (local *localDeployment) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: local.namespace, Name: name}}
 }
 
 // createSecret replaces a Secret, like a user.
-func (etcd *etcdInstance) createSecret(ctx context.Context, name, key, value string) {
+func (local *localDeployment) createSecret(ctx context.Context, name, key, value string) {
 	GinkgoHelper()
-	secret := etcd.secret(name)
-	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, etcd.secret(name)))).To(Succeed())
+	secret := local.secret(name)
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, local.secret(name)))).To(Succeed())
 	secret.Data = map[string][]byte{key: []byte(value)}
 	Expect(env.Admin.Create(ctx, secret)).To(Succeed())
 }
 
-func (etcd *etcdInstance) password(ctx context.Context) string {
+func (etcd *etcdDeployment) password(ctx context.Context) string {
 	GinkgoHelper()
 	secret := etcd.secret(passwordSecret)
 	env.Get(ctx, secret)
 	return string(secret.Data["root"])
 }
 
-func (etcd *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
+func (etcd *etcdDeployment) connection(ctx context.Context) meshetcd.Connection {
 	GinkgoHelper()
 	secret := etcd.secret(connectionSecret)
 	env.Get(ctx, secret)
@@ -233,20 +236,20 @@ func (etcd *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
 }
 
 // readPassword returns the password for the container that enables authentication.
-func (etcd *etcdInstance) readPassword() string {
+func (etcd *etcdDeployment) readPassword() string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(etcd.dir, "run", "root-password"))
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-func (etcd *etcdInstance) writePassword(password string) {
+func (etcd *etcdDeployment) writePassword(password string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(etcd.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
 }
 
 // serve runs the container etcd until the returned function is called or the spec ends.
-func (etcd *etcdInstance) serve(ctx context.Context) (stop func()) {
+func (etcd *etcdDeployment) serve(ctx context.Context) (stop func()) {
 	GinkgoHelper()
 	command := etcd.command(context.WithoutCancel(ctx), "etcd")
 	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
@@ -264,7 +267,7 @@ func (etcd *etcdInstance) serve(ctx context.Context) (stop func()) {
 }
 
 // list reads from etcd with the connection of a client, but at the local address.
-func (etcd *etcdInstance) list(ctx context.Context, connection meshetcd.Connection) error {
+func (etcd *etcdDeployment) list(ctx context.Context, connection meshetcd.Connection) error {
 	GinkgoHelper()
 	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", etcd.ports[0])
 	text, err := json.Marshal(connection)

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("The Secrets of etcd", func() {
-	var instance *etcdInstance
+	var instance *etcdDeployment
 	BeforeEach(func(ctx SpecContext) { instance = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
 	It("are created once, recreated from each other if one is missing, and never changed", func(ctx SpecContext) {

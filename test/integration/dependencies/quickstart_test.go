@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("The quick start of ModelMesh", func() {
-	var instance *etcdInstance
+	var instance *localDeployment
 	BeforeEach(func(ctx SpecContext) { instance = install(ctx, "config/quickstart", "minio") }, NodeTimeout(specTimeout))
 	read := func(ctx SpecContext, name string) map[string][]byte {
 		GinkgoHelper()
