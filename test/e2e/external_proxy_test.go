@@ -24,34 +24,34 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// edge is the proxy through which clients outside the cluster reach its servers, by name and TLS.
-type edge struct {
+// externalProxy is the proxy through which clients outside the cluster reach its servers, over TLS and by host name.
+type externalProxy struct {
 	// address is the IP of the proxy in the network of the node.
 	address string
 	// certificates holds the certificate of the proxy and its CA.
 	certificates *machine.Certificates
-	// otherHost is the prefix of the response to a request whose host differs from that of the TLS handshake.
-	otherHost string
-	// noTLS is the prefix of the response to a request without TLS, empty if the proxy listens on no port for it.
-	noTLS string
+	// wrongHostResponse is the prefix of the response to a request whose host differs from that of the TLS handshake.
+	wrongHostResponse string
+	// plainHTTPResponse is the prefix of the response to a request without TLS, empty if the proxy listens on no port for it.
+	plainHTTPResponse string
 }
 
-// newEdge returns an edge with a certificate for the names.
-func newEdge(names ...string) *edge {
+// newExternalProxy returns an externalProxy with a certificate for the names.
+func newExternalProxy(names ...string) *externalProxy {
 	GinkgoHelper()
 	certificates, err := machine.NewCertificates(GinkgoT().TempDir(), names...)
 	Expect(err).NotTo(HaveOccurred())
-	return &edge{certificates: certificates, otherHost: "404 "}
+	return &externalProxy{certificates: certificates, wrongHostResponse: "404 "}
 }
 
-// secret creates the Secret with the certificate of the proxy.
-func (e *edge) secret(ctx context.Context, namespace, name string) {
+// createSecret creates the Secret with the certificate of the proxy.
+func (e *externalProxy) createSecret(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "create", "secret", "tls", name, "--cert="+e.certificates.Certificate, "--key="+e.certificates.Key)
 }
 
-// dial connects to the proxy from the network namespace of the node. Of the address, it uses only the port.
-func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects to the proxy from the network namespace of the node. It uses only the port of the address.
+func (e *externalProxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	dialed := make(chan result)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread must end with this goroutine, because it leaves the network of the machine
+		runtime.LockOSThread() // never unlocked: Setns moves the thread to the network namespace of the node, so it must end with this goroutine
 		var conn net.Conn
 		err := unix.Setns(int(node.Fd()), unix.CLONE_NEWNET)
 		if err == nil {
@@ -79,7 +79,7 @@ func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, err
 }
 
 // get returns the body of the response to a request without TLS.
-func (e *edge) get(ctx context.Context, url string) (string, error) {
+func (e *externalProxy) get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func (e *edge) get(ctx context.Context, url string) (string, error) {
 }
 
 // client returns a client that trusts only the CA of the proxy and follows no redirects.
-func (e *edge) client() *http.Client {
+func (e *externalProxy) client() *http.Client {
 	GinkgoHelper()
 	trusted := x509.NewCertPool()
 	Expect(trusted.AppendCertsFromPEM(e.certificates.CA)).To(BeTrue())
@@ -108,7 +108,7 @@ func (e *edge) client() *http.Client {
 // call is a request to the proxy. Without a token, it has no credentials.
 type call struct {
 	method, url, token, body string
-	// host is the Host header if it differs from the host of the URL, to which the TLS handshake refers.
+	// host is the Host header, if it differs from the server name (SNI), which is the host of the URL.
 	host string
 	// workspace is the workspace of MLflow.
 	workspace string
@@ -133,7 +133,7 @@ func (c call) request(ctx context.Context, body io.Reader) (*http.Request, error
 }
 
 // send sends a request and returns status, location and body of the response, such as `302 /there/ `.
-func (e *edge) send(ctx context.Context, c call) (string, error) {
+func (e *externalProxy) send(ctx context.Context, c call) (string, error) {
 	request, err := c.request(ctx, strings.NewReader(c.body))
 	if err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func (endlessReader) Read(p []byte) (int, error) {
 }
 
 // upload sends size MiB with at most rate MiB per second, zero means without limit, and returns the status code.
-func (e *edge) upload(ctx context.Context, c call, size, rate int) (int, error) {
+func (e *externalProxy) upload(ctx context.Context, c call, size, rate int) (int, error) {
 	c.method = http.MethodPut
 	request, err := c.request(ctx, io.LimitReader(newRateLimitedReader(ctx, endlessReader{}, rate), int64(size)*mebibyte))
 	if err != nil {
@@ -181,7 +181,7 @@ func (e *edge) upload(ctx context.Context, c call, size, rate int) (int, error) 
 }
 
 // download receives at most rate MiB per second, zero means without limit, and returns the number of bytes.
-func (e *edge) download(ctx context.Context, c call, rate int) (int64, error) {
+func (e *externalProxy) download(ctx context.Context, c call, rate int) (int64, error) {
 	c.method = http.MethodGet
 	request, err := c.request(ctx, http.NoBody)
 	if err != nil {

@@ -52,7 +52,7 @@ func (t tenants) startRay(ctx context.Context) {
 }
 
 // expectDashboard expects that only users who may get pods reach a dashboard, including the script to which its page links.
-func (t tenants) expectDashboard(ctx context.Context, e *edge, url string) {
+func (t tenants) expectDashboard(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
 	e.expect(ctx, []exchange{
@@ -70,7 +70,7 @@ func (t tenants) expectDashboard(ctx context.Context, e *edge, url string) {
 }
 
 // expectLog submits a job and follows its log over a WebSocket, as `ray job logs --follow` does.
-func (t tenants) expectLog(ctx context.Context, e *edge, url string) {
+func (t tenants) expectLog(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
 	body, err := json.Marshal(map[string]string{"entrypoint": slowJob})
@@ -95,7 +95,7 @@ func (t tenants) expectLog(ctx context.Context, e *edge, url string) {
 }
 
 // expectRayClient runs a task through the client port over TLS, from the namespace of the other team.
-func (t tenants) expectRayClient(ctx context.Context, e *edge) {
+func (t tenants) expectRayClient(ctx context.Context, e *externalProxy) {
 	GinkgoHelper()
 	host := "rayclient-demo-" + t.team + "." + rayDomain
 	apply(ctx, t.team, os.Expand(rayRoute, func(string) string { return host }))

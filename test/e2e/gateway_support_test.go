@@ -46,8 +46,8 @@ func configure(ctx context.Context, settings ...string) {
 	waitRollout(ctx, operatorNamespace, managerDeployment)
 }
 
-// startGateway installs Envoy Gateway with its chart, creates a Gateway, and returns its edge after the Gateway is programmed.
-func startGateway(ctx context.Context) *edge {
+// startGateway installs Envoy Gateway with its chart, creates a Gateway, and returns its proxy after the Gateway is programmed.
+func startGateway(ctx context.Context) *externalProxy {
 	GinkgoHelper()
 	controller, err := cluster.BuildPeer(ctx, cluster.EnvoyGateway, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -66,8 +66,8 @@ func startGateway(ctx context.Context) *edge {
 	_, err = tryKubectl(ctx, envoyGatewayManifests(ctx, chart), "-n", envoyNamespace, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 
-	e := newEdge(gatewayHost)
-	e.secret(ctx, gatewayNamespace, "public-tls")
+	e := newExternalProxy(gatewayHost)
+	e.createSecret(ctx, gatewayNamespace, "public-tls")
 	apply(ctx, "", gatewayObjects)
 	waitRollout(ctx, envoyNamespace, "deployment/envoy-gateway")
 	kubectl(ctx, "-n", gatewayNamespace, "wait", "gateway/public", "--for=condition=Programmed", fmt.Sprint("--timeout=", podTimeout))
@@ -81,7 +81,7 @@ func envoyMetrics(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return (&edge{address: pod}).get(ctx, "http://envoy:19001/stats/prometheus")
+	return (&externalProxy{address: pod}).get(ctx, "http://envoy:19001/stats/prometheus")
 }
 
 // gatewayAPI returns the folder of the module of the Gateway API, in the version that go.mod requires.

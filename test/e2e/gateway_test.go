@@ -26,7 +26,7 @@ var impostorPod string
 // The specs send requests to Envoy from outside the pods. First Envoy Gateway, then Contour configures Envoy with the objects of the operator.
 var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	var (
-		e *edge
+		e *externalProxy
 		t tenants
 	)
 

@@ -30,8 +30,8 @@ var ingressSettings = []string{
 	"MLFLOW_URL=", "MLFLOW_GATEWAY_NAME=", "MLFLOW_GATEWAY_NAMESPACE=",
 }
 
-// startContour installs Contour with the manifests of its release, and returns the edge of its proxy.
-func startContour(ctx context.Context) *edge {
+// startContour installs Contour with the manifests of its release, and returns its proxy.
+func startContour(ctx context.Context) *externalProxy {
 	GinkgoHelper()
 	program, err := cluster.BuildPeer(ctx, cluster.Contour, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
@@ -42,27 +42,27 @@ func startContour(ctx context.Context) *edge {
 	for _, workload := range []string{"deployment/contour", "daemonset/envoy"} {
 		waitRollout(ctx, contourNamespace, workload)
 	}
-	e := newEdge("*."+ingressDomain, "*."+rayDomain)
-	e.otherHost, e.noTLS = "421 ", "301 https://"
+	e := newExternalProxy("*."+ingressDomain, "*."+rayDomain)
+	e.wrongHostResponse, e.plainHTTPResponse = "421 ", "301 https://"
 	e.address = kubectl(ctx, "-n", contourNamespace, "get", "service", "envoy", "-o", "jsonpath={.spec.clusterIP}")
 	return e
 }
 
 // waitPublished waits for an Ingress, creates the Secret with its certificate, as cert-manager does, and returns its URL.
-func (e *edge) waitPublished(ctx context.Context, namespace, name string) string {
+func (e *externalProxy) waitPublished(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	var host string
 	Eventually(ctx, func(ctx context.Context) (err error) {
 		host, err = tryKubectl(ctx, "", "-n", namespace, "get", "ingress", name, "-o", "jsonpath={.spec.rules[0].host}")
 		return err
 	}, podTimeout).Should(Succeed())
-	e.secret(ctx, namespace, name+ingressSecret)
+	e.createSecret(ctx, namespace, name+ingressSecret)
 	return "https://" + host
 }
 
 // describeIngress describes the specs of an Ingress, with the servers that the specs of the Gateway have created.
 func describeIngress(t *tenants) {
-	var e *edge
+	var e *externalProxy
 
 	BeforeAll(func(ctx SpecContext) {
 		e = startContour(ctx)

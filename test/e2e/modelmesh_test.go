@@ -93,7 +93,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		expectPrediction(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
-	It("accepts connections to the ports for requests, but not to those of the routing layer and the adapter", func(ctx SpecContext) {
+	It("accepts connections to the ports for requests, but not to the internal ports of the routing layer and the adapter", func(ctx SpecContext) {
 		const notTerminating = `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.status.podIP}} {{end}}{{end}}`
 		address := strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", notTerminating)...))[0]
 		connect := func(port int) error {

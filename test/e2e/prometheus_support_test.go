@@ -34,7 +34,7 @@ var intervalPattern = regexp.MustCompile(`\b(for|interval): \w+`)
 
 // prometheus is a client of the API of Prometheus.
 type prometheus struct {
-	server *edge
+	server *externalProxy
 	// manifests are the manifests of config/prometheus with short durations.
 	manifests string
 	// fired contains the alerts that have fired.
@@ -57,7 +57,7 @@ func startPrometheus(ctx context.Context) *prometheus {
 	manifests := intervalPattern.ReplaceAllString(kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "prometheus")), "$1: 5s")
 	apply(ctx, "", manifests)
 	kubectl(ctx, "-n", monitoringNamespace, "wait", "prometheus/all", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
-	server := &edge{address: kubectl(ctx, "-n", monitoringNamespace, "get", "pod", "prometheus-all-0", "-o", "jsonpath={.status.podIP}")}
+	server := &externalProxy{address: kubectl(ctx, "-n", monitoringNamespace, "get", "pod", "prometheus-all-0", "-o", "jsonpath={.status.podIP}")}
 	return &prometheus{server: server, manifests: manifests, fired: map[string]bool{}}
 }
 

@@ -29,7 +29,7 @@ type exchange struct {
 }
 
 // expect sends requests and compares the responses. It retries, because proxies learn of new servers with a delay.
-func (e *edge) expect(ctx context.Context, exchanges []exchange) {
+func (e *externalProxy) expect(ctx context.Context, exchanges []exchange) {
 	GinkgoHelper()
 	for _, x := range exchanges {
 		if x.method == "" {
@@ -40,18 +40,18 @@ func (e *edge) expect(ctx context.Context, exchanges []exchange) {
 }
 
 // expectHostAndTLS expects that clients reach a URL only by its name, over TLS, and if they trust the CA of the proxy.
-func (e *edge) expectHostAndTLS(ctx context.Context, url string) {
+func (e *externalProxy) expectHostAndTLS(ctx context.Context, url string) {
 	GinkgoHelper()
-	Expect(e.send(ctx, call{method: http.MethodGet, url: url, host: "other.example.org"})).To(HavePrefix(e.otherHost))
+	Expect(e.send(ctx, call{method: http.MethodGet, url: url, host: "other.example.org"})).To(HavePrefix(e.wrongHostResponse))
 	_, err := e.send(ctx, call{method: http.MethodGet, url: strings.Replace(url, "https://", "https://other.", 1)})
 	Expect(err).To(HaveOccurred(), "another server name")
 	response, err := e.send(ctx, call{method: http.MethodGet, url: strings.Replace(url, "https://", "http://", 1)})
-	if e.noTLS == "" {
+	if e.plainHTTPResponse == "" {
 		Expect(err).To(HaveOccurred(), "without TLS")
 	} else {
-		Expect(response, err).To(HavePrefix(e.noTLS), "without TLS")
+		Expect(response, err).To(HavePrefix(e.plainHTTPResponse), "without TLS")
 	}
-	_, err = (&edge{address: e.address, certificates: newEdge(gatewayHost).certificates}).send(ctx, call{method: http.MethodGet, url: url})
+	_, err = (&externalProxy{address: e.address, certificates: newExternalProxy(gatewayHost).certificates}).send(ctx, call{method: http.MethodGet, url: url})
 	Expect(err).To(MatchError(ContainSubstring("certificate signed by unknown authority")))
 }
 
@@ -96,7 +96,7 @@ func (t tenants) token(ctx context.Context, account string) string {
 	return kubectl(ctx, "-n", map[string]string{"ana": t.team, "eve": t.other}[account], "create", "token", account)
 }
 
-func (t tenants) expectMLflow(ctx context.Context, e *edge, url string) {
+func (t tenants) expectMLflow(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	ana, eve, name := t.token(ctx, "ana"), t.token(ctx, "eve"), uniqueName("first")
 	e.expect(ctx, []exchange{
@@ -113,7 +113,7 @@ func (t tenants) expectMLflow(ctx context.Context, e *edge, url string) {
 }
 
 // expectArtifacts uploads an artifact slowly, and downloads it quickly and slowly. A proxy with a time limit would end a slow response.
-func (t tenants) expectArtifacts(ctx context.Context, e *edge, url string) {
+func (t tenants) expectArtifacts(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	artifact := call{url: url + "/api/2.0/mlflow-artifacts/artifacts/" + t.artifacts(ctx, e, url) + "/weights.bin", token: t.token(ctx, "ana"), workspace: t.team}
 	Expect(e.upload(ctx, artifact, artifactMiB, slowMiBPerSecond)).To(Equal(http.StatusOK))
@@ -124,7 +124,7 @@ func (t tenants) expectArtifacts(ctx context.Context, e *edge, url string) {
 }
 
 // artifacts creates a run and returns the path of its artifacts on the server.
-func (t tenants) artifacts(ctx context.Context, e *edge, url string) string {
+func (t tenants) artifacts(ctx context.Context, e *externalProxy, url string) string {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
 	field := func(response, name string) string {
@@ -156,7 +156,7 @@ func (t *tenants) serve(ctx context.Context) {
 	kubectl(ctx, t.models.in("wait", "inferenceservice/digits-isvc", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
 }
 
-func (t tenants) expectModel(ctx context.Context, e *edge, url string) {
+func (t tenants) expectModel(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	request := modelMeshExamples()[0].request
 	ana := call{method: http.MethodPost, url: url, token: t.token(ctx, "ana"), body: request}
@@ -169,7 +169,7 @@ func (t tenants) expectModel(ctx context.Context, e *edge, url string) {
 	Expect(e.send(ctx, ana)).To(SatisfyAll(ContainSubstring("digits-isvc__isvc-"), ContainSubstring(`"data": [0]`)))
 }
 
-func (t tenants) expectRegistry(ctx context.Context, e *edge, url string) {
+func (t tenants) expectRegistry(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	ana, name := t.token(ctx, "ana"), uniqueName("model")
 	e.expect(ctx, []exchange{
@@ -183,7 +183,7 @@ func (t tenants) expectRegistry(ctx context.Context, e *edge, url string) {
 }
 
 // expectCatalog expects that only users of the cluster read the catalog.
-func (t tenants) expectCatalog(ctx context.Context, e *edge, url string) {
+func (t tenants) expectCatalog(ctx context.Context, e *externalProxy, url string) {
 	GinkgoHelper()
 	e.expect(ctx, []exchange{
 		{call{url: url}, "401 "},

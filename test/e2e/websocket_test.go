@@ -13,7 +13,7 @@ import (
 )
 
 // listen opens a WebSocket and returns the text of all messages until the server closes it.
-func (e *edge) listen(ctx context.Context, c call) (string, error) {
+func (e *externalProxy) listen(ctx context.Context, c call) (string, error) {
 	request, err := c.request(ctx, http.NoBody)
 	if err != nil {
 		return "", err
