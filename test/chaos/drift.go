@@ -104,9 +104,9 @@ func classOf(l leaf) string {
 	case l.pointer == "/spec/replicas":
 		return "replicas"
 	}
-	switch class := l.class(); class {
+	switch section := l.section(); section {
 	case "labels", "annotations", "ownerReferences", "data", "kind", "apiVersion":
-		return class
+		return section
 	case "stringData", "binaryData":
 		return "data"
 	default:

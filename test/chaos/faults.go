@@ -62,7 +62,7 @@ func resetConnection(x *exchange) bool {
 		_ = conn.Close() // the connection is no longer needed
 		return true
 	}
-	panic(http.ErrAbortHandler) // closes a connection without Hijack
+	panic(http.ErrAbortHandler) // the connection cannot be hijacked, as with HTTP/2: net/http aborts the response
 }
 
 var reasons = map[int]metav1.StatusReason{

@@ -19,8 +19,8 @@ type leaf struct {
 	value   any
 }
 
-// class returns the class under which changes of the leaf are counted.
-func (l leaf) class() string {
+// section returns the top-level field of the leaf, or the second level below metadata.
+func (l leaf) section() string {
 	parts := strings.Split(strings.TrimPrefix(l.pointer, "/"), "/")
 	if parts[0] == "metadata" && len(parts) > 1 {
 		return parts[1]

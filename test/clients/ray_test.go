@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// oldestRay is the last minor release that supports AppWrappers.
-const oldestRay = "0.32.2"
+// oldestCodeFlareSDK is the oldest supported version of codeflare-sdk, from its last minor version with AppWrappers.
+const oldestCodeFlareSDK = "0.32.2"
 
 var _ = Describe("Ray clusters", func() {
-	eachRelease("creates a cluster, returns its dashboard URL and deletes it", releases("codeflare-sdk", "0.40.1", oldestRay), func(ctx SpecContext, c client) {
+	eachRelease("creates a cluster, returns its dashboard URL and deletes it", releases("codeflare-sdk", "0.40.1", oldestCodeFlareSDK), func(ctx SpecContext, c client) {
 		python := c.install(ctx)
 		namespace := env.Namespace(ctx, "team")
 		t := task{script: "ray_clusters.py", namespace: namespace, kubeconfig: createUser(ctx, namespace, "edit", "ray-user")}
-		if c.version == oldestRay {
+		if c.version == oldestCodeFlareSDK {
 			// This release finds an HTTPRoute only for users who can list HTTPRoutes in all namespaces, see docs/components/raycluster.md.
 			allNamespaces := &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: namespace},

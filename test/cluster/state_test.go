@@ -43,7 +43,7 @@ func TestProcess(t *testing.T) {
 	}
 	copied := &Process{Name: p.Name, PID: p.PID, Start: p.Start}
 	if !copied.Running() {
-		t.Error("want the record of a running process to be running")
+		t.Error("want Running to return true for the record of a running process")
 	}
 	samePID := &Process{Name: p.Name, PID: p.PID, Start: "1"}
 	if samePID.Running() {

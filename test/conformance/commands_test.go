@@ -25,7 +25,7 @@ var podFiles = []string{
 }
 
 var (
-	// sensitive matches names of variables and flags with secrets. Names of users and databases in a Secret are not sensitive.
+	// sensitive matches names of environment variables that hold a secret. Other values of a Secret, such as user names, are not sensitive.
 	sensitive = regexp.MustCompile(`(?i)(pass|token|cookie|uri|dsn|secret|key)`)
 	// literal matches flags whose value is a secret, unless it is a path.
 	literal = regexp.MustCompile(`(?i)^--?[a-z0-9-]*(password|passwd|passphrase|token|cookie-secret|client-secret|secret-key|access-key)[a-z0-9-]*=[^/]`)

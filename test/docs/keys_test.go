@@ -29,7 +29,7 @@ var (
 var notKeys = []string{
 	"apiextensions.k8s.io/v1", "config.platform.opendatahub.io/v1alpha1", // API versions
 	"kueue.x-k8s.io/multikueue", "ray.io/kuberay-operator", "workload.codeflare.dev/appwrapper-controller", // values of spec.managedBy
-	"labeled-", "true", "webhook-ca", "webhook-serving", // a prefix of file names, a value, and labels of a metric
+	"labeled-", "true", "webhook-ca", "webhook-serving", // a prefix of volume names, a value, and label values of a metric
 }
 
 // keysOutsideCode are keys in the manifests, and keys whose constants are in other modules.

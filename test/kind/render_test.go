@@ -66,7 +66,7 @@ func read(t *testing.T, objects []*unstructured.Unstructured) manifests {
 	return r
 }
 
-// renders caches the rendered combinations, because rendering takes a second and two tests need each.
+// renders caches the rendered combinations, because rendering is slow and two tests use each combination.
 var renders sync.Map
 
 // render returns the objects of a combination.
@@ -82,7 +82,7 @@ func render(t *testing.T, name string) []*unstructured.Unstructured {
 	return objects
 }
 
-// references returns the Secrets and the ConfigMap with CAs that pods and MLflow reference, as name or name/key.
+// references returns the Secrets, except optional ones, and the ConfigMap with CAs that pods and MLflow reference, as name or name/key.
 func (r manifests) references() []string {
 	var all []string
 	spec := r.mlflow.Spec

@@ -30,7 +30,7 @@ func shippedInput(t *testing.T) input {
 	return in
 }
 
-// testInput returns the input for the installation of the tests.
+// testInput returns the input for the manifests in the constant installation, after replacements of text.
 func testInput(t *testing.T, replace ...string) input {
 	t.Helper()
 	in := input{
@@ -98,7 +98,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A CSV has no status, no time, and no empty field that a later tool would drop.
+// The CSV has no status, and no file contains a timestamp or a null value.
 func TestCSVHasNoTimestamps(t *testing.T) {
 	in := shippedInput(t)
 	in.version = "1.2.3"
@@ -179,7 +179,7 @@ func TestNewSample(t *testing.T) {
 	}
 }
 
-// The bundle in the checkout equals the generated one, except for files that are maintained manually.
+// Two runs write the same bundle. The one in the checkout equals it, except for files that are maintained manually.
 func TestRunIsDeterministic(t *testing.T) {
 	one, two := copyConfig(t), copyConfig(t)
 	if err := os.MkdirAll(filepath.Join(one, "bundle/manifests"), 0o755); err != nil {

@@ -83,10 +83,10 @@ func waitForWarning(ctx context.Context, configMap *corev1.ConfigMap, reason, te
 func expectUnchanged(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	// Other controllers write the status.
-	managed := func() []any {
+	snapshot := func() []any {
 		return []any{o.GetUID(), o.GetGeneration(), o.GetLabels()}
 	}
-	before := managed()
+	before := snapshot()
 	env.Get(ctx, o)
-	Expect(managed()).To(Equal(before), "%T %s", o, o.GetName())
+	Expect(snapshot()).To(Equal(before), "%T %s", o, o.GetName())
 }

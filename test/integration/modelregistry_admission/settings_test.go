@@ -10,17 +10,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// leaderElection makes the manager wait for the Lease, which the suite holds. Only its webhooks run meanwhile.
+// leaderElection makes the manager run only its webhooks, because the suite holds the Lease.
 const leaderElection = "--leader-elect=true"
 
 var _ = Describe("With REGISTRIES_NAMESPACE", Ordered, func() {
 	var registriesNamespace, otherNamespace string
-	var foreign *unstructured.Unstructured
+	var existing *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
 		registriesNamespace, otherNamespace = env.Namespace(ctx, "registries"), env.Namespace(ctx, "other")
-		foreign = newBetaRegistry(otherNamespace, "{rest: {}, "+externalDatabase+"}")
-		foreign.SetFinalizers([]string{"example.com/held"})
-		createAndCleanUp(ctx, foreign)
+		existing = newBetaRegistry(otherNamespace, "{rest: {}, "+externalDatabase+"}")
+		existing.SetFinalizers([]string{"example.com/held"})
+		createAndCleanUp(ctx, existing)
 		replaceManager(ctx, []string{"--components=" + components, leaderElection}, "REGISTRIES_NAMESPACE="+registriesNamespace)
 		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
@@ -34,10 +34,10 @@ var _ = Describe("With REGISTRIES_NAMESPACE", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("an existing registry in another namespace can be changed and deleted [D3]", func(ctx SpecContext) {
-		Expect(updateObject(ctx, foreign, func(registry *unstructured.Unstructured) { setSpecField(registry, int64(8081), "rest", "port") })).To(Succeed())
-		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
-		env.Patch(ctx, foreign, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitDeleted(ctx, foreign)
+		Expect(updateObject(ctx, existing, func(registry *unstructured.Unstructured) { setSpecField(registry, int64(8081), "rest", "port") })).To(Succeed())
+		Expect(env.Admin.Delete(ctx, existing)).To(Succeed())
+		env.Patch(ctx, existing, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitDeleted(ctx, existing)
 	}, NodeTimeout(specTimeout))
 
 	It("a Catalog can be created only in that namespace [modelregistry-74]", func(ctx SpecContext) {
@@ -59,7 +59,7 @@ var _ = Describe("While the component is disabled", func() {
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
 		Expect(specField(getInVersion(ctx, v1alpha1.GroupVersion, registry), "grpc")).NotTo(BeNil())
 
-		By("rejecting a PostgreSQL database without a host, which defaulting removes only while the component is enabled")
+		By("rejecting spec.postgres without a host: the defaulting webhook removes it only while the component is enabled")
 		for _, postgres := range []string{"{}", "{database: d, username: u}", "{host: ''}", "{hostAddress: ''}", "{generateDeployment: false, host: '', hostAddress: ''}"} {
 			Expect(admin.Create(ctx, newBetaRegistry(namespace, "{rest: {}, postgres: "+postgres+"}"))).To(MatchError(And(
 				ContainSubstring("GenerateDeployment must be set to true if host/hostAddress are not provided"), Not(ContainSubstring("no such key")))))

@@ -27,7 +27,7 @@ import (
 // legacyFieldManager is the field manager of the legacy operator.
 const legacyFieldManager = "mlflow-operator"
 
-// writer writes an object in one of the ways in which objects of the legacy operator were written.
+// writer creates an object by server-side apply, by create or by `kubectl apply`.
 type writer func(ctx context.Context, object *unstructured.Unstructured)
 
 // legacyServer is an MLflow with the child objects and the status that the legacy operator wrote.
@@ -64,7 +64,7 @@ func createLegacyObjects(ctx context.Context, write writer, files ...string) *le
 		write(ctx, child)
 		legacy.children = append(legacy.children, child)
 	}
-	deployment := deploymentOf()
+	deployment := mlflowDeployment()
 	env.WaitFor(ctx, deployment, func(g Gomega) {
 		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
 		g.Expect(deployment.Status.AvailableReplicas).To(Equal(*deployment.Spec.Replicas))
@@ -164,7 +164,7 @@ func createObject(ctx context.Context, object *unstructured.Unstructured) {
 	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(legacyFieldManager))).To(Succeed())
 }
 
-// kubectlApply writes an object by `kubectl apply`, as a user does who restores objects from files.
+// kubectlApply writes an object by `kubectl apply`, as a user who restores objects from files does.
 func kubectlApply(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	programs, err := cluster.Build(ctx, GinkgoWriter)
@@ -195,6 +195,6 @@ func readTestdata(file string) []*unstructured.Unstructured {
 	}
 }
 
-func deploymentOf() *appsv1.Deployment {
+func mlflowDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 }

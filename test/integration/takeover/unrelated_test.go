@@ -71,7 +71,7 @@ var _ = Describe("A remaining object of the legacy operator", func() {
 
 		By("deleting the server")
 		Expect(env.Admin.Delete(ctx, legacy.server)).To(Succeed())
-		env.WaitDeleted(ctx, deploymentOf())
+		env.WaitDeleted(ctx, mlflowDeployment())
 		for _, object := range append(unrelated, owned) {
 			Expect(legacy.live(ctx, object).GetDeletionTimestamp()).To(BeNil(), "%s %s", object.GetKind(), object.GetName())
 		}
