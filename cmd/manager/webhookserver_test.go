@@ -51,7 +51,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// The memory budget applies to every path of the webhook server.
+// The memory budget applies to a registered path of the webhook server.
 func TestWebhooksAreWithinBudget(t *testing.T) {
 	inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
 	instrumentedServer{budgetedServer{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())

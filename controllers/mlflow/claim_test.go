@@ -69,7 +69,7 @@ func TestIsManagedClaim(t *testing.T) {
 	}
 }
 
-// [D23] A retained claim is released immediately, a claim to be deleted is owned by the current MLflow, and a claim only grows.
+// [D23] A retained claim is released, a claim to be deleted is owned by the current MLflow, and a claim only grows.
 func TestUpdateClaim(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	for name, c := range map[string]struct {

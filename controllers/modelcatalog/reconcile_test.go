@@ -341,7 +341,7 @@ func TestLabelledSources(t *testing.T) {
 	}
 }
 
-// [D23] An inactive Catalog creates nothing and reports the reason.
+// [D23] An inactive Catalog creates no Deployment and reports the reason.
 func TestInactiveCatalog(t *testing.T) {
 	older := newCatalog()
 	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))

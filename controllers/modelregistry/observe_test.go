@@ -279,7 +279,7 @@ func TestWaitForDomain(t *testing.T) {
 	}
 }
 
-// ENABLE_WEBHOOKS=false: specs are defaulted and validated in every reconcile.
+// ENABLE_WEBHOOKS=false: a reconcile validates the spec, and writes no object for an invalid one.
 func TestChecksWithoutWebhooks(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })

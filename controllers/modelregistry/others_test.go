@@ -164,8 +164,8 @@ func TestUnusedDataIsOrphaned(t *testing.T) {
 	})
 }
 
-// After a restart of the manager, unused data is not read for a registry that was available.
-func TestUnusedDataIsOrphanedOnce(t *testing.T) {
+// After a restart of the manager, unused data is orphaned, except for a registry that was available in its current generation.
+func TestUnusedDataIsOrphanedUnlessAvailable(t *testing.T) {
 	for name, test := range map[string]struct {
 		status v1beta1.ModelRegistryStatus
 		want   bool

@@ -56,8 +56,8 @@ apply Service demo`
 	}
 }
 
-// [D11] A reconcile with any change sets Progressing.
-func TestProgressCountsAllWrites(t *testing.T) {
+// [D11] A reconcile that changes only the Deployment sets Progressing.
+func TestChangeOfDeploymentSetsProgressing(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
 	env.requireWait(env.reconcile(m), "available")

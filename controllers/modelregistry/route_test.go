@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// A rejection of the Route is reported once with its own reason, and the host is removed from status and Service until a router admits it.
+// A rejection of the Route is reported with its own reason, and the host is removed from status and Service until a router admits it.
 func TestRouteRejectedByRouter(t *testing.T) {
 	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
 	m := newRegistry("demo", registrytest.AddProxy)

@@ -88,7 +88,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 	}
 }
 
-// The namespace of registries is created once, without an owner, unless it equals the namespace of the applications.
+// The namespace of registries is created, unless it exists with a label or is that of the applications. Reserved names are refused.
 // [modelregistry-113]
 func TestAIHubNamespace(t *testing.T) {
 	t.Run("exists without the label", func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	}
 }
 
-// Every event enqueues the singleton AIHub.
+// Creations and deletions enqueue the singleton AIHub.
 func TestEnqueueAIHub(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()

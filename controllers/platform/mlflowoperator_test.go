@@ -63,7 +63,7 @@ func TestMissingFields(t *testing.T) {
 		spec platformv1alpha1.MLflowOperatorSpec
 		want []string
 	}{
-		"all fields set":      {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
+		"required fields set": {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
 		"no title":            {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g"}, []string{"spec.sectionTitle"}},
 		"no gateway":          {platformv1alpha1.MLflowOperatorSpec{SectionTitle: "s"}, []string{"spec.gatewayName"}},
 		"both fields missing": {platformv1alpha1.MLflowOperatorSpec{Gateway: &platformv1alpha1.GatewaySpec{Domain: "d"}}, []string{"spec.gatewayName", "spec.sectionTitle"}},

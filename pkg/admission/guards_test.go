@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// A guard calls the webhook of the kind first, and then checks new fields; it never blocks the deletion of an object.
+// A guard checks new fields, even of a disabled component, and does not block the deletion of an object.
 func TestGuards(t *testing.T) {
 	const (
 		plain       = `{"spec":{}}`

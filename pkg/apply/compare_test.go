@@ -168,7 +168,7 @@ func TestMatchesDesiredAtomicValues(t *testing.T) {
 	}
 }
 
-// Quantities of typed apply configurations have the encoding of the API server, in which they are compared; other text is never converted.
+// Quantities of typed apply configurations have the encoding of the API server, in which they are compared; other text is not converted.
 func TestRenderEncodesQuantities(t *testing.T) {
 	limits := corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("0.5Gi")})
 	container := corev1ac.Container().WithName("c").WithResources(limits).WithEnv(corev1ac.EnvVar().WithName("A").WithValue("1000m"))

@@ -409,7 +409,7 @@ func TestForbiddenWatchFallsBackToPolling(t *testing.T) {
 	})
 }
 
-// All delays use the injected clock.
+// Debounce and polling use the injected clock.
 func TestPollingUsesInjectedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, recorder, cluster := newDiscovery(), &changes{}, newCluster(t)

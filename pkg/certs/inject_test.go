@@ -87,7 +87,7 @@ func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
 	env.mustTrust(a, env.bundle(), "the first certificate, although a target is missing")
 }
 
-// A disabled component may have no manifests. All other errors are reported.
+// A disabled component may have no manifests. Other errors are reported.
 func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := env.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})

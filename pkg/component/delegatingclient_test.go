@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Objects with a route are read only from the routed reader.
+// Objects with a route are read from the routed reader, and others from the client.
 func TestDelegatingClient(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

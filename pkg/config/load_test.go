@@ -307,7 +307,7 @@ func TestLegacyVariableOfThePlatform(t *testing.T) {
 	}
 }
 
-// [mlflow-5] RELATED_IMAGE_ODH_MLFLOW_IMAGE takes precedence over MLFLOW_IMAGE, and MLFLOW_IMAGE changes nothing but the image.
+// [mlflow-5] RELATED_IMAGE_ODH_MLFLOW_IMAGE takes precedence over MLFLOW_IMAGE, and MLFLOW_IMAGE changes neither the URL nor the namespace.
 func TestImagesMLflow5(t *testing.T) {
 	both := map[string]string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE": "related:1", "MLFLOW_IMAGE": "legacy:1"}
 	if got := mustLoad(t, inputs{env: both}).MLflow.Image; got != "related:1" {

@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 		cluster string
 		want    Names
 	}{
-		"hashed for any version": {
+		"hashed, even for an empty version": {
 			"metadata: {name: test-raycluster, namespace: test-namespace, annotations: {ray.openshift.ai/version: ''}}",
 			Names{
 				ServiceAccount: "test-raycluster-oauth-proxy-ecaffa62", TokenSecret: "test-raycluster-oauth-token-a0d16efd",

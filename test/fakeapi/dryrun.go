@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Apply sends an apply request for an object that exists. Unlike the fake client, it leaves the object unchanged on a dry run.
+// Apply sends an apply request; on a dry run, the object must exist. Unlike the fake client, it leaves the object unchanged on a dry run.
 func Apply(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	var options client.ApplyOptions
 	options.ApplyOptions(opts)

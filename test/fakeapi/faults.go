@@ -23,7 +23,7 @@ type Scenario struct {
 }
 
 // Exhaustive skips a test of all faults under the race detector, because the detector makes it five times slower. `make test-unit` runs the
-// packages of these tests also without the detector.
+// packages of these tests without the detector.
 func Exhaustive(t testing.TB) {
 	t.Helper()
 	if raceDetector {

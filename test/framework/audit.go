@@ -56,7 +56,7 @@ func (e Entry) String() string {
 	return line
 }
 
-// Entries is a part of the audit log, in the order of the responses.
+// Entries is a part of the audit log, in the order of its lines.
 type Entries []Entry
 
 // String formats each entry as one line.

@@ -49,7 +49,7 @@ func (e *Env) checkIdle(context.Context) {
 var emptyPatch = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
 // during returns the requests of a period, which ends when a manager starts or stops or when another client writes. A manager may react
-// to that write before the log contains its response. Writes of Leases and Events do not end the period.
+// to that write before the log contains its response. Writes of Leases and Events, and reviews, do not end the period.
 func (e Entries) during(period idlePeriod, managerStartStopTimes []time.Time) Entries {
 	requests := e.Where(func(entry Entry) bool { return entry.Responded.After(period.from) })
 	var ends []time.Time

@@ -157,7 +157,7 @@ var _ = Describe("a manager shared by several specs", Ordered, func() {
 })
 
 var _ = Describe("the audit log", func() {
-	It("distinguishes writes without a change, dry runs, reads and watches", func(ctx SpecContext) {
+	It("distinguishes writes without a change, dry runs and reads", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "audit")
 		start := env.AuditPosition()
 		object := widget(namespace, "seen")

@@ -163,8 +163,8 @@ func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	return result, nil
 }
 
-// WaitForCondition waits up to two minutes until a condition of the current generation has the status and, unless it is "", the reason. It
-// reads the object.
+// WaitForCondition reads the object for up to two minutes until a condition, of the current generation if it has one, has the status and,
+// unless it is "", the reason.
 func (e *Env) WaitForCondition(ctx context.Context, object client.Object, conditionType string, status metav1.ConditionStatus, reason string) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {

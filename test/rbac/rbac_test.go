@@ -149,7 +149,7 @@ func TestPrivileged(t *testing.T) {
 		"get pods":                 {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
 		"all verbs":                {rbacv1.PolicyRule{Verbs: []string{"*"}, Resources: []string{"pods"}}, 1},
 		"status of all resources":  {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"*/status"}}, 1},
-		"all paths":                {rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x/*"}}, 1},
+		"paths with a wildcard":    {rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x/*"}}, 1},
 		"escalate and impersonate": {rbacv1.PolicyRule{Verbs: []string{"escalate", "impersonate"}}, 2},
 		"bind any":                 {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}}, 1},
 		"bind one":                 {rbacv1.PolicyRule{Verbs: []string{"bind"}, Resources: []string{"clusterroles"}, ResourceNames: []string{"view"}}, 0},

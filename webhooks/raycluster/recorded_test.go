@@ -279,7 +279,7 @@ func expectKeptUntilChanged(t *testing.T, s Settings, stored map[string]any, leg
 	}
 }
 
-// A cluster of the CodeFlare operator that is recreated, from Git or a backup, gets the injections of a new cluster exactly once.
+// A cluster of the CodeFlare operator that is recreated, from Git or a backup, gets the injections of a new cluster and one init container.
 func TestLegacyClustersAreRecreated(t *testing.T) {
 	for release := range releases {
 		s := recordedSettings("openshift-oauth-mtls").with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })

@@ -18,7 +18,7 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // change modifies facts.
 type change = func(*Facts)
 
-// newFacts returns facts of a phase with one Deployment of two pods and default terms. The last transition of conditions was ten minutes ago.
+// newFacts returns facts of a phase with one Deployment of two pods, except in the empty phase. The last transition was ten minutes ago.
 func newFacts(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
 	f := &Facts{

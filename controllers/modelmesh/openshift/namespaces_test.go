@@ -36,7 +36,7 @@ func objectsWritten(writes []string, verb string) []string {
 	return objects
 }
 
-// The objects are created with the first model and deleted with the last one; in steady state nothing is written.
+// The objects are created with the first model. All but the RoleBinding are deleted with the last one. In steady state nothing is written.
 func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	served := openShift.UnsortedList()
 	env := newTestEnv(t, capability.NewSet(append(served, capability.InferenceService)...))

@@ -54,7 +54,7 @@ func TestGoldenBuiltInRuntimes(t *testing.T) {
 }
 
 // The objects of a runtime with sockets in a restricted namespace, and of one with an adapter on OpenShift, match the golden files.
-func TestGoldenAllSettings(t *testing.T) {
+func TestGoldenSidecarAndAutoscaler(t *testing.T) {
 	openShift := capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup)
 	for name, c := range map[string]struct {
 		spec   *v1alpha1.ServingRuntimeSpec

@@ -68,7 +68,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// runAsUser is set only if neither the runtime nor the platform sets it: OpenShift rejects other user IDs.
+// runAsUser is set only in a restricted namespace, and not on OpenShift, which rejects other user IDs.
 func TestRunAsUserOfRuntimeContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -103,7 +103,7 @@ func TestRuntimeSecurityContextIsKept(t *testing.T) {
 			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: dropAll.Drop}, ReadOnlyRootFilesystem: new(true),
 			AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), RunAsUser: new(int64(1000)),
 		}, []func(*RuntimeInputs){restricted}},
-		"all fields set": {
+		"fields set to other values": {
 			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: dropAll},
 			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: dropAll},
 			[]func(*RuntimeInputs){restricted},

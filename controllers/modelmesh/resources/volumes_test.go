@@ -51,10 +51,10 @@ func TestModelsSizeLimit(t *testing.T) {
 				spec.Containers[i].Resources.Limits = memory(limit)
 			}
 		}
-		for _, v := range buildPod(t, inputs(spec)).Volumes {
-			if v.Name == modelmesh.ModelsVolume && v.EmptyDir.SizeLimit.String() != want {
-				t.Errorf("memory limits %v: size limit %s, want %s", limits, v.EmptyDir.SizeLimit, want)
-			}
+		volumes := buildPod(t, inputs(spec)).Volumes
+		i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == modelmesh.ModelsVolume })
+		if i < 0 || volumes[i].EmptyDir.SizeLimit.String() != want {
+			t.Errorf("memory limits %v: volumes %+v, want one for models with size limit %s", limits, volumes, want)
 		}
 	}
 }
@@ -145,13 +145,13 @@ func TestClaimVolumeNamesAreUnique(t *testing.T) {
 // Pods start without storage credentials. [M39]
 func TestStorageSecretIsOptional(t *testing.T) {
 	for form, change := range forms {
-		for _, v := range buildPod(t, inputs(runtimeSpec(), change)).Volumes {
-			if v.Name != volumeStorage {
-				continue
-			}
-			if got := v.Secret.Optional != nil && *v.Secret.Optional; got != (form == "current") || v.Secret.SecretName != "storage-config" {
-				t.Errorf("form %s: volume %+v, want it optional in the current form only", form, v.Secret)
-			}
+		volumes := buildPod(t, inputs(runtimeSpec(), change)).Volumes
+		i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == volumeStorage })
+		if i < 0 || volumes[i].Secret.SecretName != "storage-config" {
+			t.Fatalf("form %s: volumes %+v, want one of Secret storage-config", form, volumes)
+		}
+		if optional := volumes[i].Secret.Optional; (optional != nil && *optional) != (form == "current") {
+			t.Errorf("form %s: volume %+v, want it optional in the current form only", form, volumes[i].Secret)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	})
 }
 
-// Failed deletions are retried until all of them succeed.
+// A failed deletion is retried.
 func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newTestEnv(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})

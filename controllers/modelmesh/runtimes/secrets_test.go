@@ -114,7 +114,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	}
 }
 
-// The operator connects to the etcd of a namespace only if the administrator allows it.
+// Unless the administrator allows it, the operator does not connect to the etcd of a namespace.
 func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"), newEtcdSecret("ns"))
 	env.reconcileUntilStable("ns")

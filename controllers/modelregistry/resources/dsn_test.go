@@ -14,7 +14,7 @@ func TestPostgresDSN(t *testing.T) {
 		config v1beta1.PostgresConfig
 		want   string
 	}{
-		"all fields": {v1beta1.PostgresConfig{Host: "pg.data.svc", Port: new(int32(5433)), Username: "registry", Database: "models", PasswordSecret: login, SSLMode: "disable"},
+		"all parts of the address": {v1beta1.PostgresConfig{Host: "pg.data.svc", Port: new(int32(5433)), Username: "registry", Database: "models", PasswordSecret: login, SSLMode: "disable"},
 			"postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5433/models?sslmode=disable"},
 		"without a password":               {v1beta1.PostgresConfig{Host: "pg", Username: "registry", Database: "models"}, "postgresql://registry@pg:5432/models"},
 		"[D31] without a port":             {v1beta1.PostgresConfig{Host: "pg", Username: "u", Database: "d"}, "postgresql://u@pg:5432/d"},
@@ -45,7 +45,7 @@ func TestMySQLDSN(t *testing.T) {
 		config v1beta1.MySQLConfig
 		want   string
 	}{
-		"all fields": {v1beta1.MySQLConfig{Host: "my.data.svc", Port: new(int32(3307)), Username: "registry", Database: "models", PasswordSecret: login},
+		"all parts of the address": {v1beta1.MySQLConfig{Host: "my.data.svc", Port: new(int32(3307)), Username: "registry", Database: "models", PasswordSecret: login},
 			"registry:$(MYSQL_PASSWORD)@tcp(my.data.svc:3307)/models?charset=utf8mb4"},
 		"without a password":       {v1beta1.MySQLConfig{Host: "my", Username: "u", Database: "d"}, "u@tcp(my:3306)/d?charset=utf8mb4"},
 		"without a host":           {v1beta1.MySQLConfig{Username: "u", Database: "d"}, "u@tcp(localhost:3306)/d?charset=utf8mb4"},

@@ -498,7 +498,7 @@ func TestDeletionRightAfterWriteIsDetected(t *testing.T) {
 	}
 }
 
-// Errors name the Secret, and the next reconcile repeats all steps.
+// Errors name the Secret, and the next reconcile succeeds.
 func TestReconcileErrorNamesObjectAndIsRetried(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	ca, _, _ := demoSecrets(t)

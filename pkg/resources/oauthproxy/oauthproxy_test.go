@@ -37,7 +37,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Only with CookieInArgs the kubelet expands the cookie secret into the command line.
+// With CookieInArgs, the kubelet expands the cookie secret into the command line. The variables refer to the Secret.
 func TestCookieEnvVar(t *testing.T) {
 	if args := (Arguments{CookieInArgs: true}).DelegateArgs(); args[6] != "--cookie-secret=$(COOKIE_SECRET)" {
 		t.Errorf("arguments with CookieInArgs: %q", args)

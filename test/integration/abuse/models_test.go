@@ -136,7 +136,7 @@ var _ = Describe("An editor of MLflow", func() {
 })
 
 var _ = Describe("An object with thousands of invalid references", func() {
-	It("causes only a few requests of the manager", func(ctx SpecContext) {
+	It("causes fewer than 200 requests of the manager", func(ctx SpecContext) {
 		var unknown, references []string
 		for i := range 2000 {
 			unknown = append(unknown, fmt.Sprintf("{apiVersion: g%d.example.com/v1, kind: K%d, metadata: {name: x}}", i, i))

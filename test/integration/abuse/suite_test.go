@@ -156,7 +156,7 @@ func claim(name string) string {
 	return "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: " + name + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
 }
 
-// object decodes a manifest; namespace is empty for cluster-scoped kinds.
+// object decodes a manifest, and sets the namespace unless it is empty or the kind is MLflow.
 func object(namespace, text string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{}

@@ -133,7 +133,7 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(len(requests.ForResource("auths").Reads())).To(BeNumerically("<=", 1))
 	}, NodeTimeout(2*specTimeout))
 
-	It("uses only permissions of the shipped roles, and watches only Auth and RoleBindings of two names", func(ctx SpecContext) {
+	It("uses only permissions of the shipped roles, and lists and watches RoleBindings and Auths only by name", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		m, _ := createServerAndAuth(ctx)

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A workload that fails", func() {
-	It("fails immediately if it has no retries left, and records the failure [appwrapper-9]", func(ctx SpecContext) {
+	It("fails if it has no retries left, and records the failure [appwrapper-9]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "once")
 		start := env.AuditPosition()
 		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", runningImage), pod("bad", failingImage)},

@@ -97,7 +97,7 @@ var _ = Describe("An AppWrapper", func() {
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("is deleted immediately if it never ran", func(ctx SpecContext) {
+	It("is deleted if it never ran", func(ctx SpecContext) {
 		aw := create(ctx, wrap(env.Namespace(ctx, "never"), "idle", []string{pod("p", runningImage)}, suspended))
 		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())

@@ -81,7 +81,7 @@ func clusterQueue(name string) *unstructured.Unstructured {
 	return framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", kueueAPIVersion, name)
 }
 
-// pod and the functions below return templates of components.
+// pod and the functions up to pyTorchJob return templates of components.
 func pod(name, cpu string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/a:1', resources: {requests: {cpu: '%s'}}}]}}", name, cpu)
 }

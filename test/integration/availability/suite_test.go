@@ -41,7 +41,7 @@ type pod struct {
 	port int
 }
 
-// newPod starts a replica with the flags of the Deployment, and adds it to the endpoints of the Service once it is ready.
+// newPod starts a replica with leader election and the variables of the Deployment, and adds it to the endpoints of the Service once it is ready.
 func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 	GinkgoHelper()
 	ports, err := env.Instance.ReservePorts(ctx, 1)

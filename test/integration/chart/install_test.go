@@ -31,7 +31,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		env.WaitFor(ctx, claim, func(g Gomega) { g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound)) })
 	}, SpecTimeout(specTimeout))
 
-	It("starts with all values set, and its Jobs succeed", func(ctx SpecContext) {
+	It("starts with all values set but storage and tolerations, and its Jobs succeed", func(ctx SpecContext) {
 		data, err := os.ReadFile("../../parity/testdata/all_values.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		var values map[string]any

@@ -73,7 +73,7 @@ var _ = Describe("etcd", func() {
 		Expect(output).To(ContainSubstring("etcd has exited"))
 	}, NodeTimeout(specTimeout))
 
-	It("runs in pods of the restricted level, keeps its data, and mounts a token into one container only", func(ctx SpecContext) {
+	It("runs in pods of the restricted level, keeps its data in a PersistentVolumeClaim, and mounts a token into one container only", func(ctx SpecContext) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, Name: "etcd"}, Spec: instance.podSpec}
 		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
 		Expect(instance.claims).To(HaveLen(1))

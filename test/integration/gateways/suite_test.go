@@ -1,4 +1,4 @@
-// Package gateways_test tests how every component handles the status that Gateways set on its HTTPRoutes and BackendTLSPolicies.
+// Package gateways_test tests how the components handle the status that Gateways set on their HTTPRoutes and BackendTLSPolicies.
 package gateways_test
 
 import (

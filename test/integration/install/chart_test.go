@@ -44,7 +44,7 @@ var _ = Describe("the chart of a release", func() {
 		Expect(err).NotTo(HaveOccurred(), "%s", output)
 	}, SpecTimeout(specTimeout))
 
-	It("installs into any namespace, and the manager becomes ready with its arguments, environment and permissions", func(ctx SpecContext) {
+	It("installs into the given namespace, and the manager becomes ready with its arguments, environment and permissions", func(ctx SpecContext) {
 		const namespace = "platform-tools"
 		chart, err := loader.Load(releaseChart(ctx))
 		Expect(err).NotTo(HaveOccurred())

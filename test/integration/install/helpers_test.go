@@ -102,7 +102,7 @@ func renderOverlay(ctx context.Context, overlay string) []*unstructured.Unstruct
 	return objects
 }
 
-// kindsWithFinalizer are the kinds to which the manager adds a finalizer.
+// kindsWithFinalizer are the kinds of objects in these specs to which the manager adds a finalizer.
 var kindsWithFinalizer = []schema.GroupVersionKind{
 	{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
 	{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"},

@@ -54,18 +54,14 @@ var _ = Describe("doctor", func() {
 			Expect(f.Result).NotTo(Or(Equal("fail"), Equal("unknown")), "%+v", f)
 		}
 		for _, check := range []string{"rights", "crds", "certificate"} {
-			for _, f := range findingsAbout(found, check, "") {
-				Expect(f.Result).To(Equal("ok"), "%+v", f)
-			}
+			Expect(findingsAbout(found, check, "")).To(HaveEach(HaveField("Result", "ok")), check)
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("reports the missing permission if the role view is insufficient", func(ctx SpecContext) {
 		_, found := runDoctor(ctx, viewer)
 		Expect(findingAbout(found, "certificate", "").Found).To(Equal("not allowed to get secrets/odh-platform-operator-webhook-cert in namespace opendatahub"))
-		for _, f := range findingsAbout(found, "rights", "") {
-			Expect(f.Result).To(Equal("unknown"), "%+v", f)
-		}
+		Expect(findingsAbout(found, "rights", "")).To(HaveEach(HaveField("Result", "unknown")))
 	}, SpecTimeout(specTimeout))
 
 	It("finds a legacy operator that is still running", func(ctx SpecContext) {

@@ -117,7 +117,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 })
 
 var _ = Describe("A new MLflow", func() {
-	It("sends one write for each child and one for each status, stage by stage [D20] [D21]", func(ctx SpecContext) {
+	It("sends one write for each child, one to scale up the Deployment and one for each status, stage by stage [D20] [D21]", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, idlePeriod, specTimeout) // the cache of the manager may still contain the Job of the previous spec
 		start := env.AuditPosition()
 		createReady(ctx, newMLflow())

@@ -8,7 +8,7 @@ import (
 )
 
 var _ = Describe("A forced migration", func() {
-	It("runs once, and the annotation stays until the server is ready [mlflow-47] [D10]", func(ctx SpecContext) {
+	It("runs once for each annotation, which is removed when the server is ready [mlflow-47] [D10]", func(ctx SpecContext) {
 		m := createReady(ctx, newMLflow(func(m *mlflowv1.MLflow) { m.Annotations = map[string]string{forceKey: "first"} }))
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(jobs(ctx)).To(HaveLen(1))

@@ -99,7 +99,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		Expect(restored.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("loses its owner reference immediately if the legacy operator created it", func(ctx SpecContext) {
+	It("loses its owner reference if the legacy operator created it", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		m := newMLflow()
 		create(ctx, m)

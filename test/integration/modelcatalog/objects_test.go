@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A new Catalog", func() {
-	It("creates every object on plain Kubernetes, each owned by the Catalog only, and then sends no write [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
+	It("creates its objects on plain Kubernetes, sources of users and the ClusterRoleBinding without an owner, and then sends no request [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		start := env.AuditPosition()

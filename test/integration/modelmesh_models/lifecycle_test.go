@@ -77,9 +77,7 @@ var _ = Describe("A Predictor", func() {
 		waitForState(ctx, predictor, state{true, v1alpha1.Loaded, v1alpha1.Loading, v1alpha1.InProgress})
 		open()
 		waitForState(ctx, predictor, readyState)
-		for _, s := range statusWrites(start, predictor) {
-			Expect(s.Available).To(BeTrue())
-		}
+		Expect(statusWrites(start, predictor)).To(HaveEach(HaveField("Available", BeTrue())))
 	}, SpecTimeout(specTimeout))
 
 	It("[modelmesh-81] that is updated to a model that cannot be loaded keeps serving the old model", func(ctx SpecContext) {

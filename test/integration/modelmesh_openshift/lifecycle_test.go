@@ -136,7 +136,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(secret.Data).To(HaveKey("localMinIO"))
 	}, NodeTimeout(specTimeout))
 
-	It("loses its objects when its last model is deleted [O5]", func(ctx SpecContext) {
+	It("loses the objects of the sidecar when its last model is deleted, and the others when it is disabled [O5]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		createRuntime(ctx, ns)
 		first, last := createInferenceService(ctx, ns, "digits"), createInferenceService(ctx, ns, "letters")

@@ -22,7 +22,7 @@ const (
 )
 
 // All specs share one control plane with the APIs of KServe and one manager with exactly the shipped permissions. They are serial, because they
-// change the settings of all namespaces. No pod runs, because there is no node.
+// change the settings of all namespaces. The pods run on fake nodes.
 var (
 	env     *framework.Env
 	manager *framework.Manager

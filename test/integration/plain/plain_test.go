@@ -282,11 +282,7 @@ var _ = Describe("The external URL", func() {
 		env.Get(ctx, mlflow)
 		Expect(mlflow.Status.URL).To(BeEmpty())
 		Expect(mlflow.Status.Address.URL).NotTo(BeEmpty())
-		for _, c := range mlflow.Status.Conditions {
-			if c.Type == "Available" {
-				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server is still available")
-			}
-		}
+		Expect(mlflow.Status.Conditions).To(ContainElement(And(HaveField("Type", "Available"), HaveField("Status", metav1.ConditionTrue))), "the server is still available")
 		env.WaitIdle(manager.User, idlePeriod, specTimeout) // Events are sent with a delay
 		env.ExpectIdle(manager.User, idlePeriod)
 

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("A RayCluster on OpenShift", func() {
-	It("is guarded and published, and leaves no object when it is deleted [raycluster-1] [raycluster-2] [raycluster-3] [raycluster-4] [raycluster-7] [raycluster-8]", func(ctx SpecContext) {
+	It("is guarded and published, and leaves no ClusterRoleBinding when it is deleted [raycluster-1] [raycluster-2] [raycluster-3] [raycluster-4] [raycluster-7] [raycluster-8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
 		start := env.AuditPosition()
 		rayCluster := create(ctx, newRayCluster(ns, "demo", setField(false, "spec", "suspend"), setField([]any{}, "spec", "headGroupSpec", "template", "spec", "containers")))

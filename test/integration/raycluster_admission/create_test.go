@@ -107,7 +107,7 @@ var _ = Describe("A new RayCluster", func() {
 			ContainSubstring(`\nDNS.5 = rayclient-test-raycluster-`+namespace+`.`)))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps every field that KubeRay has [R1] [raycluster-33]", func(ctx SpecContext) {
+	It("keeps newer fields of KubeRay [R1] [raycluster-33]", func(ctx SpecContext) {
 		fields := map[string]any{
 			"spec.managedBy": raycluster.ManagerKubeRay, "spec.gcsFaultToleranceOptions.redisAddress": "redis:6379", "spec.upgradeStrategy.type": "None",
 			"spec.authOptions.mode": "disabled", "spec.autoscalerOptions.version": "v2", "spec.headGroupSpec.labels.a": "b", "spec.headGroupSpec.resources.CPU": "1",

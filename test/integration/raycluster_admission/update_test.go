@@ -202,7 +202,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(headPodSpec(rayCluster).Containers[1].Image).To(Equal("example.com/oauth:2"))
 	}, NodeTimeout(specTimeout))
 
-	It("accept every request with a warning while the component is disabled", func(ctx SpecContext) {
+	It("accept a RayCluster that they would deny, with a warning, while the component is disabled", func(ctx SpecContext) {
 		stopManager(ctx)
 		options := managerOptions("manager-disabled", "MLFLOW_IMAGE=example.com/mlflow:1")
 		options.Args = []string{"--components=*,-raycluster"}

@@ -25,11 +25,8 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		for _, pod := range listPods(ctx, Default, live) {
 			Expect(pod.Spec.InitContainers).NotTo(BeEmpty(), pod.Name)
 			Expect(pod.Spec.InitContainers[0].Name).To(Equal(raycluster.InitCertificate))
-			for _, volume := range pod.Spec.Volumes {
-				if volume.Name == raycluster.VolumeCA {
-					Expect(volume.Secret.Items).To(Equal([]corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}), "no pod mounts the key of the CA")
-				}
-			}
+			Expect(pod.Spec.Volumes).To(ContainElement(And(HaveField("Name", raycluster.VolumeCA),
+				HaveField("Secret.Items", []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}))), "no pod mounts the key of the CA")
 		}
 		head := getCertificate(ctx, Default, live.GetNamespace(), namesOf(live).HeadTLS)
 		for _, name := range []string{"demo-head-svc." + live.GetNamespace() + ".svc", "rayclient-demo-" + live.GetNamespace() + ".kind"} {
@@ -110,11 +107,8 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 			"spec", "headGroupSpec", "template", "spec", "imagePullSecrets")).To(Succeed())
 		live := waitReady(ctx, createAndCleanUp(ctx, cluster))
 		waitForCertificates(ctx, live, 3)
-		for _, pod := range listPods(ctx, Default, live) {
-			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
-				Expect(pod.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "missing"}}))
-			}
-		}
+		Expect(listPods(ctx, Default, live)).To(ContainElement(And(HaveField("Labels", HaveKeyWithValue(raycluster.LabelNodeType, raycluster.NodeTypeHead)),
+			HaveField("Spec.ImagePullSecrets", []corev1.LocalObjectReference{{Name: "missing"}}))))
 	}, SpecTimeout(specTimeout))
 
 	It("has its CA while it is suspended, and the other objects when it is resumed", func(ctx SpecContext) {

@@ -127,8 +127,8 @@ func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	}
 }
 
-// The annotation is never stored. An annotation of a v1beta1 object is ignored.
-func TestAnnotationIsNotStored(t *testing.T) {
+// An annotation of a stored v1beta1 object is ignored, and absent after the round trip.
+func TestAnnotationOfStoredObjectIsIgnored(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, grpc: {}}")
 	stored["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: `{"proxy":"kubeRBACProxy"}`}
 	served := convert(t, stored, alpha)

@@ -89,7 +89,7 @@ func toUnstructured(t *testing.T, typed any, apiVersion string) map[string]any {
 	return out
 }
 
-// addFieldPaths adds the paths of all fields of a schema, including inner ones.
+// addFieldPaths adds the paths of all fields of a schema, including inner ones, except those of list items.
 func addFieldPaths(schema map[string]any, path string, into map[string]bool) {
 	properties, _ := schema["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {

@@ -351,7 +351,7 @@ func referenceFaults() map[string]fault {
 	}
 }
 
-// Without settings the namespace of MLflow is unknown, and nothing is reported as ok.
+// Without the manager the namespace of MLflow is unknown, and so are its references.
 func TestReferencesWithoutTheManager(t *testing.T) {
 	w := healthy(t)
 	w.deleteObject("Deployment", "")
