@@ -273,18 +273,22 @@ func (s *Source) report(doc *document, notes []string, err error, consequence st
 	if err != nil {
 		reason, message = ReasonRefused, consequence+": "+err.Error()
 	}
-	reported, name := false, "file of defaults"
+	name := "file of defaults"
 	if doc != nil {
-		reported, name = doc.lastMessage == message, "ConfigMap "+client.ObjectKeyFromObject(doc).String()
+		if doc.lastMessage == message {
+			return
+		}
 		doc.lastMessage = message
+		name = "ConfigMap " + client.ObjectKeyFromObject(doc).String()
 	}
-	switch {
-	case reported || message == "":
+	if message == "" {
 		return
-	case err != nil:
-		s.Log.Info("Settings of ModelMesh contain errors", "document", name, "reason", reason, "message", message)
-	default:
-		s.Log.Info("Settings of ModelMesh contain keys without effect", "document", name, "reason", reason, "message", message)
+	}
+	log := s.Log.WithValues("document", name, "reason", reason, "message", message)
+	if err != nil {
+		log.Info("Settings of ModelMesh contain errors")
+	} else {
+		log.Info("Settings of ModelMesh contain keys without effect")
 	}
 	if doc != nil {
 		s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))
