@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,22 +21,24 @@ import (
 )
 
 func TestMapLimitsConcurrency(t *testing.T) {
-	var running, maxRunning atomic.Int64
-	items := make([]int, 50)
-	for i := range items {
-		items[i] = i
-	}
-	got := Map(items, func(i int) int {
-		now := running.Add(1)
-		for old := maxRunning.Load(); now > old && !maxRunning.CompareAndSwap(old, now); old = maxRunning.Load() {
+	synctest.Test(t, func(t *testing.T) {
+		var running, maxRunning atomic.Int64
+		items := make([]int, 50)
+		for i := range items {
+			items[i] = i
 		}
-		time.Sleep(time.Millisecond) // otherwise the calls would not overlap
-		running.Add(-1)
-		return i
+		got := Map(items, func(i int) int {
+			now := running.Add(1)
+			for old := maxRunning.Load(); now > old && !maxRunning.CompareAndSwap(old, now); old = maxRunning.Load() {
+			}
+			time.Sleep(time.Second) // with the fake clock, until all concurrent calls sleep
+			running.Add(-1)
+			return i
+		})
+		if !slices.Equal(got, items) || maxRunning.Load() != maxConcurrentRequests {
+			t.Errorf("got %v and %d concurrent calls, want %v and %d", got, maxRunning.Load(), items, maxConcurrentRequests)
+		}
 	})
-	if !slices.Equal(got, items) || maxRunning.Load() > maxConcurrentRequests {
-		t.Errorf("got %v and %d concurrent calls, want %v and at most %d", got, maxRunning.Load(), items, maxConcurrentRequests)
-	}
 }
 
 func reader(t *testing.T, cluster *fakecluster.Cluster) Reader {
