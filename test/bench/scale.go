@@ -184,14 +184,29 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if err != nil {
 		return usage{}, err
 	}
+	before, err := b.processorTime()
+	if err != nil {
+		return usage{}, err
+	}
+	delete(before, "manager") // another process
 	start := b.clock.Now()
 	if err := b.manager.Restart(ctx); err != nil {
 		return usage{}, err
 	}
-	if err := b.waitReconciled(ctx, objects); err != nil {
+	waitForProfiles, err := b.profileBurst(ctx, fmt.Sprintf("restart-%d", objects))
+	if err != nil {
+		return usage{}, err
+	}
+	reconciles, err := b.waitReconciled(ctx, objects)
+	if err != nil {
 		return usage{}, err
 	}
 	out := usage{objects: objects, restart: b.clock.Since(start)}
+	after, err := b.processorTime()
+	if err != nil {
+		return usage{}, err
+	}
+	waitForProfiles()
 	if out.rss, out.heap, err = b.memory(ctx); err != nil {
 		return usage{}, err
 	}
@@ -207,6 +222,7 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	reads, writes := sent.Reads(), sent.WithoutEvents().Writes()
 	b.addFigure(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes", out.restart.Seconds(), len(reads), len(writes)),
 		"<= 60 s with 5000, lists only, 0 writes", "")
+	b.addFigure("reconciles and processor time of the restart", fmt.Sprintf("%.0f, %s", reconciles, after.since(before)), "one for each object", "")
 	b.addFigure("most frequent requests of the restart", countRequests(append(reads, writes...)), "", "")
 	return out, nil
 }
@@ -225,16 +241,18 @@ func countRequests(entries framework.Entries) string {
 	return strings.Join(texts, ", ")
 }
 
-// waitReconciled waits until a new process has reconciled a number of objects of each kind, and its workqueues are empty.
-func (b *bench) waitReconciled(ctx context.Context, objects int) error {
-	return b.waitUntil(ctx, scrapeInterval, func() (bool, error) {
+// waitReconciled waits until a new process has reconciled a number of objects of each kind, and its workqueues are empty. It returns the
+// number of reconciles.
+func (b *bench) waitReconciled(ctx context.Context, objects int) (reconciles float64, err error) {
+	err = b.waitUntil(ctx, scrapeInterval, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
 		if err != nil {
 			return false, err
 		}
-		done := metrics["controller_runtime_reconcile_total"] >= float64(objects*len(b.populations()))
-		return done && metrics["workqueue_depth"] == 0 && metrics["controller_runtime_active_workers"] == 0, nil
+		reconciles = metrics["controller_runtime_reconcile_total"]
+		return reconciles >= float64(objects*len(b.populations())) && metrics["workqueue_depth"] == 0 && metrics["controller_runtime_active_workers"] == 0, nil
 	})
+	return reconciles, err
 }
 
 // startAmongForeignObjects measures a new process in a cluster with many foreign Secrets and pods.
