@@ -148,10 +148,13 @@ const conditionAvailable = "Available"
 func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.PredictorStatus {
 	s.Conditions = slices.Clone(s.Conditions)
 	status, reason, message := metav1.ConditionFalse, "", ""
-	if s.Available {
-		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model is loaded and serves requests"
-	} else {
+	switch {
+	case !s.Available:
 		reason, message = unavailableReason(s)
+	case s.ActiveModelState == v1alpha1.Standby:
+		status, reason, message = metav1.ConditionTrue, "ModelStandby", "The model is registered but not in memory; the first request loads it"
+	default:
+		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model is loaded and serves requests"
 	}
 	conditions.Set(&s.Conditions, conditionAvailable, status, cmp.Or(reason, "ModelPending"), message, s.ObservedGeneration)
 	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.SummaryOptions{ReadyCondition: conditionAvailable, Pending: pendingSpec(s, generation), Stalled: isStuck(s)})
