@@ -167,9 +167,14 @@ func validateName(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
 			maxLength, length)
 		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
 	}
-	if wrapper.Labels[v1beta2.LabelQueue] != "" && strings.Contains(wrapper.Name, ".") {
-		detail := "must have no dots if the AppWrapper has a queue name: Kueue derives DNS labels from metadata.name"
-		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
+	return validateQueuedName(wrapper)
+}
+
+// validateQueuedName rejects a name with dots if the AppWrapper is queued.
+func validateQueuedName(wrapper *v1beta2.AppWrapper) field.ErrorList {
+	if !isQueued(wrapper) || !strings.Contains(wrapper.Name, ".") {
+		return nil
 	}
-	return nil
+	detail := "must have no dots if the AppWrapper has a queue name: Kueue derives DNS labels from metadata.name"
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), wrapper.Name, detail)}
 }

@@ -37,7 +37,7 @@ func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	if isQueued(old) || !isQueued(updated) {
 		return nil
 	}
-	var errs field.ErrorList
+	errs := validateQueuedName(updated)
 	for i := range updated.Spec.Components {
 		component := &updated.Spec.Components[i]
 		if object, err := podset.Decode(component); err == nil {
