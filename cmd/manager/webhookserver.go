@@ -109,7 +109,7 @@ func (s *limitedServer) listen(ctx context.Context) (net.Listener, error) {
 }
 
 // restart runs the program again in the same process and keeps the listener open: connections wait until the webhooks are served again.
-// If the listener were closed, connections would be refused until nodes no longer route to this pod. It returns only after a failure.
+// If the listener were closed, connections would be refused until nodes no longer route to this pod. restart returns only after a failure.
 func (s *limitedServer) restart() error {
 	fd, err := syscall.Dup(int(s.socket.Fd())) // remains open in the new program
 	if err == nil {
