@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// startupGracePeriod is how long errors of a starting API server are tolerated. It rejects all requests until it has loaded the roles,
-	// which takes seconds.
+	// startupGracePeriod is how long errors of a starting API server are tolerated. An API server rejects all requests until it has loaded
+	// the roles, which takes seconds.
 	startupGracePeriod = 15 * time.Second
 	// refusalWindow is longer than the back-off of informers. A Forbidden response after a longer pause starts a new series.
 	refusalWindow = 2 * time.Minute

@@ -263,7 +263,7 @@ func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, o
 	return mgr, err
 }
 
-// retryUntilReachable repeats a request until the API server responds. For startupGracePeriod, it also retries isRetryableStartError.
+// retryUntilReachable repeats a request while its error isUnreachable or, for startupGracePeriod, isRetryableStartError.
 func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, request func() error) error {
 	started := clk.Now()
 	for backoff := minConnectBackoff; ; backoff = min(2*backoff, maxConnectBackoff) {

@@ -28,7 +28,7 @@ const (
 	webhookService = names.OperatorName + "-webhook"
 	// webhookSecret stores the self-signed certificate in the operator namespace.
 	webhookSecret = names.OperatorName + "-webhook-cert"
-	// metricsService is the Service of the metrics server, for whose names a self-signed certificate is issued too.
+	// metricsService is the Service of the metrics server.
 	metricsService = names.OperatorName + "-metrics"
 )
 
