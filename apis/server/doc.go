@@ -1,5 +1,5 @@
-// Package server contains the fields that the kinds with a server share: the number of its pods, their scheduling and
-// their volumes. Switch is the type of their fields that enable features.
+// Package server contains the fields that the kinds with a server share: the number, scheduling and volumes of server
+// pods, and Switch, the type of fields that enable features.
 //
 // +kubebuilder:object:generate=true
 package server

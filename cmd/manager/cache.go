@@ -10,7 +10,7 @@ import (
 // cacheOptions returns the options of the manager's cache.
 //
 //   - Kinds are cached from their first watch, with the limits that enabled components declare (component.CacheNeed).
-//   - Child objects are cached as metadata and only with the label of the operator, or as full objects if a component reads their status (Deployments).
+//   - Child objects are cached as metadata and only with the label of the operator, or as full objects if a component reads spec or status.
 //   - Secrets and ConfigMaps of users are cached as metadata; their content is read live after a change.
 //   - Managed fields are cached only for our field managers, as a hash by which the applier detects changes of other clients.
 func cacheOptions(enabled []componentSpec) cache.Options {

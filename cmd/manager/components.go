@@ -35,9 +35,9 @@ import (
 // componentSpec is a component with the parameters that the manager needs.
 type componentSpec struct {
 	component.Component
-	// FieldOwner is the field manager of the component. The cache keeps a hash of its managed fields.
+	// FieldOwner is the field manager with which the component applies objects. The cache keeps a hash of its managed fields.
 	FieldOwner string
-	// Essential are kinds that must be readable in addition to the required kinds, see permissionMonitor.
+	// Essential are kinds, in addition to the required ones, that the component must be able to list and watch.
 	Essential []schema.GroupVersionKind
 	// CABundleTargets are the webhook configurations and CRDs that receive the CA bundle of a self-signed certificate.
 	CABundleTargets []certs.Target
@@ -61,7 +61,7 @@ type Env struct {
 // maxParallelWrites limits the number of child objects of one custom resource that are written at the same time.
 const maxParallelWrites = 4
 
-// Applier returns an Applier with the clients of the manager. The caller sets the other options.
+// Applier returns an Applier with the options and the clients of the manager.
 func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 	o.Client, o.Live, o.FullObjectKinds, o.Indexed, o.MaxParallel = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true, maxParallelWrites
 	return apply.New(o)
@@ -98,7 +98,7 @@ func componentSpecs(env *Env) []componentSpec {
 	}, platformSpecs(env), []componentSpec{olmSpec(env)})
 }
 
-// newScheme returns a scheme with the types of Kubernetes and of all components, including disabled ones.
+// newScheme returns a scheme with the types of Kubernetes and of the packages in apis, also for disabled components.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, awv1beta2.AddToScheme,

@@ -19,7 +19,7 @@ const (
 )
 
 // drainingServer is a webhook server that drains HTTP/1.1 connections before it stops. API servers do not retry a request on a connection
-// that is closed at the same moment, and would reject the write. While draining, each response has the header "Connection: close".
+// that is closed at the same moment, and would reject the write. Requests that arrive while draining get the header "Connection: close".
 type drainingServer struct {
 	webhook.Server
 	clock       clock.Clock
@@ -53,8 +53,8 @@ func (s *drainingServer) Start(ctx context.Context) error {
 	return s.Server.Start(serveCtx)
 }
 
-// waitIdle waits up to maxDrain until no request starts or ends for drainIdle. If the last request is older than
-// idleConnectionTimeout, it does not wait, because no connection is open then.
+// waitIdle waits up to maxDrain until no request starts or ends for drainIdle. It does not wait if there was no request for
+// idleConnectionTimeout, because no connection is open then.
 func (s *drainingServer) waitIdle() {
 	started, timeout := s.clock.Now(), s.clock.After(maxDrain)
 	if last := s.lastRequest.Load(); last == nil || started.Sub(*last) > idleConnectionTimeout {

@@ -36,7 +36,7 @@ type watchedLock struct {
 	duration time.Duration
 	// acquired stays set, because the process exits when it loses the Lease.
 	acquired bool
-	// observed is the last record of another holder, and observedTime is when it was first seen.
+	// observed is the last record that isHeld received, and observedTime is when it received that record first.
 	observed     resourcelock.LeaderElectionRecord
 	observedTime time.Time
 }
@@ -60,7 +60,7 @@ func leaderLock(le config.LeaderElection, restConfig *rest.Config, clk clock.Clo
 	return &watchedLock{Interface: lock, leases: client.Leases(le.Namespace), clock: clk, duration: le.LeaseDuration}, nil
 }
 
-// Get implements resourcelock.Interface. It first waits until this process has acquired the Lease.
+// Get implements resourcelock.Interface. It first waits until this process has acquired the Lease, or ctx ends.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	for !l.acquired && ctx.Err() == nil {
 		record, _, err := l.Interface.Get(ctx)
@@ -111,7 +111,7 @@ func (l *watchedLock) remaining() time.Duration {
 	return time.Duration(l.observed.LeaseDurationSeconds)*time.Second - l.clock.Since(l.observedTime)
 }
 
-// wait returns when the Lease is released, deleted or expired, or lockRetryPeriod after its watch failed or ended.
+// wait returns when the Lease is released, deleted or expired, when ctx ends, or lockRetryPeriod after the watch failed or ended.
 func (l *watchedLock) wait(ctx context.Context) {
 	watcher, err := l.leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: names.OperatorName}))
 	if err != nil {

@@ -59,7 +59,7 @@ func countDecisions(path string, next admission.Handler) admission.HandlerFunc {
 	}
 }
 
-// decisionOf returns the decision of a response. The library returns statuses of 5xx for requests that could not be evaluated.
+// decisionOf returns the decision of a response. A status of 5xx means that the request could not be evaluated.
 func decisionOf(response admission.Response) string {
 	switch {
 	case response.Allowed:

@@ -87,7 +87,7 @@ func (s metricsAuth) filter(log logr.Logger, next http.Handler) (http.Handler, e
 	}), nil
 }
 
-// authorize returns 200 if both reviews of the caller succeed, otherwise the status of the rejection, or an error if a review fails.
+// authorize returns 200 if the caller has permission, otherwise the status of the rejection, or an error if a review request fails.
 func (s metricsAuth) authorize(r *http.Request) (int, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token = strings.TrimSpace(token); !ok || token == "" {

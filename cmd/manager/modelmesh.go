@@ -58,7 +58,7 @@ func (m *modelMesh) scope() string {
 	return ""
 }
 
-// caches returns the kinds that runtimes cache, and in cluster scope those of the OpenShift integration.
+// caches returns the cache needs of runtimes and, in cluster scope, of the OpenShift integration.
 func (m *modelMesh) caches() []component.CacheNeed {
 	needs := runtimes.Caches(m.scope())
 	if m.scope() == "" {
@@ -68,7 +68,7 @@ func (m *modelMesh) caches() []component.CacheNeed {
 }
 
 // webhooks registers the webhook of runtimes. Only the settings of administrators can change the built-in server types. The defaults apply
-// while those settings cannot be read. The source is created here, because webhooks run on all replicas.
+// while the settings cannot be read or the component is disabled. The source is created here, because webhooks run on all replicas.
 func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 	defaults := meshsettings.Default().BuiltInServerTypes
 	if !enabled {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// startupGracePeriod is how long Forbidden responses are tolerated: a starting API server rejects all requests until it has loaded the
-	// roles, which takes seconds.
+	// startupGracePeriod is how long errors of a starting API server are tolerated. An API server rejects all requests until it has loaded
+	// the roles, which takes seconds.
 	startupGracePeriod = 15 * time.Second
 	// refusalWindow is longer than the back-off of informers. A Forbidden response after a longer pause starts a new series.
 	refusalWindow = 2 * time.Minute
@@ -26,24 +26,24 @@ const (
 	watchCheckPeriod = 5 * time.Minute
 )
 
-// permissionMonitor stops the manager if an essential permission is missing at the start. It uses the responses to informers instead of
+// permissionMonitor stops the manager if an informer starts without an essential permission. It uses the responses to informers instead of
 // access reviews, which are write requests. Only RBAC denials of list and watch count, because tenants cannot cause them. If a permission is
 // removed later, informers retry.
 type permissionMonitor struct {
 	essential   map[schema.GroupResource]bool
 	report      context.CancelCauseFunc
 	clock       clock.PassiveClock
-	gracePeriod time.Duration // of Forbidden responses until they are reported
+	gracePeriod time.Duration // how long Forbidden responses are tolerated
 	startTime   time.Time
 
 	mu     sync.Mutex
 	series map[string]refusalSeries // by message
 }
 
-// refusalSeries holds the times of Forbidden responses with pauses shorter than refusalWindow.
+// refusalSeries is a series of Forbidden responses with pauses of at most refusalWindow.
 type refusalSeries struct{ first, last time.Time }
 
-// essentialResources returns the resources without which the manager cannot work.
+// essentialResources returns the resources that the enabled components must be able to list and watch.
 func essentialResources(enabled []componentSpec) map[schema.GroupResource]bool {
 	out := map[schema.GroupResource]bool{}
 	for _, spec := range enabled {

@@ -52,7 +52,7 @@ const (
 	noCacheSyncTimeout = 100 * 365 * 24 * time.Hour
 	// concurrentReconciles is the limit for each controller.
 	concurrentReconciles = 4
-	// reconcileTimeout ends a reconcile that waits for an informer whose API was removed: such a read never returns.
+	// reconcileTimeout ends a reconcile that reads a kind from the cache after its API was removed: such a read never returns.
 	reconcileTimeout = 2 * time.Minute
 	// minConnectBackoff and maxConnectBackoff limit the back-off while the API server is unreachable at the start.
 	minConnectBackoff = time.Second
@@ -137,7 +137,7 @@ func lowerMemoryLimit() {
 const idlePeriod = 5 * time.Second
 
 // returnMemory returns memory to the operating system after each burst of work. Otherwise the memory of the initial
-// lists stays resident for minutes, because an idle process collects no garbage.
+// lists stays resident for minutes, because an idle process rarely collects garbage.
 func returnMemory(ctx context.Context, clk clock.Clock) {
 	stats, lastGC, returnedGC := &debug.GCStats{}, int64(0), int64(0)
 	for ctx.Err() == nil {
@@ -155,7 +155,7 @@ func returnMemory(ctx context.Context, clk clock.Clock) {
 	}
 }
 
-// startManager builds the manager with all components, and runs it until ctx ends.
+// startManager builds and runs the manager. It starts the program again if a required API was removed or the TLS profile changed.
 func startManager(ctx context.Context, env *Env, specs []componentSpec, restConfig *rest.Config, permissions *permissionMonitor, log logr.Logger) error {
 	scheme := newScheme()
 	listener := tlsprofile.NewListener()
@@ -263,7 +263,7 @@ func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, o
 	return mgr, err
 }
 
-// retryUntilReachable repeats a request until the API server responds and, for startupGracePeriod, until it has loaded its roles.
+// retryUntilReachable repeats a request while its error isUnreachable or, for startupGracePeriod, isRetryableStartError.
 func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, request func() error) error {
 	started := clk.Now()
 	for backoff := minConnectBackoff; ; backoff = min(2*backoff, maxConnectBackoff) {
@@ -290,7 +290,7 @@ func isUnreachable(err error) bool {
 		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isRetryableStartError reports whether the error may come from an API server that has not loaded its roles yet. Later, the same errors are
+// isRetryableStartError reports whether the error may come from an API server that is still starting. Later, the same errors are
 // permanent.
 func isRetryableStartError(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
@@ -328,10 +328,10 @@ func newWatchers(ctx context.Context, env *Env, restConfig *rest.Config, listene
 	return []manager.Runnable{env.Capabilities, profile, env.Domain}, nil
 }
 
-// checkPorts binds every listener briefly: the errors of the library do not name the setting.
-func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
+// checkPorts reports an address that cannot be bound: the errors of the library do not name the setting.
+func checkPorts(ctx context.Context, cfg config.Config, hasWebhooks bool) error {
 	listeners := []struct{ setting, address string }{{"--metrics-bind-address", cfg.Metrics.BindAddress}, {"--health-probe-bind-address", cfg.Health.BindAddress}}
-	if webhooks && cfg.Webhook.Listener == 0 {
+	if hasWebhooks && cfg.Webhook.Listener == 0 {
 		listeners = append(listeners, struct{ setting, address string }{"--webhook-port", ":" + strconv.Itoa(cfg.Webhook.Port)})
 	}
 	for _, l := range listeners {

@@ -28,7 +28,7 @@ const (
 	webhookService = names.OperatorName + "-webhook"
 	// webhookSecret stores the self-signed certificate in the operator namespace.
 	webhookSecret = names.OperatorName + "-webhook-cert"
-	// metricsService is the Service of the metrics server, which uses the same certificate.
+	// metricsService is the Service of the metrics server.
 	metricsService = names.OperatorName + "-metrics"
 )
 
@@ -109,7 +109,7 @@ func serviceNames(cfg config.Config) []string {
 	return []string{base + ".svc", base + ".svc.cluster.local", base, metrics + ".svc", metrics, metricsService}
 }
 
-// setMetricsCertificate makes the metrics server use the self-signed certificate, whose CA scrapers can read, unless another certificate is configured.
+// setMetricsCertificate makes a secure metrics server without a configured certificate use the self-signed one, whose CA scrapers can read.
 func (w webhooks) setMetricsCertificate(options *metricsserver.Options) {
 	self, ok := w.certificate.(*certs.Authority)
 	if !ok || !options.SecureServing || options.CertDir != "" {

@@ -39,8 +39,8 @@ const (
 // controller-runtime limits only headers and idle connections.
 type limitedServer struct {
 	webhook.Server
-	address string
-	tls     []func(*tls.Config)
+	address    string
+	tlsOptions []func(*tls.Config)
 	// inherited is the file descriptor of the listener that the process kept during a restart, or 0.
 	inherited int
 	started   atomic.Bool
@@ -49,7 +49,7 @@ type limitedServer struct {
 }
 
 func newLimitedServer(w config.Webhook, options ...func(*tls.Config)) *limitedServer {
-	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(w.Port)), tls: options, inherited: w.Listener}
+	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(w.Port)), tlsOptions: options, inherited: w.Listener}
 }
 
 // budgetedServer is a webhook server whose requests share a memory budget.
@@ -66,7 +66,7 @@ func (s budgetedServer) Register(path string, hook http.Handler) {
 // Start implements manager.Runnable.
 func (s *limitedServer) Start(ctx context.Context) error {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
-	for _, set := range s.tls {
+	for _, set := range s.tlsOptions {
 		set(tlsConfig)
 	}
 	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
@@ -109,7 +109,7 @@ func (s *limitedServer) listen(ctx context.Context) (net.Listener, error) {
 }
 
 // restart runs the program again in the same process and keeps the listener open: connections wait until the webhooks are served again.
-// If the listener were closed, connections would be refused until nodes no longer route to this pod. It returns only after a failure.
+// If the listener were closed, connections would be refused until nodes no longer route to this pod. restart returns only after a failure.
 func (s *limitedServer) restart() error {
 	fd, err := syscall.Dup(int(s.socket.Fd())) // remains open in the new program
 	if err == nil {

@@ -20,8 +20,8 @@ var workloadAnnotations = []string{
 
 var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.AnnotationSubGroupIndexLabel, v1beta2.AnnotationSubGroupCount}
 
-// ineffectiveAnnotations returns a warning for each annotation without effect: an unknown key, an invalid value, or an annotation of a component.
-// The order is stable.
+// ineffectiveAnnotations returns a warning for each annotation that is unknown, has an invalid value, or has no effect on a component. The
+// order is stable.
 func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 	warnings := unknownAnnotations("metadata.annotations", aw.Annotations, workloadAnnotations)
 	for _, key := range slices.Sorted(maps.Keys(aw.Annotations)) {

@@ -35,11 +35,11 @@ type creationValidator struct {
 	// podSetLimit returns the maximum number of pod sets in a Workload.
 	podSetLimit func(context.Context) int
 
-	errs    field.ErrorList
-	podSets int
+	errs        field.ErrorList
+	podSetCount int
 	// unauthorized reports whether the user lacks a permission.
 	unauthorized bool
-	// podSetsUnknown reports whether a component could not be validated. podSets is then incomplete.
+	// podSetsUnknown reports whether podSetCount may be incomplete.
 	podSetsUnknown bool
 }
 
@@ -58,16 +58,16 @@ func (c *creationValidator) validate(ctx context.Context) field.ErrorList {
 		c.checkComponent(ctx, &c.wrapper.Spec.Components[i], path.Index(i))
 	}
 	switch {
-	case c.podSets == 0 && !c.podSetsUnknown:
-		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that creates pods; "+
+	case c.podSetCount == 0 && !c.podSetsUnknown:
+		c.errs = append(c.errs, field.Invalid(path, c.podSetCount, "components contains no podspecs: add a component that creates pods; "+
 			"for a kind that the operator does not know, list the paths of its pod templates in podSets"))
-	case c.podSets > maxPodSets:
-		if maximum := c.podSetLimit(ctx); c.podSets > maximum {
-			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed: remove some, or use several AppWrappers", c.podSets, maximum)
-			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
+	case c.podSetCount > maxPodSets:
+		if maximum := c.podSetLimit(ctx); c.podSetCount > maximum {
+			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed: remove some, or use several AppWrappers", c.podSetCount, maximum)
+			c.errs = append(c.errs, field.Invalid(path, c.podSetCount, detail))
 		}
 	}
-	c.errs = append(c.errs, validateName(c.wrapper, c.podSets)...)
+	c.errs = append(c.errs, validateName(c.wrapper, c.podSetCount)...)
 	return c.errs
 }
 
@@ -75,7 +75,7 @@ func (c *creationValidator) checkComponent(ctx context.Context, component *v1bet
 	template := path.Child("template")
 	object := c.decode(component, template)
 	if object == nil {
-		c.podSets, c.podSetsUnknown = c.podSets+len(component.PodSets), true
+		c.podSetCount, c.podSetsUnknown = c.podSetCount+len(component.PodSets), true
 		return
 	}
 	c.checkKind(ctx, object, template)
@@ -83,7 +83,7 @@ func (c *creationValidator) checkComponent(ctx context.Context, component *v1bet
 		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces: remove metadata.namespace, or create the AppWrapper in that namespace"))
 	}
 	count, known, errs := podset.Check(component.PodSets, object, path)
-	c.podSets, c.podSetsUnknown = c.podSets+count, c.podSetsUnknown || !known
+	c.podSetCount, c.podSetsUnknown = c.podSetCount+count, c.podSetsUnknown || !known
 	c.errs = append(c.errs, errs...)
 	if isQueued(c.wrapper) {
 		c.errs = append(c.errs, quotaErrors(component, object, path, unknownFieldCause)...)
@@ -120,7 +120,7 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 // maxShownBytes limits the part of an invalid template that the error message quotes.
 const maxShownBytes = 60
 
-// checkKind rejects kinds that are forbidden in AppWrappers, and those that the user may not create.
+// checkKind rejects kinds that are not served or not allowed in AppWrappers, and objects that the user may not create.
 func (c *creationValidator) checkKind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
 	if isAppWrapper(kind) { // before the mapper, whose error would hide this one
@@ -159,9 +159,9 @@ func (c *creationValidator) checkKind(ctx context.Context, object *unstructured.
 
 // validateName rejects names that Kueue or the API server would reject later: the name is a label value on every component, and Kueue uses the
 // name with the number of a pod set as a DNS label.
-func validateName(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
+func validateName(wrapper *v1beta2.AppWrapper, podSetCount int) field.ErrorList {
 	path := field.NewPath("metadata", "name")
-	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
+	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSetCount-1)))
 	if length := len(wrapper.Name); length > maxLength {
 		detail := fmt.Sprintf("must be at most %d characters: it is a label value on the components, and with a number appended the name of a pod set; this name has %d",
 			maxLength, length)

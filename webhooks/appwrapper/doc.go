@@ -1,6 +1,5 @@
 // Package appwrapper validates and defaults AppWrappers at admission: it sets the labels of the creator and the default queue, and rejects
-// AppWrappers that cannot run, components that the user may not create, and changes of components.
+// AppWrappers that cannot run, components that the user may not create, and changes of immutable fields.
 //
-// The rules are pure functions of the object and of the kinds and permissions in the cluster; the handlers decode requests and send responses. The
-// patch contains labels only: it does not change fields that are unknown to this program.
+// The patch contains labels only: it does not change fields that are unknown to this program.
 package appwrapper

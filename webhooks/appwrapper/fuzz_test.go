@@ -23,7 +23,7 @@ func FuzzAdmission(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec":{"components":[{"template":{"apiVersion":"v1","kind":"Pod","Kind":"AppWrapper","metadata":{"namespace":5}}},{"template":null}]}}`), []byte(`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}`))
 	fixture := newCluster()
-	v := &validator{settings: fixedSettings(Settings{}), kinds: fixture.mapper, podSetLimit: fixedLimit(maxPodSets)}
+	v := &validator{settings: fixedSettings(Settings{}), mapper: fixture.mapper, podSetLimit: fixedLimit(maxPodSets)}
 	d := &defaulter{fixedSettings(Settings{DefaultQueueName: "q"})}
 	f.Fuzz(func(t *testing.T, object, old []byte) {
 		request := admission.Request{}

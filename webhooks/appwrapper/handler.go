@@ -56,7 +56,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 // validator is the validating webhook.
 type validator struct {
 	settings    settingsFunc
-	kinds       restMapper
+	mapper      restMapper
 	access      pkgadmission.Access
 	podSetLimit func(context.Context) int
 	// enabled reports whether the component is enabled. Requests are validated in any case, because the component may be enabled later.
@@ -100,7 +100,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 }
 
 func (v *validator) newCreationValidator(request admission.Request, wrapper *v1beta2.AppWrapper) *creationValidator {
-	return &creationValidator{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: pkgadmission.LimitReviews(v.access), podSetLimit: v.podSetLimit}
+	return &creationValidator{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.mapper, access: pkgadmission.LimitReviews(v.access), podSetLimit: v.podSetLimit}
 }
 
 // update validates an update, unless the AppWrapper is being deleted: deletion must not depend on the webhook.

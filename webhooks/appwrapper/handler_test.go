@@ -22,7 +22,7 @@ import (
 )
 
 func newValidator(c *cluster) *validator {
-	return &validator{settings: fixedSettings(Settings{ReviewAccess: true}), kinds: c.mapper, access: c.review, enabled: true, podSetLimit: fixedLimit(maxPodSets)}
+	return &validator{settings: fixedSettings(Settings{ReviewAccess: true}), mapper: c.mapper, access: c.review, enabled: true, podSetLimit: fixedLimit(maxPodSets)}
 }
 
 func TestDefaulterHandle(t *testing.T) {
@@ -183,7 +183,7 @@ func TestComponentsCannotReferToManager(t *testing.T) {
 // Creation fails without settings, because the default queue or the access review would be skipped. Updates need no settings.
 func TestCreateFailsWithoutSettings(t *testing.T) {
 	wrapper := newAppWrapper(t, component(pod))
-	v := &validator{settings: failingSettings, kinds: newCluster().mapper}
+	v := &validator{settings: failingSettings, mapper: newCluster().mapper}
 	for name, response := range map[string]admission.Response{
 		"defaulting": (&defaulter{failingSettings}).Handle(t.Context(), newRequest(t, admissionv1.Create, wrapper, nil)),
 		"validation": v.Handle(t.Context(), newRequest(t, admissionv1.Create, wrapper, nil)),

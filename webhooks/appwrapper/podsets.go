@@ -18,7 +18,7 @@ const maxPodSets = 8
 // It reads the CRD on every call, because few AppWrappers have more than maxPodSets.
 func podSetLimitFunc(apiReader client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
-		// The manager is allowed to list CRDs but not to get them.
+		// The manager may list all CRDs, but not get this one.
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := apiReader.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {

@@ -28,7 +28,7 @@ const (
 // the webhooks validate as usual and add a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
-	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), access: guards.Access, enabled: enabled, podSetLimit: podSetLimitFunc(mgr.GetAPIReader())}
+	v := &validator{settings: settings, mapper: mgr.GetRESTMapper(), access: guards.Access, enabled: enabled, podSetLimit: podSetLimitFunc(mgr.GetAPIReader())}
 	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(v, kind, referencesOf)})
 }

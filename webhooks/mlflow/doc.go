@@ -1,3 +1,3 @@
-// Package mlflow is the validating webhook of MLflow. It checks the permissions of the author for the objects that pods use; the schema
-// validates everything else.
+// Package mlflow is the validating webhook of MLflow. It checks the permissions of the author for the objects and settings that pods use;
+// the schema validates everything else.
 package mlflow

@@ -22,8 +22,7 @@ import (
 // disabledHandler is the handler while the component is disabled.
 const disabledHandler = pkgadmission.DisabledComponent("the component modelmesh is disabled: the runtime is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELMESH=true to change this")
 
-// ServerTypes returns the server types with an adapter in a namespace, according to the current settings. The namespace is empty for a
-// ClusterServingRuntime.
+// ServerTypes returns the server types that have an adapter. The namespace is empty for a ClusterServingRuntime.
 type ServerTypes func(ctx context.Context, namespace string) []string
 
 // validator validates runtimes of both scopes, which have the same type of spec.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// autoscalerExternal is a class of KServe without effect in ModelMesh.
+	// autoscalerExternal is an autoscaler class of KServe that ModelMesh does not support.
 	autoscalerExternal = "external"
 	// unsetReplicas is the value of unset replicas in the types of KServe.
 	unsetReplicas = pkgmodelmesh.MaxReplicas

@@ -26,10 +26,10 @@ const (
 // converter serves conversion reviews. It decodes one object at a time, never the list.
 type converter struct{}
 
-// Largest implements admission.Weighed.
+// Largest implements admission.MemoryLimited.
 func (converter) Largest() int64 { return maxConversionBytes }
 
-// Weigh implements admission.Weighed.
+// Weigh implements admission.MemoryLimited.
 func (converter) Weigh(body []byte) int64 { return pkgadmission.MemoryOfItems(body, objectDepth) }
 
 // rawValue is a JSON value that is not decoded. Unlike json.RawMessage, it is not a copy.

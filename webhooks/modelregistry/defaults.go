@@ -87,8 +87,8 @@ func restoreOwned(object, old, fields map[string]any) {
 	}
 }
 
-// restoreHiddenFields restores the fields of a v1alpha1 object that only v1beta1 has, if a client removed the annotation, and returns them. If
-// the spec names a host, it removes the fields of a generated database and of a connection Secret, which v1alpha1 cannot unset.
+// restoreHiddenFields returns the hidden fields of a v1alpha1 object, and restores the annotation if a client removed it. If the spec has a
+// host, it removes the hidden fields that are invalid with a host, because v1alpha1 cannot unset them.
 func restoreHiddenFields(object, old map[string]any) conversion.HiddenFields {
 	hidden, err := conversion.HiddenFieldsIn(object)
 	if err != nil {
@@ -117,7 +117,7 @@ func defaultRoute(server map[string]any, route v1beta1.ServiceRoute) {
 	}
 }
 
-// dropEmptyDatabases removes databases without a host, as sent by clients that encode every field.
+// dropEmptyDatabases removes databases without a required host, as sent by clients that encode every field.
 func dropEmptyDatabases(spec map[string]any, hostOptional bool) {
 	if postgres := nestedMap(spec, "postgres"); postgres != nil && !hasHost(postgres) && !hostOptional {
 		delete(spec, "postgres")
@@ -204,7 +204,7 @@ var imagePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 // imageReference is a parsed image reference.
 type imageReference struct{ repository, tag, digest string }
 
-// parseImage parses an image reference. A colon before the last slash belongs to the port of a registry.
+// parseImage parses an image reference. A colon before the last slash belongs to the port of its host.
 func parseImage(image string) imageReference {
 	parsed := imageReference{repository: image}
 	parsed.repository, parsed.digest, _ = strings.Cut(parsed.repository, "@")

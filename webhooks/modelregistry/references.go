@@ -26,7 +26,7 @@ func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmiss
 	return References(registry), nil
 }
 
-// References returns the references in the spec of a registry that its pods use.
+// References returns the references in the spec of a registry, except those to Secrets that the operator creates.
 func References(registry *v1beta1.ModelRegistry) pkgadmission.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
 	refs := pkgadmission.References{Namespace: registry.Namespace}
@@ -59,7 +59,7 @@ func catalogReferencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pk
 	return CatalogReferences(c), nil
 }
 
-// CatalogReferences returns the references in the spec of a Catalog that its pods use.
+// CatalogReferences returns the references in the spec of a Catalog.
 func CatalogReferences(c *aihubv1alpha1.Catalog) pkgadmission.References {
 	refs := pkgadmission.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")

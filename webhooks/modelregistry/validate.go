@@ -130,8 +130,8 @@ func duplicateNameErrors(registry *v1beta1.ModelRegistry, namespaces []string) f
 	return nil
 }
 
-// Names, prefixes and suffixes of objects that other clients create in the namespace: ServiceAccounts of Kubernetes and OpenShift, and objects
-// of other components and registries. Names of objects of a registry begin with its name.
+// Names, prefixes and suffixes of other objects in the namespace: ServiceAccounts of Kubernetes and OpenShift, and objects of other
+// components and registries. Names of objects of a registry begin with its name.
 var (
 	reservedNames = []string{
 		"default", "builder", "deployer", "pipeline",
@@ -152,12 +152,11 @@ func ReservedName(name string) string {
 	return ""
 }
 
-// Patterns of values that are inserted into connection strings or manifests. They allow more values than databases accept, but no value that
-// changes the structure.
+// Patterns of values that are inserted into connection strings or manifests. They allow no value that changes the structure.
 var (
 	hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$`)
 	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
-	// identifierPattern matches users and databases accepted by the image of a generated database.
+	// identifierPattern matches the names of users and databases that the image of a generated database accepts.
 	identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 	databasePattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
@@ -251,7 +250,7 @@ func IsIdentifier(value string) bool { return identifierPattern.MatchString(valu
 
 func isImage(value string) bool { return imagePattern.MatchString(value) }
 
-// warnings returns warnings about ineffective changes, a reserved name, and fields that have no effect, unless the old object has them too.
+// warnings returns warnings about changes and new fields without effect, and about the reserved name of an existing registry.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	current := ineffectiveFields(&registry.Spec)
 	if old != nil {

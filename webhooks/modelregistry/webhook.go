@@ -42,7 +42,7 @@ const (
 
 // Settings contains the parameters of the rules.
 type Settings struct {
-	// Namespace is the only namespace allowed for registries and the catalog, or "" for any.
+	// Namespace is the only namespace allowed for new registries and a new catalog, or "" for any.
 	Namespace string
 	// RESTImages are the current and previous default images of the server.
 	RESTImages []string
@@ -54,7 +54,7 @@ type Settings struct {
 type Source func(context.Context) (Settings, error)
 
 // Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component, the webhooks only
-// check the author and return a warning. The conversion is always enabled.
+// check the permissions of the author and return a warning. The conversion is always enabled.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
@@ -65,8 +65,8 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settin
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), referencesOf)})
 }
 
-// RegisterCatalog adds the webhook of Catalog to the server of the manager. For a disabled component it only checks the author and returns
-// a warning.
+// RegisterCatalog adds the webhook of Catalog to the server of the manager. For a disabled component, the webhook only checks the
+// permissions of the author and returns a warning.
 func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
 	const disabledHandler = pkgadmission.DisabledComponent("the component modelcatalog is disabled: the Catalog is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELCATALOG=true to change this")
@@ -152,7 +152,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if registry.Namespace == "" { // the namespace may only be in the URL
+		if registry.Namespace == "" { // it is optional in the body of a request
 			registry.Namespace = request.Namespace
 		}
 		errs, err := v.validate(ctx, registry, old, s)

@@ -3,5 +3,5 @@
 //
 // Pure functions build a plan from the settings, the platform, the submitted and the stored object. The mutating webhook applies the plan,
 // and the validating webhook compares the object with it. The patch changes single fields of the raw object: it retains fields that this
-// operator does not know. Injected elements of lists are recognized by name and content.
+// operator does not know.
 package raycluster

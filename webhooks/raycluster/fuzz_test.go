@@ -121,7 +121,7 @@ func userFieldsOf(t testing.TB, raw []byte) any {
 		dropNamed(spec, "containers", injectedContainers)
 		dropNamed(spec, "initContainers", injectedInitContainers)
 		dropNamed(spec, "volumes", injectedVolumes)
-		if g.head {
+		if g.isHead {
 			delete(spec, "serviceAccountName")
 		}
 		for _, container := range g.containers()[:min(1, len(g.containers()))] {

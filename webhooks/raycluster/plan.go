@@ -36,13 +36,13 @@ type injection struct {
 
 // group is the head group or a worker group of a cluster.
 type group struct {
-	path fieldPath
-	head bool
-	name string
+	path   fieldPath
+	isHead bool
+	name   string
 	// fields are the fields of the group in the submitted or stored object.
 	fields map[string]any
 	injection
-	// templateChanged reports whether the user changed the template, which recreates its pods.
+	// templateChanged reports whether the group is new or the user changed its pods, which recreates them.
 	templateChanged bool
 }
 
@@ -113,7 +113,7 @@ func newPlan(s Settings, cluster, old raycluster.Cluster) *plan {
 // groupsOf returns the head group, even if it is not set, and the worker groups.
 func groupsOf(c raycluster.Cluster) []*group {
 	head := fieldPath{"spec", "headGroupSpec"}
-	groups := []*group{{path: head, head: true, fields: nested.Map(c.Object(), head...)}}
+	groups := []*group{{path: head, isHead: true, fields: nested.Map(c.Object(), head...)}}
 	workers := fieldPath{"spec", "workerGroupSpecs"}
 	for i, worker := range nested.List(c.Object(), workers...) {
 		groups = append(groups, &group{path: workers.child(strconv.Itoa(i)), name: nested.String(worker, "groupName"), fields: nested.Map(worker)})
@@ -123,25 +123,25 @@ func groupsOf(c raycluster.Cluster) []*group {
 
 // counterpart returns the stored group for g, or nil: the head group, or the worker group of the same name.
 func counterpart(g *group, stored []*group) *group {
-	i := slices.IndexFunc(stored, func(s *group) bool { return s.head == g.head && s.name == g.name })
+	i := slices.IndexFunc(stored, func(s *group) bool { return s.isHead == g.isHead && s.name == g.name })
 	if i < 0 || len(stored[i].fields) == 0 {
 		return nil
 	}
 	return stored[i]
 }
 
-// planGroup plans a group as for a new cluster. A group without a container for Ray is skipped; validation rejects it.
+// planGroup plans a group as for a new cluster. It skips a group without a container for Ray.
 func (p *plan) planGroup(g *group) {
 	if rayContainerProblem(g) != "" {
 		return
 	}
-	if g.head && p.mode.Auth.Sidecar() {
+	if g.isHead && p.mode.Auth.Sidecar() {
 		sidecar := p.sidecar()
 		g.sidecar, g.sidecarVolumes = elementOf(sidecar.Container()), elementsOf(sidecar.Volumes())
 	}
 	if p.mode.MTLS {
 		t := raycluster.TLS{
-			Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: p.settings.CertGeneratorImage, Resources: p.settings.CertificateResources,
+			Issuer: p.mode.Issuer, Names: p.names, Head: g.isHead, Image: p.settings.CertGeneratorImage, Resources: p.settings.CertificateResources,
 			SignedNames: []string{p.cluster.ClientDNSName(p.settings.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: p.settings.OpenShift,
 		}
 		g.env, g.initContainer, g.volumes, g.mounts = p.variables, elementOf(t.InitContainer()), elementsOf(t.Volumes()), elementsOf(t.Mounts())
@@ -159,8 +159,8 @@ func (p *plan) sidecar() raycluster.Sidecar {
 	}
 }
 
-// planAutoscaler plans the autoscaler, which connects to Ray and to Kubernetes from the head pod. It adds no certificates while the head
-// template is unchanged.
+// planAutoscaler plans the autoscaler, which connects to Ray and to Kubernetes from the head pod. It adds certificates only if the head
+// pod is recreated.
 func (p *plan) planAutoscaler() {
 	head := p.groups[0]
 	if !p.cluster.HasAutoscaler() {

@@ -17,15 +17,15 @@ import (
 const (
 	noIngress = "RayCluster with enableIngress set to true is not allowed: KubeRay would publish the dashboard without authentication; " +
 		"remove it, and the operator publishes the dashboard with authentication"
-	sidecarImmutable    = "OAuth Proxy container is immutable: leave it as the operator sets it"
-	sidecarVolumes      = "OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it"
-	accountImmutable    = "RayCluster head group service account is immutable: leave it as the operator sets it"
-	initImmutable       = "create-cert Init Container is immutable: leave it as the operator sets it"
-	variablesImmutable  = "RAY_TLS related environment variables are immutable: leave them as the operator sets them"
-	volumesImmutable    = "ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them"
-	mountsImmutable     = "ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"
-	autoscalerImmutable = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable: leave them as the operator sets them"
-	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
+	sidecarImmutable        = "OAuth Proxy container is immutable: leave it as the operator sets it"
+	sidecarVolumesImmutable = "OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it"
+	accountImmutable        = "RayCluster head group service account is immutable: leave it as the operator sets it"
+	initImmutable           = "create-cert Init Container is immutable: leave it as the operator sets it"
+	variablesImmutable      = "RAY_TLS related environment variables are immutable: leave them as the operator sets them"
+	volumesImmutable        = "ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them"
+	mountsImmutable         = "ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"
+	autoscalerImmutable     = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable: leave them as the operator sets them"
+	versionImmutable        = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
 )
 
 // Other messages.
@@ -36,7 +36,7 @@ const (
 	unknownIssuer = `must be "operator", "cert-manager" or "pod": remove the annotation to use the setting of the operator`
 )
 
-// violations returns the invalid fields of a new or updated cluster, and its differences from the plan.
+// violations returns the invalid fields of a cluster and its differences from the plan; of a new cluster, only those of the sidecar.
 func (p *plan) violations() field.ErrorList {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
@@ -138,7 +138,7 @@ func rayContainerProblem(g *group) string {
 
 func (v *specValidator) validateSidecar(g *group) {
 	v.validateElement(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
-	v.validateElements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
+	v.validateElements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumesImmutable)
 	if account := v.cluster.HeadServiceAccount(); account != v.serviceAccount() {
 		v.add(field.Invalid(toFieldPath(g.podPath().child("serviceAccountName")), account, accountImmutable))
 	}
@@ -169,7 +169,7 @@ func (v *specValidator) validateElements(list fieldPath, desired []element, mess
 
 // validateElement reports whether a list has exactly one element of the name, equal to the desired one; otherwise it adds an error. It
 // ignores userFields of containers.
-func (v *specValidator) validateElement(list fieldPath, desired element, container bool, message string) bool {
+func (v *specValidator) validateElement(list fieldPath, desired element, isContainer bool, message string) bool {
 	entries := nested.List(v.cluster.Object(), list...)
 	found := nested.Indexes(entries, desired["name"])
 	switch {
@@ -181,14 +181,14 @@ func (v *specValidator) validateElement(list fieldPath, desired element, contain
 		return false
 	}
 	existing := entries[found[0]].(map[string]any)
-	if container && !equalContainers(existing, desired) || !container && !equalElements(existing, desired) {
+	if isContainer && !equalContainers(existing, desired) || !isContainer && !equalElements(existing, desired) {
 		v.add(field.Invalid(toFieldPath(list), desired["name"], message))
 		return false
 	}
 	return true
 }
 
-// warnings returns warnings about newly set fields whose effect may surprise users.
+// warnings returns warnings about a truncated host and about newly set fields whose effect may surprise users.
 func (p *plan) warnings() []string {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Names of elements that are ignored when templates are compared.
+// Names of injected elements, which are ignored when templates are compared.
 var (
 	injectedContainers     = []string{raycluster.ContainerOAuth, raycluster.ContainerProxy}
 	injectedVolumes        = raycluster.Volumes
@@ -21,19 +21,19 @@ var (
 	injectedInitContainers = []string{raycluster.InitCertificate}
 )
 
-// isTemplateChanged reports whether the user changed the template of a group, except injected elements, or other fields of the head pod.
+// isTemplateChanged reports whether userSpec of a group has changed, or other fields that determine the head pod.
 func (p *plan) isTemplateChanged(stored, submitted *group) bool {
 	headFields := func(c raycluster.Cluster) []any {
 		return []any{c.UserServiceAccount(), c.HasAutoscaler(), c.UserSecurity(), withoutInjected(nested.At(c.Object(), autoscalerOptions...))}
 	}
-	return !reflect.DeepEqual(userSpec(stored), userSpec(submitted)) || submitted.head && !reflect.DeepEqual(headFields(p.old), headFields(p.cluster))
+	return !reflect.DeepEqual(userSpec(stored), userSpec(submitted)) || submitted.isHead && !reflect.DeepEqual(headFields(p.old), headFields(p.cluster))
 }
 
-// schedulingFields are the fields of a pod spec that Kueue sets when it admits a workload. They select nodes and do not change containers.
-// Kueue compares the other fields with those of the admitted workload.
+// schedulingFields are the fields of a pod spec that Kueue sets when it admits a workload. They do not change containers. Kueue
+// compares the other fields with those of the admitted workload.
 var schedulingFields = []string{"nodeSelector", "tolerations", "schedulingGates"}
 
-// userSpec returns the pod spec of a group without injected elements (by name) and without schedulingFields.
+// userSpec returns the pod spec of a group without injected elements (by name), schedulingFields and the ServiceAccount of the head.
 func userSpec(g *group) any {
 	if g.spec() == nil {
 		return nil
@@ -45,7 +45,7 @@ func userSpec(g *group) any {
 	dropNamed(spec, "containers", injectedContainers)
 	dropNamed(spec, "initContainers", injectedInitContainers)
 	dropNamed(spec, "volumes", injectedVolumes)
-	if g.head {
+	if g.isHead {
 		delete(spec, "serviceAccountName")
 	}
 	if containers := nested.List(spec, "containers"); len(containers) > 0 {
@@ -67,8 +67,8 @@ func dropNamed(fields map[string]any, list string, names []string) {
 	dropElements(fields, list, func(e element) bool { return slices.Contains(names, nested.String(e, "name")) })
 }
 
-// keepStored keeps stored injected elements in a group with an unchanged template: another image or a change by a newer version would
-// recreate the pods [R34]. The elements must have been written by this operator or the CodeFlare operator.
+// keepStored keeps stored injected containers in a group with an unchanged template: another image or a change by a newer version would
+// recreate the pods [R34]. The containers must have been written by this operator or the CodeFlare operator.
 func (p *plan) keepStored(storedGroup, g *group) {
 	spec := storedGroup.spec()
 	if g.sidecar != nil {
@@ -135,7 +135,7 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	for _, found := range signedNames.FindAllStringSubmatch(nested.String(stored, "command", "2"), -1) {
 		names = append(names, found[1])
 	}
-	if g.head != (len(names) > 0) || slices.ContainsFunc(names, p.isForeignName) {
+	if g.isHead != (len(names) > 0) || slices.ContainsFunc(names, p.isForeignName) {
 		return false
 	}
 	command := raycluster.SignCommand(names...)
@@ -143,7 +143,7 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	return equalElements(stored["command"], toAnySlice(command)) || equalElements(stored["command"], earlier)
 }
 
-// isForeignName reports whether a name differs from the names of the head in every domain.
+// isForeignName reports whether the head has no such name in any domain.
 func (p *plan) isForeignName(name string) bool {
 	defaultName := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
 	return name != defaultName && name != p.cluster.HeadDNSName() &&

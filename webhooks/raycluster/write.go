@@ -16,7 +16,7 @@ func (p *plan) write(object map[string]any, version string) {
 			pod := nested.Map(object, g.podPath()...)
 			p.removeInjected(g, pod)
 			p.writeGroup(g, pod)
-			if g.head {
+			if g.isHead {
 				p.writeServiceAccount(object, pod)
 			}
 		}

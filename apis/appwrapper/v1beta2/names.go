@@ -67,7 +67,7 @@ const (
 
 // Labels, finalizer and other keys.
 const (
-	// LabelAppWrapper is the label of every created object and pod. Its value is the name of the AppWrapper.
+	// LabelAppWrapper is the label of the created objects and of the pods in pod sets. Its value is the name of the AppWrapper.
 	LabelAppWrapper = "workload.codeflare.dev/appwrapper"
 	// LabelUser contains the sanitized name of the user who created the AppWrapper.
 	LabelUser = "workload.codeflare.dev/user"

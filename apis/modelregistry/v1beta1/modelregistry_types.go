@@ -13,15 +13,15 @@ const Kind = "ModelRegistry"
 // Finalizer keeps a ModelRegistry until its objects outside of its namespace are deleted.
 const Finalizer = "modelregistry.opendatahub.io/finalizer"
 
-// ServiceRoute determines whether an OpenShift Route is created.
+// ServiceRoute determines whether a Route or Ingress is created.
 //
 // +kubebuilder:validation:Enum=disabled;enabled
 type ServiceRoute string
 
 const (
-	// RouteDisabled creates no Route.
+	// RouteDisabled creates no Route or Ingress.
 	RouteDisabled ServiceRoute = "disabled"
-	// RouteEnabled creates a Route.
+	// RouteEnabled creates a Route or Ingress.
 	RouteEnabled ServiceRoute = "enabled"
 )
 

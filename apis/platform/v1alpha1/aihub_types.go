@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // AIHubName is the only valid name of an AIHub.
 const AIHubName = "default-aihub"
 
-// AIHubFinalizer keeps an AIHub until the Catalog that it created is deleted.
+// AIHubFinalizer keeps an AIHub until the Catalog that the operator created for it is deleted.
 const AIHubFinalizer = "aihub.opendatahub.io/finalizer"
 
 // PhaseNotReady is the phase of an AIHub whose condition Ready is not True.

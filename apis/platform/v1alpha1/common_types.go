@@ -12,15 +12,15 @@ type Phase string
 const (
 	// PhaseReady means that the condition Ready is True.
 	PhaseReady Phase = "Ready"
-	// PhaseProgressing means that the condition Ready is not True.
+	// PhaseProgressing is the phase of an MLflowOperator whose condition Ready is not True.
 	PhaseProgressing Phase = "Progressing"
 )
 
-// Severity is the severity of a condition that is not True.
+// Severity determines whether a condition affects Ready.
 type Severity string
 
 const (
-	// SeverityError is the severity of most conditions.
+	// SeverityError is the severity of Ready and of a condition that affects Ready.
 	SeverityError Severity = ""
 	// SeverityInfo is the severity of a condition that does not affect Ready.
 	SeverityInfo Severity = "Info"

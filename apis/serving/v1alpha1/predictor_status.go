@@ -66,9 +66,9 @@ const (
 	UpToDate TransitionStatus = "UpToDate"
 	// InProgress means that the model of the spec is replacing the active model.
 	InProgress TransitionStatus = "InProgress"
-	// BlockedByFailedLoad means that the model of the spec could not be loaded, so the previous model stays active.
+	// BlockedByFailedLoad means that the model of the spec could not be loaded. A previous model stays active.
 	BlockedByFailedLoad TransitionStatus = "BlockedByFailedLoad"
-	// InvalidSpec means that the spec is invalid and was not applied.
+	// InvalidSpec means that the spec is invalid or conflicts with a registered model, and was not applied.
 	InvalidSpec TransitionStatus = "InvalidSpec"
 )
 
@@ -78,7 +78,7 @@ const (
 type ModelState string
 
 const (
-	// NoState is the state of the target model if it is the active model.
+	// NoState is the state of the target model if that model is active.
 	NoState ModelState = ""
 	// Pending means that the model is not registered yet.
 	Pending ModelState = "Pending"
@@ -100,13 +100,13 @@ type FailureReason string
 const (
 	// ModelLoadFailed means that a runtime could not load the model.
 	ModelLoadFailed FailureReason = "ModelLoadFailed"
-	// RuntimeUnhealthy means that no pod of a suitable runtime is ready.
+	// RuntimeUnhealthy means that no pod of a suitable runtime is ready, or that ModelMesh does not answer in the namespace.
 	RuntimeUnhealthy FailureReason = "RuntimeUnhealthy"
 	// NoSupportingRuntime means that no runtime supports the format or the protocol of the model.
 	NoSupportingRuntime FailureReason = "NoSupportingRuntime"
-	// RuntimeNotRecognized means that the runtime in the spec does not exist.
+	// RuntimeNotRecognized means that the runtime in the spec does not exist or is disabled.
 	RuntimeNotRecognized FailureReason = "RuntimeNotRecognized"
-	// InvalidPredictorSpec means that the spec is contradictory, or that another model has the same name.
+	// InvalidPredictorSpec means that the spec is invalid or conflicts with a registered model.
 	InvalidPredictorSpec FailureReason = "InvalidPredictorSpec"
 )
 

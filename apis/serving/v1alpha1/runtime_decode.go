@@ -20,7 +20,7 @@ type object struct {
 	Spec            json.RawMessage `json:"spec,omitempty"`
 }
 
-// UnmarshalJSON decodes all valid fields of the spec and records the others. It returns no error for invalid fields, because an error would
+// UnmarshalJSON decodes the valid fields of the spec, and records invalid and unknown fields in Malformed and Ignored: an error would
 // fail the list of all runtimes.
 func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
 	var o object

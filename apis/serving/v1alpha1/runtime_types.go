@@ -97,7 +97,7 @@ type ServingRuntimeSpec struct {
 	StorageHelper *StorageHelper `json:"storageHelper,omitempty"`
 	// BuiltInAdapter configures the container that translates ModelMesh's protocol for a server that does not support it.
 	BuiltInAdapter *BuiltInAdapter `json:"builtInAdapter,omitempty"`
-	// Ignored lists the paths of fields in the stored spec that have no effect on pods of ModelMesh.
+	// Ignored lists the paths of up to maxIgnored fields in the stored spec that have no effect on pods of ModelMesh.
 	Ignored []string `json:"-"`
 }
 

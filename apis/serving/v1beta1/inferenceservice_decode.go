@@ -11,7 +11,7 @@ import (
 // maxIgnored is the maximum number of entries in Ignored.
 const maxIgnored = 10
 
-// UnmarshalJSON decodes the view and, in ModelMesh mode, records up to maxIgnored fields of the spec that it does not contain.
+// UnmarshalJSON decodes the view. In ModelMesh mode, it records up to maxIgnored fields of the spec that the view lacks.
 func (s *InferenceService) UnmarshalJSON(data []byte) error {
 	type plain InferenceService // has no methods
 	var decoded plain

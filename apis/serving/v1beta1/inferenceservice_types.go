@@ -27,7 +27,7 @@ type InferenceService struct {
 	Spec InferenceServiceSpec `json:"spec,omitzero"`
 	// Status is the most recently observed state of the model.
 	Status InferenceServiceStatus `json:"status,omitzero"`
-	// Ignored lists the paths of fields in the stored spec that have no effect in ModelMesh mode.
+	// Ignored lists the paths of up to maxIgnored fields in the stored spec that have no effect in ModelMesh mode.
 	Ignored []string `json:"-"`
 }
 

@@ -21,13 +21,13 @@ var PostgresOnlyInV1beta1 = []string{
 	"connectionSecretName", "resources", "serverTLS", "majorVersion", "backup",
 }
 
-// OnlyInV1beta1 lists the fields of spec that v1alpha1 does not have.
+// OnlyInV1beta1 lists the fields of spec that v1alpha1 does not have, except kubeRBACProxy.
 var OnlyInV1beta1 = []string{
 	"replicas", "imagePullSecrets", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName", "volumes", "volumeMounts",
 }
 
-// Convert returns the object in one of the two versions of ModelRegistry. It does not modify the object, but the result may share parts of
-// the object. Other kinds and versions are errors.
+// Convert returns the object in one of the two versions of ModelRegistry: the object itself if it has the version, or else a converted
+// copy. Other kinds and versions are errors.
 func Convert(object map[string]any, version string) (map[string]any, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -77,7 +77,7 @@ func (h HiddenFields) restoredSpec(spec map[string]any) (map[string]any, error) 
 	return restored, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": restored}, &v1beta1.ModelRegistry{})
 }
 
-// Check returns an error if the annotation of a v1alpha1 object is invalid, because its fields would be lost.
+// Check returns an error if the annotation of an object is invalid, because the fields in the annotation would be lost.
 func Check(object map[string]any) error {
 	hidden, err := HiddenFieldsIn(object)
 	spec, ok := object["spec"].(map[string]any)
@@ -240,8 +240,8 @@ func restoreFields(block, fields map[string]any) {
 	}
 }
 
-// restore converts a v1alpha1 spec to v1beta1 in place. It keeps values that were changed through v1alpha1, and does not restore fields of
-// removed objects.
+// restore restores the hidden fields of a v1alpha1 spec in place. It keeps values that were changed through v1alpha1, and does not restore
+// fields of a removed proxy or database.
 func (h HiddenFields) restore(spec map[string]any) {
 	if proxy, ok := spec["oauthProxy"]; ok && h.Proxy == "kubeRBACProxy" {
 		delete(spec, "oauthProxy")
@@ -264,7 +264,7 @@ func (h HiddenFields) restore(spec map[string]any) {
 	}
 }
 
-// ReplaceIstio replaces istio in a v1alpha1 spec by an equivalent proxy, unless the spec has one, and reports whether istio was set.
+// ReplaceIstio removes istio from a v1alpha1 spec, adds an equivalent proxy if the spec has none, and reports whether istio was set.
 func ReplaceIstio(spec map[string]any) bool {
 	istio, ok := spec["istio"].(map[string]any)
 	if !ok {
