@@ -101,7 +101,7 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 	return text.String(), nil
 }
 
-// escapeTemplate escapes Helm syntax and replaces the placeholder by the namespace of the release, quoted if it is the whole value of a field.
+// escapeTemplate escapes Helm syntax and replaces the placeholder by the namespace of the release, quoted if it is a whole value.
 func escapeTemplate(text string) string {
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 	text = strings.ReplaceAll(text, ": "+namespacePlaceholder+"\n", ": {{ .Release.Namespace | quote }}\n")
