@@ -149,8 +149,8 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return supply.all(ctx)
 }
 
-// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. It prefers published
-// programs to compiled ones.
+// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. It compiles all programs if
+// published is nil, and prefers published ones otherwise.
 func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
