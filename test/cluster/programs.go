@@ -27,7 +27,7 @@ type module struct {
 	packages []string
 }
 
-// binaryModules returns the programs in the order in which an instance starts them, then kubectl. Servers of the oldest Kubernetes are last.
+// binaryModules returns the programs in the order in which an instance starts them, then kubectl. The oldest Kubernetes is last.
 func binaryModules() []module {
 	servers := []string{
 		"k8s.io/kubernetes/cmd/kube-apiserver",

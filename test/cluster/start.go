@@ -44,8 +44,8 @@ func (i *Instance) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// serve starts etcd and the API server with CRDs. An ephemeral instance starts from the snapshot of an earlier one, if any, which halves the
-// start-up work of the API server.
+// serve starts etcd and the API server with CRDs. An ephemeral instance starts from the snapshot of an earlier one, if any, which halves
+// the start-up work of the API server.
 func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	snapshot, restored, err := "", false, error(nil)
 	if i.options.Ephemeral {
