@@ -167,7 +167,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 // replaceable lists kinds of children that a controller can recreate without loss of data.
 var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler"}
 
-// deleteChildren deletes one replaceable child of each custom resource, which the manager has to recreate.
+// deleteChildren deletes one replaceable child, if any, of each custom resource. The manager has to recreate the child.
 func (c *campaign) deleteChildren(ctx context.Context) error {
 	for _, f := range c.fixtures {
 		var candidates []id
@@ -273,7 +273,7 @@ func (c *campaign) addRow(r row) {
 	c.logf("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
-// recreatePopulation recreates the population if a scenario has damaged it.
+// recreatePopulation recreates the population if needed. While other managers run, it only sets damaged.
 func (c *campaign) recreatePopulation(ctx context.Context, needed bool) error {
 	c.damaged = needed && c.replaced
 	if !needed || c.replaced {
