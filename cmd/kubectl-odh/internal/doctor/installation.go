@@ -249,7 +249,7 @@ func (e *checkEnv) checkWebhook(ctx context.Context, kind, configuration string,
 	if !isShipped {
 		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that created it is no longer installed"
 	}
-	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && isShipped && e.isManager(service) {
+	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && isShipped && e.isManagerService(service) {
 		e.report(Warn, f.Subject, "has failurePolicy Ignore", "while the manager is unavailable, objects are neither validated nor defaulted", f.Fix)
 	}
 }
@@ -266,7 +266,7 @@ func (e *checkEnv) checkClientConfig(ctx context.Context, service *admissionregi
 	case !e.hasReadyEndpoint(ctx, fetch.Decode[corev1.Service](u)):
 		f.Found = "calls Service " + name + ", which has no ready pod"
 		f.Fix = "kubectl -n " + service.Namespace + " get pods,endpointslices"
-	case e.isManager(service) && untrusted != "":
+	case e.isManagerService(service) && untrusted != "":
 		f.Found = untrusted
 		f.Fix = "kubectl -n " + service.Namespace + " rollout restart deployment " + e.manager.Deployment.Name +
 			": the manager writes the caBundle when it starts; if this does not help, see check rights"
@@ -291,8 +291,8 @@ func (e *checkEnv) hasReadyEndpoint(ctx context.Context, service *corev1.Service
 	return err != nil || service.Spec.ExternalName != ""
 }
 
-// isManager reports whether a reference is to the Service of the manager's webhooks.
-func (e *checkEnv) isManager(s *admissionregistrationv1.ServiceReference) bool {
+// isManagerService reports whether a reference is to the Service of the manager's webhooks.
+func (e *checkEnv) isManagerService(s *admissionregistrationv1.ServiceReference) bool {
 	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
 }
 
