@@ -125,9 +125,9 @@ func (i *Instance) waitReady(ctx context.Context) error {
 		{APIServer, i.apiServerReady},
 		{ControllerManager, func(ctx context.Context) error { return i.healthz(ctx, controllerPort) }},
 		{Scheduler, func(ctx context.Context) error { return i.healthz(ctx, schedulerPort) }},
-		{i.kubelet(), i.nodesReady},
+		{i.kubeletProcess(), i.nodesReady},
 		{ControllerManager, i.defaultAccountExists},
-		{i.kubelet(), i.dnsReady},
+		{i.kubeletProcess(), i.dnsReady},
 	}
 	for _, check := range checks {
 		if err := i.waitFor(ctx, check.process, check.ready); err != nil {
