@@ -90,7 +90,7 @@ func (b *bench) measureIdleRestart(ctx context.Context) error {
 	return b.countRestartRequests(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
 
-// newMLflow returns an MLflow with every kind of child.
+// newMLflow returns an MLflow with a volume and without CronJobs.
 func newMLflow() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow"},
