@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundle builds the OLM bundle with the image of this release, and a catalog that lists it. The bundle in the checkout is not changed.
+// bundle builds the OLM bundle with the image of this release, and a catalog with the bundle. The bundle in the checkout is not changed.
 func (r *release) bundle(ctx context.Context) error {
 	for _, folder := range []string{"config", "bundle"} {
 		if err := os.CopyFS(filepath.Join(r.work, folder), os.DirFS(filepath.Join(r.root, folder))); err != nil {

@@ -110,7 +110,7 @@ func baseLayer(ctx context.Context, created time.Time) (v1.Layer, error) {
 	return newLayer(files, created)
 }
 
-// managerConfig returns the configuration of the image of the manager, equal to the last stage of the Dockerfile.
+// managerConfig returns the configuration of the image of the manager: the last stage of the Dockerfile on distroless, with the revision.
 func (r *release) managerConfig() v1.Config {
 	return v1.Config{
 		User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/",

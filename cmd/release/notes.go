@@ -60,7 +60,7 @@ func absoluteLinks(text, version, folder string) string {
 	})
 }
 
-// section returns the section of a version in the changelog, or the section of unreleased changes if it has none.
+// section returns the section of a version in the changelog, or the section of unreleased changes if the version has none.
 func section(changelog, version string) (string, error) {
 	sections := strings.Split("\n"+changelog, "\n## ")[1:]
 	for _, name := range []string{version, "Unreleased"} {

@@ -74,7 +74,7 @@ func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target strin
 	return remote.Push(reference, content, options...)
 }
 
-// isMissing reports whether err means that the image does not exist. Some registries deny access to a repository that does not exist.
+// isMissing reports whether the image may be missing. Some registries deny access to a repository that does not exist.
 func isMissing(err error) bool {
 	var response *transport.Error
 	return errors.As(err, &response) && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized)

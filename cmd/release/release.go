@@ -29,7 +29,7 @@ type release struct {
 
 	// work is a temporary folder.
 	work string
-	// subjects holds the digests of the images by name, for the provenance.
+	// subjects holds the digests of the images and the chart by name, for the provenance.
 	subjects map[string]string
 }
 
@@ -153,7 +153,7 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	return nil
 }
 
-// changesBuild reports whether an environment variable changes the output of the tool chain or of make.
+// changesBuild reports whether command drops an environment variable, because it may change the output of the tool chain or of make.
 func changesBuild(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	switch name {

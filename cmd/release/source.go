@@ -15,7 +15,7 @@ const repository = "https://github.com/odh-platform/odh-platform-operator"
 // source identifies the commit of a release.
 type source struct {
 	commit string
-	// time is the time of the commit. All files of the release have it, so that builds are reproducible.
+	// time is the time of the commit, or SOURCE_DATE_EPOCH. All files of the release have it, so that builds are reproducible.
 	time time.Time
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// historyLength is the number of previous measurements in the file.
+	// historyLength is the maximum number of previous measurements in the file.
 	historyLength = 30
 	// maxRatioIncrease is the limit of a ratio, relative to the median of the previous measurements.
 	maxRatioIncrease = 1.2

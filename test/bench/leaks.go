@@ -95,7 +95,7 @@ func (b *bench) countChildren(ctx context.Context, p *population) (int, error) {
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		var managed client.ListOption = client.HasLabels{names.OperatorLabel}
 		if kind.Kind == "Job" {
-			managed = client.MatchingLabels{} // wrapped by a user, without our label
+			managed = client.MatchingLabels{} // wrapped by a user, without the label of the operator
 		}
 		if err := b.admin.List(ctx, list, client.InNamespace(p.namespace), managed); err != nil {
 			return 0, fmt.Errorf("listing each %s: %w", kind.Kind, err)

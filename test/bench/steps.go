@@ -80,7 +80,7 @@ func (b *bench) measureStart(ctx context.Context) error {
 //
 //   - 8 lists of single objects that are watched by name, because the ServiceAccount cannot read other objects of their kind: domain
 //     and TLS profile of the platform, settings, location of KubeRay;
-//   - 7 lists of legacy objects, which are not cached because they lack our label;
+//   - 7 lists of legacy objects, which are not cached because they lack the label of the operator;
 //   - 3 settings of the legacy AppWrapper and Ray controllers, which must be known before the first reconcile;
 //   - 10 for the webhook certificate and the CA bundle in each object that contains it;
 //   - 3 for webhooks of the CodeFlare operator without an endpoint, and for the storage version of ModelRegistry;
@@ -90,7 +90,7 @@ func (b *bench) measureIdleRestart(ctx context.Context) error {
 	return b.countRestartRequests(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
 
-// newMLflow returns an MLflow with every kind of child.
+// newMLflow returns an MLflow with a volume and without CronJobs.
 func newMLflow() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow"},

@@ -33,8 +33,8 @@ type campaign struct {
 	base snapshot
 	// children are the objects that the manager created for custom resources, in order.
 	children []id
-	// data holds the UIDs of PersistentVolumeClaims.
-	data map[string]string
+	// claimUIDs holds the UIDs of PersistentVolumeClaims by kind and name.
+	claimUIDs map[string]string
 	// replaced reports whether other managers run in place of the default one.
 	replaced bool
 	// damaged reports whether the population must be recreated.
@@ -90,7 +90,7 @@ func (c *campaign) saveBase(ctx context.Context) (err error) {
 	if c.base, err = c.takeSnapshot(ctx, c.kinds, c.namespaces()...); err != nil {
 		return err
 	}
-	if c.data, err = c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...); err != nil {
+	if c.claimUIDs, err = c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...); err != nil {
 		return err
 	}
 	live, err := c.list(ctx, c.base.kinds(), managed)
@@ -156,7 +156,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 		all = append(all, problem)
 	}
 	claims, err := c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...)
-	for name, uid := range c.data {
+	for name, uid := range c.claimUIDs {
 		if claims[name] != uid {
 			all = append(all, name+" was replaced, with its data")
 		}
@@ -167,7 +167,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 // replaceable lists kinds of children that a controller can recreate without loss of data.
 var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler"}
 
-// deleteChildren deletes one replaceable child of each custom resource, which the manager has to recreate.
+// deleteChildren deletes one replaceable child, if any, of each custom resource. The manager has to recreate the child.
 func (c *campaign) deleteChildren(ctx context.Context) error {
 	for _, f := range c.fixtures {
 		var candidates []id
@@ -273,7 +273,7 @@ func (c *campaign) addRow(r row) {
 	c.logf("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
-// recreatePopulation recreates the population if a scenario has damaged it.
+// recreatePopulation recreates the population if needed. While other managers run, it only sets damaged.
 func (c *campaign) recreatePopulation(ctx context.Context, needed bool) error {
 	c.damaged = needed && c.replaced
 	if !needed || c.replaced {

@@ -70,7 +70,7 @@ func (c *campaign) disturbAdmission(ctx context.Context, d disturbance) error {
 	return nil
 }
 
-// callWebhooks calls every webhook with a dry-run creation. The API server checks only after admission whether the object exists.
+// callWebhooks calls the webhooks of each custom resource with a dry-run creation. Admission precedes the check whether the object exists.
 func (c *campaign) callWebhooks(ctx context.Context) error {
 	var errs []error
 	for _, f := range c.fixtures {

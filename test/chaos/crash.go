@@ -121,7 +121,7 @@ type sieve struct {
 	writes map[string]int
 }
 
-// crashesPerRound is the number of custom resources per kind in a round, with a crash after a different write of each.
+// crashesPerRound is the maximum number of custom resources per subject in a round, with a crash after a different write of each.
 const crashesPerRound = 6
 
 // runCrashes kills the manager after each single write.

@@ -28,7 +28,7 @@ func (l leaf) section() string {
 	return parts[0]
 }
 
-// applied returns the leaves of an object that our field managers own, sorted.
+// applied returns the leaves of an object that the components applied, except keys of list items, sorted by pointer.
 func applied(o *unstructured.Unstructured) ([]leaf, error) {
 	var all []leaf
 	for _, entry := range o.GetManagedFields() {
@@ -49,7 +49,7 @@ func applied(o *unstructured.Unstructured) ([]leaf, error) {
 	return slices.CompactFunc(all, func(a, b leaf) bool { return a.pointer == b.pointer }), nil
 }
 
-// isKey reports whether a field is a key of a list item: another value would create an item that we do not own.
+// isKey reports whether a field is a key of a list item: another value would create an item that no component applied.
 func isKey(path fieldpath.Path) bool {
 	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
 		return false

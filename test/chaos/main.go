@@ -1,5 +1,5 @@
 // Command chaos exposes the manager to faults of a cluster, and prints a table of the results. It starts its own control plane with
-// the shipped manifests, and the real program with the shipped permissions behind a proxy that drops, delays, rejects and repeats its
+// the shipped manifests, and the real program with the shipped permissions behind a proxy that drops, delays, resets and rejects its
 // requests. The verdicts are those of operator-chaos:
 //
 //	Resilient      everything is restored in time, without loss, duplicates or leftovers, and the manager is idle
@@ -144,8 +144,8 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 	return errors.Join(errs...)
 }
 
-// recoverCampaign ends all faults, restarts the manager, and deletes the population after a failed scenario. The next scenario recreates
-// the population.
+// recoverCampaign ends all faults, starts the manager if it has exited, and deletes the population after a failed scenario. The next
+// scenario recreates the population if required.
 func (c *campaign) recoverCampaign(ctx context.Context) error {
 	c.proxy.removeRules()
 	return errors.Join(c.restart(ctx), c.depopulate(ctx))

@@ -126,7 +126,7 @@ func (q *queue) clear(ctx context.Context) error {
 	return errors.Join(q.testCluster.deleteNamespacesAndWait(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cq)))
 }
 
-// checkQuota adds a violation if pods that have not ended request more CPUs than the quota.
+// checkQuota adds a violation if pods that are neither terminating nor ended request more CPUs than the quota.
 func (g *randomRound) checkQuota(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := g.admin.List(ctx, pods, client.InNamespace(g.queue.name)); err != nil {

@@ -282,7 +282,7 @@ func (g *randomRound) checkInvariants(ctx context.Context) error {
 	return errors.Join(err, g.checkQuota(ctx))
 }
 
-// cleanUp deletes all objects, and checks that only the kinds in keptKinds remain.
+// cleanUp deletes all objects, and adds leftovers and changed foreign objects to the violations.
 func (g *randomRound) cleanUp(ctx context.Context) error {
 	g.queue.remove(ctx)
 	for _, f := range g.fixtures {

@@ -35,7 +35,7 @@ var ignoredResources = []string{
 	"persistentvolumes", "apiservices", "customresourcedefinitions", "namespaces", "podmetrics", "nodemetrics", "workloads", "ipaddresses", "servicecidrs",
 }
 
-// kindsOf returns the kinds that a cluster serves.
+// kindsOf returns the kinds that a cluster serves, except ignoredResources.
 func kindsOf(config *rest.Config) ([]kind, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

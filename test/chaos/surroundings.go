@@ -220,7 +220,7 @@ func (c *campaign) deleteNamespaces(ctx context.Context) error {
 				if err := c.deleteNamespacesAndWait(ctx, f.namespace); err != nil {
 					return nil, err
 				}
-				maps.DeleteFunc(c.data, func(name, _ string) bool { return isInNamespace(name, f.namespace) })
+				maps.DeleteFunc(c.claimUIDs, func(name, _ string) bool { return isInNamespace(name, f.namespace) })
 			}
 			return func(ctx context.Context) error {
 				for _, f := range c.fixtures {

@@ -93,7 +93,7 @@ func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
 }
 
 // OLMFiles returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
-func OLMFiles(ctx context.Context) (string, error) { return olmModule().files(ctx) }
+func OLMFiles(ctx context.Context) (string, error) { return olmModule().moduleDir(ctx) }
 
 // BuildOLMV1 ensures that the programs of the Operator Lifecycle Manager v1 and cert-manager exist and returns their paths by name, as [Build]
 // does.
@@ -102,11 +102,11 @@ func BuildOLMV1(ctx context.Context, progress io.Writer) (Binaries, error) {
 }
 
 // OLMV1Files returns the folder with the files of the Operator Lifecycle Manager v1, in the version that [BuildOLMV1] builds.
-func OLMV1Files(ctx context.Context) (string, error) { return olmV1Module().files(ctx) }
+func OLMV1Files(ctx context.Context) (string, error) { return olmV1Module().moduleDir(ctx) }
 
 // CertManagerFiles returns the folder with the files of cert-manager, in the version that [BuildOLMV1] builds.
 func CertManagerFiles(ctx context.Context) (string, error) {
-	return module{dir: olmV1Module().dir, packages: []string{certManager}}.files(ctx)
+	return module{dir: olmV1Module().dir, packages: []string{certManager}}.moduleDir(ctx)
 }
 
 // BuildMonitoring ensures that the programs of the Prometheus operator and of Prometheus exist and returns their paths by name, as [Build]
@@ -116,7 +116,7 @@ func BuildMonitoring(ctx context.Context, progress io.Writer) (Binaries, error) 
 }
 
 // MonitoringFiles returns the folder with the files of the Prometheus operator, in the version that [BuildMonitoring] builds.
-func MonitoringFiles(ctx context.Context) (string, error) { return monitoringModule().files(ctx) }
+func MonitoringFiles(ctx context.Context) (string, error) { return monitoringModule().moduleDir(ctx) }
 
 // PeerFiles returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
 func PeerFiles(ctx context.Context, peer Peer) (string, error) {
@@ -124,11 +124,11 @@ func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("unknown peer %q", peer)
 	}
-	return m.files(ctx)
+	return m.moduleDir(ctx)
 }
 
-// files returns the folder of the Go module of the first package.
-func (m module) files(ctx context.Context) (string, error) {
+// moduleDir returns the folder of the Go module of the first package.
+func (m module) moduleDir(ctx context.Context) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return "", err
@@ -149,8 +149,8 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return supply.all(ctx)
 }
 
-// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. It prefers published
-// programs to compiled ones.
+// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. It compiles all programs if
+// published is nil, and prefers published ones otherwise.
 func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {

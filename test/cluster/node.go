@@ -65,8 +65,8 @@ func (o Options) describe() string {
 	return fmt.Sprintf("%d nodes", o.Nodes)
 }
 
-// kubelet returns the name of the process that reports the status of pods.
-func (i *Instance) kubelet() string {
+// kubeletProcess returns the name of the process that reports the status of pods.
+func (i *Instance) kubeletProcess() string {
 	if i.state.Real {
 		return RealNode
 	}

@@ -83,7 +83,7 @@ func (i *Instance) Halt(ctx context.Context, name string) error {
 	return p.Stop(ctx)
 }
 
-// Resume starts a halted process again with the same arguments and waits until the control plane is ready.
+// Resume starts a halted process again with the same arguments and waits until the control plane is ready. It ignores a running process.
 func (i *Instance) Resume(ctx context.Context, name string) error {
 	i.mutex.Lock()
 	old := i.state.process(name)

@@ -27,7 +27,7 @@ type module struct {
 	packages []string
 }
 
-// binaryModules returns the programs in the order in which an instance starts them, then kubectl, then servers of the oldest Kubernetes.
+// binaryModules returns the programs in the order in which an instance starts them, then kubectl. The oldest Kubernetes is last.
 func binaryModules() []module {
 	servers := []string{
 		"k8s.io/kubernetes/cmd/kube-apiserver",
@@ -130,7 +130,7 @@ const (
 // because a compilation in a suite would exceed the timeouts of its specs.
 var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes}
 
-// peers maps each peer to its program, which is built when a suite needs it.
+// peers maps each peer to its program.
 var peers = map[Peer]module{
 	Kueue:            {dir: "peers", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
 	JobSet:           {dir: "peers", packages: []string{"sigs.k8s.io/jobset"}},

@@ -44,8 +44,8 @@ func (i *Instance) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// serve starts etcd and the API server with CRDs. Ephemeral instances start from a snapshot of an earlier one, which halves the start-up
-// work of the API server.
+// serve starts etcd and the API server with CRDs. An ephemeral instance starts from the snapshot of an earlier one, if any, which halves
+// the start-up work of the API server.
 func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	snapshot, restored, err := "", false, error(nil)
 	if i.options.Ephemeral {
@@ -125,9 +125,9 @@ func (i *Instance) waitReady(ctx context.Context) error {
 		{APIServer, i.apiServerReady},
 		{ControllerManager, func(ctx context.Context) error { return i.healthz(ctx, controllerPort) }},
 		{Scheduler, func(ctx context.Context) error { return i.healthz(ctx, schedulerPort) }},
-		{i.kubelet(), i.nodesReady},
+		{i.kubeletProcess(), i.nodesReady},
 		{ControllerManager, i.defaultAccountExists},
-		{i.kubelet(), i.dnsReady},
+		{i.kubeletProcess(), i.dnsReady},
 	}
 	for _, check := range checks {
 		if err := i.waitFor(ctx, check.process, check.ready); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // kind describes the readiness of a kind of sample.
 type kind struct {
-	// ready is the condition that is True when an object is ready; "" for kinds without a status, which are ready when they exist.
+	// ready is the condition that is True when an object is ready; "" for kinds whose objects are ready when they exist.
 	ready string
 	// flag is the status field that is true when an object of a kind without conditions is ready.
 	flag string

@@ -64,8 +64,8 @@ func count(byKind map[string][]metav1.PartialObjectMetadata) map[string]int {
 	return counts
 }
 
-// applied reports whether an object was written by server-side apply, which only the operator uses. Controllers of Kubernetes copy the
-// labels of such objects to others, such as EndpointSlices.
+// applied reports whether an object was written by server-side apply. Controllers of Kubernetes, which do not use it, copy the labels of
+// such objects to others, such as EndpointSlices.
 func applied(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Operation == metav1.ManagedFieldsOperationApply

@@ -47,8 +47,8 @@ func (d *demo) up(ctx context.Context) error {
 		d.alreadyRunning(previous)
 		return nil
 	}
-	log.SetLogger(logr.Discard())      // otherwise controller-runtime logs a warning after 30 seconds
-	d.step(1, "reading %s", d.samples) // the first run builds kustomize
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
+	d.step(1, "reading %s", d.samples)
 	samples, err := d.selectSamples()
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// variableParts are the parts of an output that differ between runs, each with a placeholder. Times come first, as they contain numbers.
+// variableParts are the parts of an output that differ between runs, each with a placeholder. Times precede IDs and addresses.
 var variableParts = []struct {
 	pattern *regexp.Regexp
 	name    string

@@ -55,7 +55,7 @@ type Reader struct {
 
 	// Saved maps the names of files that the page saves or writes to their paths.
 	Saved map[string]string
-	// Typed are the commands, with the paths of saved files.
+	// Typed are the commands in the foreground, with the paths of saved files.
 	Typed []string
 }
 

@@ -143,7 +143,7 @@ func (s *Server) write(ctx context.Context, verb string, o object, response meta
 	return nil
 }
 
-// complete sets the UID of a new object and the generation of a new or changed object, because the fake client sets neither.
+// complete sets the UID of a new object and the generation of a new object or changed spec, because the fake client sets neither.
 func (s *Server) complete(ctx context.Context, o object, original *unstructured.Unstructured, response metav1.Object) {
 	s.t.Helper()
 	current := s.find(ctx, o)

@@ -23,7 +23,7 @@ type Entry struct {
 	// User is the client, such as `system:serviceaccount:opendatahub:manager`.
 	User string
 	// Group, Resource, Subresource, Namespace and Name of the object. Resource is empty for non-resource paths; Name is empty for lists and
-	// for generateName.
+	// can be empty for generateName.
 	Group, Resource, Subresource, Namespace, Name string
 	// URI of the request.
 	URI string
@@ -121,7 +121,7 @@ func (e Entries) WithoutLeases() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "leases" })
 }
 
-// WithoutEvents drops the requests of the event recorder.
+// WithoutEvents drops the requests for Events.
 func (e Entries) WithoutEvents() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "events" })
 }

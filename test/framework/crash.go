@@ -138,7 +138,7 @@ func (c *Crasher) disarm() (reached bool) {
 	return reached
 }
 
-// isLastWrite counts a request if it is a write, and reports whether the manager is killed after it.
+// isLastWrite counts a write, unless of a Lease, Event or review, and reports whether the manager is killed after the write.
 func (c *Crasher) isLastWrite(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false

@@ -13,7 +13,7 @@ import (
 // Difference is a field in which a rendered object differs from the recorded one.
 type Difference struct{ Path, Recorded, Built string }
 
-// Differences compares [Leaves] of recorded and of built objects. Recorded fields that the API server defaults are not reported.
+// Differences compares [Leaves] of recorded and of built objects. Built objects may lack defaultedFields, which the API server sets.
 func Differences(recorded, built map[string]string, defaultedFields *regexp.Regexp) []Difference {
 	const absent = "nothing"
 	var differences []Difference

@@ -50,8 +50,8 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. At its end, the suite
-// checks that the user stayed idle until another client wrote.
+// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. The end of the suite
+// checks that the user stayed idle until another client wrote, or a manager started or stopped.
 func (e *Env) ExpectIdle(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	start := e.AuditPosition()

@@ -21,8 +21,8 @@ func (e *Env) recordManagerStartStop() {
 	e.managerStartStopTimes = append(e.managerStartStopTimes, e.now())
 }
 
-// checkIdle checks all requests of managers during the life of the control plane. An idle user must stay idle until another client writes,
-// and each write must change its object.
+// checkIdle checks the requests of managers during the life of the control plane. An idle user must stay idle until another client writes
+// or a manager starts or stops. An update or patch must change its object.
 func (e *Env) checkIdle(context.Context) {
 	if len(e.managers.accounts) == 0 {
 		return

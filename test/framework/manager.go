@@ -96,8 +96,8 @@ func (m *Manager) Stop(ctx context.Context) {
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
-// StopTemporarily stops the manager for a part of the spec. If the spec does not restart the manager, a cleanup does, before objects of the
-// spec are deleted.
+// StopTemporarily stops the manager for a part of the spec. If the spec does not restart the manager, a cleanup does, before earlier
+// objects of the spec are deleted.
 func (m *Manager) StopTemporarily(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	ginkgo.DeferCleanup(func(ctx context.Context) {

@@ -23,9 +23,9 @@ import (
 const (
 	waitTimeout = 2 * time.Minute
 	waitPoll    = 100 * time.Millisecond
-	// touchCondition is the type of the condition that Touch writes.
+	// touchCondition is the type of the condition that Touch writes to workloads, Services and claims.
 	touchCondition = "TouchedByTest"
-	// touchAnnotation is changed by Touch if the kind has no conditions.
+	// touchAnnotation is the annotation that Touch writes to other kinds.
 	touchAnnotation = "testcluster/touched"
 )
 
@@ -107,8 +107,8 @@ func (e *Env) SetAnnotation(ctx context.Context, object client.Object, key strin
 	e.Patch(ctx, object, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-// Touch changes the resourceVersion of objects without a change to reconcile: it writes a condition, or an annotation if the kind has no
-// conditions.
+// Touch changes the resourceVersion of objects without a change to reconcile: it writes touchCondition or touchAnnotation, depending on the
+// kind.
 func (e *Env) Touch(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -131,7 +131,7 @@ func (e *Env) touch(ctx context.Context, object client.Object) error {
 	return e.patch(ctx, object, map[string]any{"metadata": map[string]any{"annotations": annotation}})
 }
 
-// touchedConditions returns the live conditions with a changed touchCondition, or nil for kinds without conditions.
+// touchedConditions returns the live conditions with a changed touchCondition, or nil for kinds that get touchAnnotation.
 func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	kind, err := apiutil.GVKForObject(object, e.Scheme)
 	if err != nil {

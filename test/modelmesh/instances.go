@@ -74,7 +74,7 @@ func (l *Layer) setReachable(id string) {
 	}
 }
 
-// terminate handles SIGTERM: it loads the models on other instances, where possible, before it removes the instance.
+// terminate handles SIGTERM: it starts to load the models on other instances, where possible, before it removes the instance.
 func (l *Layer) terminate(id string) {
 	l.instances[id].terminating = true
 	l.after(migrationDelay, func() {
@@ -97,7 +97,7 @@ func (l *Layer) migrate(name, from string) {
 	l.log(l.commit(change{models: map[string]*model{name: next}}), "Removing a model from an instance failed")
 }
 
-// Kill kills an instance: it loses its models, but its record and those of the models are kept.
+// Kill kills an instance: it loses its models. The records of the models are kept, and that of the instance until its lease expires.
 func (l *Layer) Kill(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ func parseConstraints(document []byte) (constraints, error) {
 	return out, nil
 }
 
-// required returns the labels that a type requires. An unknown type requires a label that no instance has, `_no_runtime`.
+// required returns the labels that a type requires. An unknown type requires those of `_default`.
 func (c constraints) required(modelType string) []string {
 	if entry, found := c[modelType]; found {
 		return entry.Required

@@ -31,7 +31,7 @@ func TestRightsPageListsRoles(t *testing.T) {
 	}
 	for _, r := range shipped(t) {
 		switch component := r.component(); {
-		case !r.manager:
+		case !r.boundToManager:
 			want = append(want, "user "+r.kind+" "+r.name+" "+strings.Join(r.aggregated, " "))
 		case component == "":
 			want = append(want, "all "+r.kind+" "+r.name)

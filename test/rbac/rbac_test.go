@@ -164,12 +164,12 @@ func TestPrivileged(t *testing.T) {
 func TestComponentsHaveBoundRoles(t *testing.T) {
 	all := shipped(t)
 	for _, component := range components {
-		if !slices.ContainsFunc(all, func(r role) bool { return r.manager && r.name == prefix+component }) {
+		if !slices.ContainsFunc(all, func(r role) bool { return r.boundToManager && r.name == prefix+component }) {
 			t.Errorf("role %s%s does not exist or is not bound to the manager", prefix, component)
 		}
 	}
 	for _, r := range all {
-		if strings.HasPrefix(r.name, prefix) && !r.manager && r.component() != "" {
+		if strings.HasPrefix(r.name, prefix) && !r.boundToManager && r.component() != "" {
 			t.Errorf("no binding grants %s to the manager", r.name)
 		}
 	}

@@ -25,8 +25,8 @@ var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "
 // role is a Role or ClusterRole of a rendered kustomization.
 type role struct {
 	kind, name string
-	// manager reports whether a binding grants the role to the manager.
-	manager bool
+	// boundToManager reports whether a binding grants the role to the manager.
+	boundToManager bool
 	// aggregated are the built-in roles to which the role is aggregated: admin, edit, view.
 	aggregated []string
 	rules      []rbacv1.PolicyRule
@@ -66,7 +66,7 @@ func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 		}
 	}
 	for i := range found {
-		found[i].manager = bound[found[i].kind+"/"+found[i].name]
+		found[i].boundToManager = bound[found[i].kind+"/"+found[i].name]
 	}
 	return found, nil
 }
@@ -98,7 +98,7 @@ func (g grant) String() string { return g.role + ": " + g.Use.String() }
 func grantsOf(roles []role) []grant {
 	seen := map[grant]bool{}
 	for _, r := range roles {
-		if !r.manager {
+		if !r.boundToManager {
 			continue
 		}
 		for _, rule := range r.rules {

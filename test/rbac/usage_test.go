@@ -25,7 +25,7 @@ func grantTo(component, namespace string, rules ...rbacv1.PolicyRule) []grant {
 	if namespace != "" {
 		kind = "Role"
 	}
-	return grantsOf([]role{{kind: kind, name: prefix + component, manager: true, rules: rules}})
+	return grantsOf([]role{{kind: kind, name: prefix + component, boundToManager: true, rules: rules}})
 }
 
 func rule(verb, resource string, names ...string) rbacv1.PolicyRule {
@@ -116,7 +116,7 @@ func TestRolesOf(t *testing.T) {
 	if difference := cmp.Diff(want, lines(grantsOf(roles))); difference != "" {
 		t.Error(difference)
 	}
-	if roles[0].component() != "modelmesh" || roles[1].component() != "" || roles[2].manager || !slices.Equal(roles[2].aggregated, []string{"edit", "view"}) {
+	if roles[0].component() != "modelmesh" || roles[1].component() != "" || roles[2].boundToManager || !slices.Equal(roles[2].aggregated, []string{"edit", "view"}) {
 		t.Errorf("roles %+v", roles)
 	}
 	objects[0].Object["rules"] = "text"

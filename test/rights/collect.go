@@ -205,8 +205,8 @@ func IsUntimely(message string) bool {
 		strings.HasSuffix(message, "because it is being terminated")
 }
 
-// run returns the collected permissions, without names of objects that no role contains. A forbidden use that was allowed at another time
-// is omitted, because an API server forbids requests until it has read the roles.
+// run returns the collected permissions, without names of objects that no role contains. A use that authorization forbade but allowed at
+// another time is omitted, because an API server forbids requests until it has read the roles.
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {

@@ -100,7 +100,7 @@ type Run struct {
 type Record struct {
 	// Suite is the directory of the suite.
 	Suite string `json:"suite"`
-	// Complete reports whether all specs ran.
+	// Complete reports whether all specs ran and passed.
 	Complete bool `json:"complete"`
 	// Runs has a run for each set of components.
 	Runs []Run `json:"runs"`

@@ -49,7 +49,7 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 	return strings.TrimSpace(b.String()), nil
 }
 
-// newSample parses a file, and reports whether it contains exactly one object.
+// newSample parses a file, and reports whether it contains a single object other than a Kustomization.
 func newSample(file, text string) (sample, bool, error) {
 	if strings.Contains(text, "\n---") {
 		return sample{}, false, nil

@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run reads the sources below root and replaces the bundle there.
+// run reads the sources below root and replaces the manifests of the bundle there.
 func run(root, version, image string) error {
 	in, err := read(root)
 	if err != nil {

@@ -80,7 +80,7 @@ func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
 	return patchesCRDs && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(converted, name) })
 }
 
-// convertedCRDs returns the CRDs whose versions the manager converts.
+// convertedCRDs returns the names of the CRDs whose versions the manager converts.
 func (s *sources) convertedCRDs() []string {
 	var names []string
 	for _, d := range s.crds {

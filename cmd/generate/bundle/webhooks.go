@@ -16,7 +16,7 @@ import (
 // servicePort is the port of the webhook Service that OLM creates.
 const servicePort = 443
 
-// webhooks returns the descriptions from which OLM creates a configuration for each webhook and each conversion.
+// webhooks returns the descriptions of all webhooks and conversions for OLM.
 func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	port, err := s.webhookPort()
 	if err != nil {

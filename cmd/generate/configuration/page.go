@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// layout is the page without its two tables.
+// layout is the page without the tables of settings and legacy flags.
 //
 //go:embed page.txt
 var layout string

@@ -68,7 +68,7 @@ func chartFile(version string) (string, error) {
 	return string(text), err
 }
 
-// template returns the template of a group, with the value that can disable it.
+// template returns the template of a group. A value can disable each group but managerGroup.
 func template(group string, objects []*unstructured.Unstructured) (string, error) {
 	var text strings.Builder
 	switch group {
@@ -101,7 +101,7 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 	return text.String(), nil
 }
 
-// escapeTemplate escapes Helm syntax and replaces the placeholder by the namespace of the release, quoted since it may look like a number.
+// escapeTemplate escapes Helm syntax and replaces the placeholder by the namespace of the release, quoted if it is a whole value.
 func escapeTemplate(text string) string {
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 	text = strings.ReplaceAll(text, ": "+namespacePlaceholder+"\n", ": {{ .Release.Namespace | quote }}\n")

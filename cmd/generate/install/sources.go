@@ -30,7 +30,7 @@ const (
 type sources struct {
 	groups     map[string][]*unstructured.Unstructured
 	deployment *unstructured.Unstructured
-	// components are the names of the Kustomize components of the overlay, in order, including monitoring.
+	// components are the names of the Kustomize components of the overlay, in order, with monitoring and without params.
 	components []string
 }
 

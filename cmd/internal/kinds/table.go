@@ -1,4 +1,4 @@
-// Package kinds lists the components of the manager and their kinds of custom resources, with the function that renders each kind.
+// Package kinds lists the components of the manager with custom resources, and their kinds with the function that renders each kind.
 package kinds
 
 import (
@@ -40,9 +40,9 @@ import (
 type Component struct {
 	// Name in flags and settings.
 	Name string
-	// Kinds are the kinds that the component reconciles. The component starts once the first kind is served.
+	// Kinds are the kinds that the component reconciles.
 	Kinds []Kind
-	// Any means that the component starts once any of the kinds is served.
+	// Any means that the component starts once any of the kinds is served; otherwise the first kind must be served.
 	Any bool
 }
 
@@ -54,7 +54,7 @@ type Kind struct {
 	Selects func(*unstructured.Unstructured) bool
 }
 
-// Components returns all components in the order of output.
+// Components returns the components with custom resources in the order of output.
 func Components() []Component {
 	return []Component{
 		{Name: platform.ComponentName, Any: true, Kinds: []Kind{
@@ -75,7 +75,7 @@ func Components() []Component {
 	}
 }
 
-// Names returns the names of all components.
+// Names returns the names of the components with custom resources.
 func Names() []string {
 	var out []string
 	for _, c := range Components() {
@@ -84,7 +84,7 @@ func Names() []string {
 	return out
 }
 
-// All returns the kinds of all components.
+// All returns the kinds of all Components.
 func All() []Kind {
 	var out []Kind
 	for _, c := range Components() {
@@ -133,7 +133,7 @@ func (k Kind) Select(found []unstructured.Unstructured) []unstructured.Unstructu
 	return slices.DeleteFunc(found, func(u unstructured.Unstructured) bool { return k.Selects != nil && !k.Selects(&u) })
 }
 
-// IsRuntime reports whether the kind is a runtime of ModelMesh.
+// IsRuntime reports whether the kind is ServingRuntime or ClusterServingRuntime.
 func IsRuntime(kind schema.GroupVersionKind) bool {
 	return kind == capability.ServingRuntime || kind == capability.ClusterServingRuntime
 }

@@ -61,7 +61,7 @@ func (e Env) LegacyConfig(name string, embedded bool) *config.LegacyConfig {
 	return &config.LegacyConfig{Source: "ConfigMap " + e.Config.OperatorNamespace + "/" + name, Data: stored.Data, Embedded: embedded}
 }
 
-// ModelMesh returns the settings of ModelMesh in a namespace.
+// ModelMesh returns the settings of ModelMesh in a namespace, and notes about the settings.
 func (e Env) ModelMesh(namespace string) (meshsettings.Settings, []string, error) {
 	adminNamespace := e.Config.ModelMesh.Namespace
 	documents := meshsettings.Documents{

@@ -95,7 +95,7 @@ func Create(ctx context.Context, env render.Env, obj *unstructured.Unstructured)
 	return warnings, nil
 }
 
-// namespaceOf returns the namespace of the request: that of the object, of kubectl, the one that the kind requires, or "default".
+// namespaceOf returns the namespace of the request: "" for a cluster-scoped kind, else that of the object, of kubectl or of the kind.
 func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 	required := ""
 	switch obj.GetKind() {
@@ -145,7 +145,7 @@ type server struct {
 	hooks map[string]admission.Handler
 }
 
-// Register implements webhook.Server. It ignores conversion webhooks.
+// Register implements webhook.Server. It ignores other handlers than admission webhooks.
 func (s server) Register(path string, hook http.Handler) {
 	if w, ok := hook.(*admission.Webhook); ok {
 		s.hooks[path] = w.Handler
@@ -175,7 +175,7 @@ func (emptyReader) List(context.Context, client.ObjectList, ...client.ListOption
 // kubernetesMapper maps the kinds of Kubernetes. It is built on first use, because it takes 2 ms and 1 MB.
 var kubernetesMapper = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(clientgoscheme.Scheme) })
 
-// fallbackMapper assumes that other kinds are served and namespaced.
+// fallbackMapper assumes that kinds of other API groups are served and namespaced.
 type fallbackMapper struct{ meta.RESTMapper }
 
 // RESTMapping implements meta.RESTMapper.

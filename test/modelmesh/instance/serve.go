@@ -99,7 +99,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, method string, request fra
 	return response, err
 }
 
-// serveProbes serves the probes, and the preStop hook of every container, which returns when other pods have loaded the models.
+// serveProbes serves the probes, and the preStop hook of every container, which returns when other pods have started to load the models.
 func (i *instance) serveProbes(ctx context.Context) error {
 	probes, hooks := http.NewServeMux(), http.NewServeMux()
 	probes.HandleFunc("/live", func(http.ResponseWriter, *http.Request) {})

@@ -36,7 +36,7 @@ func newPython(dir, interpreter string) *Python {
 // supported are the minor versions of Python that pinned packages support, in order of preference: the image of MLflow has the first.
 var supported = []string{"3.12", "3.13", "3.11"}
 
-// candidates returns commands of interpreters of the minor versions, including those of pyenv, which are not in PATH.
+// candidates returns commands of interpreters of the minor versions, and those of pyenv, which are not on the PATH, of the first version.
 func candidates(versions []string) []string {
 	var names []string
 	if home, err := os.UserHomeDir(); err == nil {

@@ -152,7 +152,7 @@ const (
 	ExitHealthy = 0
 	// ExitWrong: something shown has a problem.
 	ExitWrong = 1
-	// ExitFailed: wrong usage, or no answer from the cluster.
+	// ExitFailed: another error, such as wrong usage or no answer from the cluster.
 	ExitFailed = 2
 	// ExitUnknown: nothing shown has a problem, but not everything could be read, or a permission is missing.
 	ExitUnknown = 3

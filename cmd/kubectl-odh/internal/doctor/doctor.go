@@ -70,7 +70,7 @@ type Finding struct {
 	Result Result `json:"result"`
 	// Subject is the affected object; "" for the whole cluster.
 	Subject string `json:"subject,omitempty"`
-	// Found is the problem, Why is its consequence, and Fix is a command or a step that solves it.
+	// Found is the problem or the summary of a passed check, Why is the consequence, and Fix is a command or a step that solves the problem.
 	Found string `json:"found"`
 	Why   string `json:"why,omitempty"`
 	Fix   string `json:"fix,omitempty"`
@@ -211,7 +211,7 @@ func Command(o *cli.Options) *cobra.Command {
 // kindsWithReferences are the kinds whose references are checked.
 var kindsWithReferences = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
 
-// listAll returns the objects of a kind in all namespaces.
+// listAll returns the objects of a kind, in all namespaces, that its component reconciles.
 func (e *checkEnv) listAll(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
 	found, _ := e.List(ctx, e.Kind(kind.GroupKind().String()), "", metav1.ListOptions{})
 	return kind.Select(found)
@@ -222,7 +222,7 @@ func nameOf(u *unstructured.Unstructured) string {
 	return u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
 }
 
-// checkReferences reports missing objects that custom resources refer to. MLflow refers to objects in the namespace of its server.
+// checkReferences reports missing objects and keys that custom resources refer to. MLflow refers to objects in the namespace of its server.
 func checkReferences(ctx context.Context, e *checkEnv) (summary string) {
 	count := 0
 	for _, kind := range kinds.All() {

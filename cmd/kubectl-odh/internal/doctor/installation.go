@@ -147,7 +147,7 @@ var legacyOperators = []legacyOperator{
 	{"appwrapper-controller-manager", "f134c674.codeflare.dev", []string{"appwrapper"}},
 }
 
-// checkLegacyOperators reports running Deployments of legacy operators of enabled components, and held Leases without a Deployment.
+// checkLegacyOperators reports running legacy operators, unless their components are disabled, and held Leases without a Deployment.
 func checkLegacyOperators(ctx context.Context, e *checkEnv) (summary string) {
 	for _, o := range legacyOperators {
 		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)
@@ -195,7 +195,7 @@ const (
 	expiryWarning = 7 * 24 * time.Hour
 )
 
-// checkWebhooks checks all webhooks for kinds of the operator. Mutating and validating configurations share the fields that are read.
+// checkWebhooks checks the shipped webhooks, and others for API groups of the operator. Both kinds of configurations share the fields read.
 func checkWebhooks(ctx context.Context, e *checkEnv) (summary string) {
 	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
@@ -249,7 +249,7 @@ func (e *checkEnv) checkWebhook(ctx context.Context, kind, configuration string,
 	if !isShipped {
 		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that created it is no longer installed"
 	}
-	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && isShipped && e.isManager(service) {
+	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && isShipped && e.isManagerService(service) {
 		e.report(Warn, f.Subject, "has failurePolicy Ignore", "while the manager is unavailable, objects are neither validated nor defaulted", f.Fix)
 	}
 }
@@ -266,7 +266,7 @@ func (e *checkEnv) checkClientConfig(ctx context.Context, service *admissionregi
 	case !e.hasReadyEndpoint(ctx, fetch.Decode[corev1.Service](u)):
 		f.Found = "calls Service " + name + ", which has no ready pod"
 		f.Fix = "kubectl -n " + service.Namespace + " get pods,endpointslices"
-	case e.isManager(service) && untrusted != "":
+	case e.isManagerService(service) && untrusted != "":
 		f.Found = untrusted
 		f.Fix = "kubectl -n " + service.Namespace + " rollout restart deployment " + e.manager.Deployment.Name +
 			": the manager writes the caBundle when it starts; if this does not help, see check rights"
@@ -291,12 +291,12 @@ func (e *checkEnv) hasReadyEndpoint(ctx context.Context, service *corev1.Service
 	return err != nil || service.Spec.ExternalName != ""
 }
 
-// isManager reports whether a reference is to the Service of the manager's webhooks.
-func (e *checkEnv) isManager(s *admissionregistrationv1.ServiceReference) bool {
+// isManagerService reports whether a reference is to the Service of the manager's webhooks.
+func (e *checkEnv) isManagerService(s *admissionregistrationv1.ServiceReference) bool {
 	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
 }
 
-// trustProblem returns why a caBundle does not verify the manager's own certificate, or "" if it does or the certificate is not known.
+// trustProblem returns why a caBundle cannot verify the manager's own certificate, or "" if no reason is known.
 func (e *checkEnv) trustProblem(ctx context.Context, bundle []byte) string {
 	quiet := e.WithGaps(nil) // checkCertificate reports a gap
 	secret := fetch.Decode[corev1.Secret](quiet.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))

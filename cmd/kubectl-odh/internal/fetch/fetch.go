@@ -92,7 +92,7 @@ func (r Reader) Get(ctx context.Context, kind Kind, namespace, name string) (*un
 	return u, nil
 }
 
-// GetByName is Get for a kind in the form "Deployment.apps". It records an error and returns nil.
+// GetByName is Get for a kind in the form "Deployment.apps". It returns nil after an error, which it records.
 func (r Reader) GetByName(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
 	u, _ := r.Get(ctx, r.Kind(kind), namespace, name)
 	return u

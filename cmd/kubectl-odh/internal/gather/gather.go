@@ -1,5 +1,5 @@
-// Package gather writes the data for a support case into an archive: the manager, resources and their objects, events and logs. Credentials
-// are removed from everything, see package redact.
+// Package gather writes the data for a support case into an archive: the manager, resources and their objects, events and logs. It removes
+// the credentials that package redact recognizes.
 package gather
 
 import (

@@ -38,7 +38,7 @@ type Manager struct {
 	Deployment *appsv1.Deployment         `json:"-"`
 	Live       *unstructured.Unstructured `json:"-"`
 	Found      bool                       `json:"found"`
-	// Hidden means that Deployments or Leases could not be listed, so more may exist than were found.
+	// Hidden means that Deployments or Leases could not be listed and none was found, although one may exist.
 	Hidden    bool   `json:"hidden,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`

@@ -99,7 +99,7 @@ func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unst
 	return documents, env, err
 }
 
-// fromPlatform returns the environment of an assumed cluster without objects. Every component is enabled, so that every kind can be rendered.
+// fromPlatform returns the environment of an assumed cluster without objects. Every component is enabled by default.
 func (o *options) fromPlatform(ctx context.Context, args []string) (*environment, error) {
 	served, platformErr := render.Platform(o.platform)
 	program := config.Program{Components: kinds.Names(), EnabledComponents: kinds.Names(), MLflowVersion: mlflowVersion}
@@ -199,7 +199,7 @@ func newEnvironment(ctx context.Context, reader fetch.Reader, manager installed.
 	return &environment{reader: reader, env: env}
 }
 
-// RuntimeProblems returns a function that returns why the manager creates no pods for a runtime, or "".
+// RuntimeProblems returns a function that returns why the manager creates no pods for a runtime, or "" if no reason is known.
 func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
 	e := newEnvironment(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
 	return func(u *unstructured.Unstructured) string {

@@ -234,7 +234,7 @@ func (g *gatherer) add(u *unstructured.Unstructured) *Node {
 	return n
 }
 
-// buildTree returns the tree below a root. Each object occurs once: below its controller, or else its first owner.
+// buildTree returns the tree below a root. An object occurs once: below its controller, another owner, or the root that its labels name.
 func (g *gatherer) buildTree(root *Node) *Node {
 	placed, top := map[types.UID]bool{root.Live.GetUID(): true}, *root
 	g.attach(&top, placed, g.ownedRelation)
@@ -293,8 +293,8 @@ func (g *gatherer) labelRelation(n, o *Node) Relation {
 	return Labelled
 }
 
-// search lists the objects of all kinds in namespaces, because any controller may own pods. It lists each namespace once. The namespace ""
-// means managed objects in the whole cluster.
+// search lists the objects of all kinds but excludedKinds in namespaces, because any controller may own pods. It lists each namespace once.
+// The namespace "" means managed objects in the whole cluster.
 func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 	for _, namespace := range namespaces {
 		if g.searched[namespace] {
