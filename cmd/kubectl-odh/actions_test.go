@@ -81,6 +81,11 @@ func TestGatherWritesArchive(t *testing.T) {
 		t.Error("gaps.txt exists, although all objects were readable")
 	}
 	run(t, cluster, "gather --file "+path).expect(t, 2, "exists")
+	path = filepath.Join(t.TempDir(), "elsewhere.tar.gz")
+	run(t, cluster, "gather --manager-namespace elsewhere --file "+path).expect(t, 0)
+	if doctor := unpackArchive(t, path)["doctor.yaml"]; !strings.Contains(doctor, "does not exist in any namespace") {
+		t.Errorf("doctor.yaml is not about the namespace of --manager-namespace:\n%s", doctor)
+	}
 
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "secrets" || r.Resource == "leases" })
 	path = filepath.Join(t.TempDir(), "b.tar.gz")

@@ -45,29 +45,25 @@ type process struct {
 type command struct {
 	name, help string
 	run        func(context.Context, process) error
-}
-
-func commands() []command {
-	return []command{
-		{"run", "run the controllers (default)", runManager},
-		{"render", "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", runRender},
-		{"version", "print the versions of the program", runVersion},
-		{"modelregistry", "run only model registries, for Deployments of the legacy operator", legacyCommand(modelregistry.ComponentName)},
-		{"catalog", "run only the model catalog, for Deployments of the legacy operator", legacyCommand(modelcatalog.ComponentName)},
-		{"aihub", "run AIHub, registries and the catalog, for Deployments of the legacy operator",
-			legacyCommand(platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName)},
-	}
+	// enabled are the enabled components, and defaults the default values of flags. Empty means those of run.
+	enabled  []string
+	defaults map[string]string
 }
 
 // legacyDefaults are the flag defaults of the legacy sub-commands that differ from those of run.
 var legacyDefaults = map[string]string{"metrics-bind-address": ":8443"}
 
-// legacyCommand returns a sub-command of the legacy operator of model registries: run with other defaults. The legacy aihub started the other
-// two as separate programs. Here they are components of one process, and settings such as --components can disable them.
-func legacyCommand(components ...string) func(context.Context, process) error {
-	return func(ctx context.Context, p process) error {
-		p.enabled, p.defaults = components, legacyDefaults
-		return runManager(ctx, p)
+// commands returns the sub-commands. Those of the legacy operator of model registries are run with other defaults. The legacy aihub started the
+// other two as separate programs. Here they are components of one process, and settings such as --components can disable them.
+func commands() []command {
+	return []command{
+		{name: "run", help: "run the controllers (default)", run: runManager},
+		{name: "render", help: "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", run: runRender},
+		{name: "version", help: "print the versions of the program", run: runVersion},
+		{"modelregistry", "run only model registries, for Deployments of the legacy operator", runManager, []string{modelregistry.ComponentName}, legacyDefaults},
+		{"catalog", "run only the model catalog, for Deployments of the legacy operator", runManager, []string{modelcatalog.ComponentName}, legacyDefaults},
+		{"aihub", "run AIHub, registries and the catalog, for Deployments of the legacy operator", runManager,
+			[]string{platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName}, legacyDefaults},
 	}
 }
 
@@ -84,7 +80,11 @@ func run(ctx context.Context, p process) int {
 	if len(p.args) > 0 && !strings.HasPrefix(p.args[0], "-") {
 		name, p.args = p.args[0], p.args[1:]
 	}
-	err := dispatch(ctx, name, p)
+	c, err := findCommand(name)
+	if err == nil {
+		p.enabled, p.defaults = c.enabled, c.defaults
+		err = c.run(ctx, p)
+	}
 	if errors.Is(err, config.ErrHelp) {
 		fmt.Fprint(p.stdout, usage(p))
 		return 0
@@ -96,18 +96,19 @@ func run(ctx context.Context, p process) int {
 	return 0
 }
 
-func dispatch(ctx context.Context, name string, p process) error {
+// findCommand returns a sub-command by its name. The error for "help" is config.ErrHelp.
+func findCommand(name string) (command, error) {
 	var known []string
 	for _, c := range commands() {
 		if c.name == name {
-			return c.run(ctx, p)
+			return c, nil
 		}
 		known = append(known, c.name)
 	}
 	if name == "help" {
-		return config.ErrHelp
+		return command{}, config.ErrHelp
 	}
-	return fmt.Errorf("unknown sub-command %q; known sub-commands: %s", name, strings.Join(known, ", "))
+	return command{}, fmt.Errorf("unknown sub-command %q; known sub-commands: %s", name, strings.Join(known, ", "))
 }
 
 func usage(p process) string {

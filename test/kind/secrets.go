@@ -58,7 +58,8 @@ func Generate(o Options, known Known, now time.Time) ([]client.Object, error) {
 			return nil, err
 		}
 	}
-	return g.objects, g.addCABundle()
+	err := g.addCABundle()
+	return g.objects, err
 }
 
 func (g *generator) meta(name string) metav1.ObjectMeta {

@@ -46,6 +46,14 @@ func TestQueuedAppWrappers(t *testing.T) {
 			}
 		})
 	}
+	dotted := newAppWrapper(t, component(pod))
+	dotted.Name = "a.b"
+	queued := dotted.DeepCopy()
+	queued.Labels = map[string]string{v1beta2.LabelQueue: "q"}
+	response := newValidator(newCluster()).Handle(t.Context(), newRequest(t, admissionv1.Update, queued, dotted))
+	if response.Allowed || !strings.Contains(response.Result.Message, "must have no dots") {
+		t.Errorf("queue label for a name with a dot: got allowed %t, result %+v, want it rejected", response.Allowed, response.Result)
+	}
 	valid := newAppWrapper(t, component(strings.Replace(rayJob, "spec: {", "spec: {shutdownAfterJobFinishes: true, ", 1)))
 	valid.Labels = map[string]string{v1beta2.LabelQueue: "q"}
 	if response := newValidator(newCluster()).Handle(t.Context(), newRequest(t, admissionv1.Create, valid, nil)); !response.Allowed || len(response.Warnings) > 0 {

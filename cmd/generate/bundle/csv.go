@@ -67,7 +67,8 @@ func build(in input) (output, error) {
 	if out.csv, err = withoutStatus(csv); err != nil {
 		return output{}, err
 	}
-	return out, out.add(s)
+	err = out.add(s)
+	return out, err
 }
 
 // add appends the CRDs and the other objects.

@@ -98,7 +98,7 @@ type Kinds map[schema.GroupVersionKind]Func
 func Documents(in io.Reader) ([]*unstructured.Unstructured, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var out []*unstructured.Unstructured
-	for {
+	for number := 1; ; number++ {
 		doc, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -108,11 +108,11 @@ func Documents(in io.Reader) ([]*unstructured.Unstructured, error) {
 		}
 		raw, err := yaml.YAMLToJSONStrict(doc)
 		if err != nil {
-			return nil, fmt.Errorf("document %d is not valid YAML: %w", len(out)+1, err)
+			return nil, fmt.Errorf("document %d is not valid YAML: %w", number, err)
 		}
 		obj := &unstructured.Unstructured{}
 		if err := utiljson.Unmarshal(raw, &obj.Object); err != nil { // keeps integers
-			return nil, fmt.Errorf("document %d is not an object: %w", len(out)+1, err)
+			return nil, fmt.Errorf("document %d is not an object: %w", number, err)
 		}
 		if len(obj.Object) > 0 {
 			out = append(out, obj)

@@ -201,8 +201,8 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 	})
 	flags := root.PersistentFlags()
 	o.Config.AddFlags(flags)
-	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Show all namespaces.")
-	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager. By default its Deployment is found by name.")
+	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", o.AllNamespaces, "Show all namespaces.")
+	flags.StringVar(&o.ManagerNamespace, "manager-namespace", o.ManagerNamespace, "Namespace of the manager. By default its Deployment is found by name.")
 	for _, command := range commands {
 		root.AddCommand(command(o))
 	}

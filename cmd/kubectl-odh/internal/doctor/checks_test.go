@@ -33,6 +33,11 @@ func TestHealthyInstallationHasNoProblems(t *testing.T) {
 			w.args("--enable-modelmesh=false")
 			w.documents(legacyDeployment("modelmesh-controller", "old", 1))
 		},
+		"held Lease of a legacy operator of a disabled component": func(w *clusterState) {
+			w.args("--enable-modelcatalog=false")
+			w.documents(legacyLease("catalog.opendatahub.io"))
+		},
+		"objects for OLM enabled": func(w *clusterState) { w.args("--enable-olm") },
 		"leader election disabled": func(w *clusterState) { w.deleteObject("Lease", ""); w.args("--leader-elect=false") },
 		"mounted certificate": func(w *clusterState) {
 			w.deleteObject("Secret", certificateSecret)
@@ -182,14 +187,16 @@ func legacyDeployment(name, namespace string, replicas int) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + namespace + `, name: ` + name + `}, spec: {replicas: ` + string(rune('0'+replicas)) + `}}`
 }
 
+// legacyLease returns a held Lease of a legacy operator.
+func legacyLease(name string) string {
+	return `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: old, name: ` + name + `}, spec: {holderIdentity: pod_1, renewTime: "2026-05-04T11:59:50.000000Z", leaseDurationSeconds: 15}}`
+}
+
 func legacyFaults() map[string]fault {
-	lease := func(name string) string {
-		return `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: old, name: ` + name + `}, spec: {holderIdentity: pod_1, renewTime: "2026-05-04T11:59:50.000000Z", leaseDurationSeconds: 15}}`
-	}
 	faults := map[string]fault{
-		"Lease of a legacy operator": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "legacy", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
+		"Lease of a legacy operator": {func(w *clusterState) { w.documents(legacyLease("catalog.opendatahub.io")) }, "legacy", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
 		"still leading": {func(w *clusterState) {
-			w.documents(legacyDeployment("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
+			w.documents(legacyDeployment("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + legacyLease("a5eb1b3b.opendatahub.io"))
 		}, "legacy", Fail, "is still running", "--replicas=0"},
 	}
 	for _, o := range legacyOperators {

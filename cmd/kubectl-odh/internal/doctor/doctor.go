@@ -338,7 +338,7 @@ func referencedKind(field string) string {
 
 // checkRuntimes checks the runtimes of ModelMesh, which have no status for errors.
 func checkRuntimes(ctx context.Context, e *checkEnv) (summary string) {
-	if e.manager.Known() && !e.manager.IsEnabled("modelmesh") {
+	if !e.manager.IsEnabled("modelmesh") { // or its settings are not known
 		return ""
 	}
 	runtimeProblem, count := render.RuntimeProblems(ctx, e.Reader, e.manager), 0

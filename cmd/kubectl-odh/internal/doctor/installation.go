@@ -150,12 +150,14 @@ var legacyOperators = []legacyOperator{
 // checkLegacyOperators reports running legacy operators, unless their components are disabled, and held Leases without a Deployment.
 func checkLegacyOperators(ctx context.Context, e *checkEnv) (summary string) {
 	for _, o := range legacyOperators {
+		if e.manager.Known() && !slices.ContainsFunc(o.components, e.manager.IsEnabled) {
+			continue
+		}
 		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)
 		deployments, _ := e.List(ctx, e.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.deployment})
 		for i := range deployments {
 			d := fetch.Decode[appsv1.Deployment](&deployments[i])
-			idle := ptr.Deref(d.Spec.Replicas, 1) == 0 && holders[d.Namespace] == ""
-			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.IsEnabled)) {
+			if ptr.Deref(d.Spec.Replicas, 1) > 0 || holders[d.Namespace] != "" {
 				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "the legacy operator of "+components+" is still running", "",
 					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/migrate describes how to hand over")
 			}

@@ -117,10 +117,10 @@ func checkCRDs(ctx context.Context, e *checkEnv) (summary string) {
 		if err != nil {
 			continue
 		}
-		count++
 		desired, live := e.shipped.crds[name], fetch.Decode[apiextensionsv1.CustomResourceDefinition](u)
 		component := kinds.ComponentOf(schema.GroupKind{Group: desired.Spec.Group, Kind: desired.Spec.Names.Kind})
 		if live != nil {
+			count++
 			e.checkCRD(ctx, live, desired)
 		} else if component == "" || !e.manager.Known() || e.manager.IsEnabled(component) { // otherwise no component needs it
 			e.report(Fail, "CRD "+name, "does not exist", "", installCRDs)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/controllers/olm"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
@@ -209,7 +210,7 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 		args = args[1:]
 	}
 	var err error
-	m.Settings, err = config.Load(config.Program{Components: kinds.Names(), MLflowVersion: placeholderMLflowVersion}, args, lookup,
+	m.Settings, err = config.Load(config.Program{Components: append(kinds.Names(), olm.ComponentName), MLflowVersion: placeholderMLflowVersion}, args, lookup,
 		func(name string) ([]byte, error) { return pod.file(volumes, c.VolumeMounts, name) })
 	m.SettingsProblem = ""
 	if err != nil {
