@@ -106,8 +106,8 @@ func Decide(settings config.RayCluster, platform Platform, cluster, previous Clu
 	return mode
 }
 
-// KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template remain, and
-// certificates are not added, because pods with and without certificates cannot communicate.
+// KeepForRunningPods returns the mode for an update that does not replace the head pods: a sidecar is not removed, and certificates are
+// neither added nor removed, because pods with and without certificates cannot communicate.
 func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	injected := stored.Injected()
 	if !m.Auth.Sidecar() && injected.Sidecar.Sidecar() {
