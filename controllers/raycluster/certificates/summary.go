@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// AnnotationSummary is set on each Secret that the operator fills: a new process reads the summary from the cached metadata instead of the
+// AnnotationSummary is set on each Secret whose certificate the operator issued: a new process reads the summary from the cached metadata instead of the
 // Secret. The value depends on the content alone; otherwise a restart would write it.
 //
 // The summary is trusted only if the field manager of this operator owns the annotation and all data, so changes by other clients are
