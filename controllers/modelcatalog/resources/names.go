@@ -32,7 +32,7 @@ const (
 	IngressPolicy     = "model-catalog-ingress"
 	EgressPolicy      = "model-catalog-egress"
 	DatabaseEgress    = "model-catalog-postgres-egress" // NetworkPolicy
-	AuthorityName     = "model-catalog-ca"              // ConfigMap
+	AuthorityName     = "model-catalog-ca"              // ConfigMap and BackendTLSPolicy
 	GrantName         = "allow-gateway-model-catalog"
 
 	serverPort   = 8080
