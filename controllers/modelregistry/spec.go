@@ -189,8 +189,8 @@ func generatesDatabase(m *v1beta1.ModelRegistry) bool {
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
 }
 
-// Render returns the objects that a registry would get in an empty cluster with the given APIs, without the Secret of a generated database,
-// whose password is random. Unknown fields are errors.
+// Render returns the objects that a registry would get in an empty cluster with the given APIs, without Secrets, whose data is random.
+// Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &v1beta1.ModelRegistry{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
