@@ -109,7 +109,7 @@ func wasNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, rejection)
 }
 
-// rejectSpec ends the reconcile until the spec changes.
+// rejectSpec sets the registry unavailable and stops its reconcile until the spec changes.
 func rejectSpec(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
 	return &reconciler.Wait{For: "a valid spec", Stalled: true}

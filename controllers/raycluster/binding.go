@@ -89,7 +89,7 @@ func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstru
 	return client.IgnoreNotFound(r.patchMetadata(ctx, cluster, "finalizers", remove))
 }
 
-// deleteBindings deletes the bindings of the cluster that reader returns under both names, except the one named except.
+// deleteBindings deletes the bindings of the cluster under both names, as read from reader, except the one named except.
 func (r *clusterReconciler) deleteBindings(ctx context.Context, reader client.Reader, uid types.UID, c raycluster.Cluster, except string) error {
 	for _, name := range []string{c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding} {
 		if name == except {

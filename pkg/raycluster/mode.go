@@ -44,7 +44,7 @@ func (i Issuer) Valid() bool { return i == IssuerOperator || i == IssuerCertMana
 
 // Mode is the desired security of one cluster.
 type Mode struct {
-	// Skip is the reason why the cluster is not reconciled; "" if it is reconciled.
+	// Skip is the reason why the cluster gets no objects and no injections; "" without such a reason.
 	Skip string
 	// Auth is the authentication of the dashboard.
 	Auth Auth
@@ -60,7 +60,7 @@ type Mode struct {
 	ByKubeRay bool
 }
 
-// Active reports whether the cluster is reconciled.
+// Active reports whether the cluster is not skipped.
 func (m Mode) Active() bool { return m.Skip == "" }
 
 // Platform holds the facts of the Kubernetes cluster for Decide. Only administrators can change them.

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Inputs holds the parameters of the objects that are not in the spec.
+// Inputs holds the inputs of Build in addition to the Catalog.
 type Inputs struct {
 	servers.Publishing
 	// Domain is the domain of Routes, "" if unknown.

@@ -112,7 +112,7 @@ const (
 	ReasonForeign   = "BackupClaimForeign"
 )
 
-// BackupCondition returns a condition without type for the backups of a CronJob. While a Job runs, the condition reports the last successful backup.
+// BackupCondition returns a condition without type for the backups of a CronJob. While a Job runs, earlier failures are ignored.
 func BackupCondition(cronJob *batchv1.CronJob) *metav1.Condition {
 	started, succeeded := cronJob.Status.LastScheduleTime, cronJob.Status.LastSuccessfulTime
 	last := "no backup has succeeded yet"

@@ -27,7 +27,7 @@ const (
 	securePortName = "https-api"
 )
 
-// Inputs holds the parameters of the objects that are not in the spec.
+// Inputs holds the inputs of Build in addition to the registry.
 type Inputs struct {
 	servers.Publishing
 	// RequestCertificate is true if the spec names no certificate. The Service then requests one from the platform.
