@@ -40,8 +40,8 @@ const (
 	maxBootstrapBackoff = 30 * time.Second
 )
 
-// bootstrap creates or deletes the Catalog as the settings require, each time this manager becomes the leader, like the legacy operator. A
-// Catalog that is deleted later is not created again before a manager becomes the leader again.
+// bootstrap creates or deletes the Catalog as settings and legacy catalogs require, each time this manager becomes the leader. A Catalog
+// that is deleted later is not created again before a manager becomes the leader again.
 type bootstrap struct {
 	settings  Settings
 	client    client.Client
@@ -186,8 +186,8 @@ func (b *bootstrap) hasAIHub(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// deleteCreated deletes a Catalog that bootstrap created or, if no Catalog exists, the objects of a legacy catalog. It keeps a Catalog that a user
-// created, and the user-editable ConfigMaps.
+// deleteCreated deletes a Catalog that bootstrap created or, if no Catalog exists, the objects of a legacy catalog. It keeps other
+// Catalogs and the user-editable ConfigMaps.
 func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.Catalog) error {
 	var errs []error
 	for i := range catalogs {

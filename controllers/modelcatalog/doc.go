@@ -3,7 +3,7 @@
 //
 // The start-up and its files:
 //
-//   - bootstrap.go: creates the Catalog that the settings request, when this manager becomes the leader
+//   - bootstrap.go: creates or deletes the Catalog when this manager becomes the leader
 //   - setup.go: RBAC, watches and the mapping of events to requests; caches of Secrets by name and of labelled ConfigMaps, watchers of the admin
 //     groups and the cluster proxy; package huggingface watches the API keys for Hugging Face
 //

@@ -158,7 +158,7 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	}
 }
 
-// legacyDefaultEntry is the entry that the legacy operator before release 3.0 added to the user-editable ConfigMaps.
+// legacyDefaultEntry is the id of the entry that the legacy operator before release 3.0 added to the user-editable ConfigMaps.
 const legacyDefaultEntry = "default_catalog"
 
 // modelSections are the sections that can contain legacyDefaultEntry.

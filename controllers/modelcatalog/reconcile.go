@@ -154,8 +154,8 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 	return &reconciler.Wait{For: "this Catalog to become the active one", Stalled: true}
 }
 
-// validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, except in objects that were
-// stored while it was disabled.
+// validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but the object may have
+// been stored earlier.
 func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	reason, err := ReasonConfiguration, resources.CheckImages(c)
 	if err == nil {
@@ -219,7 +219,7 @@ func (r *catalogReconciler) addHuggingFaceAPIKeys(c *aihubv1alpha1.Catalog, in *
 	return nil
 }
 
-// applyObjects applies and prunes all objects. It removes legacy owner references to a Deployment before it recreates the Deployment.
+// applyObjects applies the desired objects and prunes others. It removes legacy owner references to a Deployment that it recreates.
 func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.collectInputs(ctx, c)
 	if err != nil {

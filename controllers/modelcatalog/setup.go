@@ -68,7 +68,7 @@ type (
 	Deps = servers.Deps
 )
 
-// Caches returns the caches of the controller: all Catalogs, and children by their managed label. Other objects are cached by extraCaches.
+// Caches returns the caches of the controller: all Catalogs, and child objects by their managed label. extraCaches holds other objects.
 func Caches(namespace string) []component.CacheNeed {
 	return servers.Caches(namespace,
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
@@ -109,7 +109,7 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
 	catalog := &aihubv1alpha1.Catalog{}
-	// Any event enqueues all Catalogs; normally there is one.
+	// enqueue enqueues all Catalogs; normally there is one.
 	enqueue := servers.Enqueue(r.Cached, &aihubv1alpha1.CatalogList{}, false, func(*aihubv1alpha1.Catalog, client.Object) bool { return true })
 	b := servers.OwnChildren(reconciler.NewController(mgr, ComponentName, r.extraCaches.eventSources(enqueue)...).
 		For(catalog, builder.WithPredicates(reconciler.Changed())), &rbacv1.Role{}, &rbacv1.RoleBinding{}).
@@ -139,7 +139,7 @@ func catalogPredicate() predicate.Predicate {
 
 // extraCaches holds Secrets and ConfigMaps that may lack the labels by which the cache of the manager selects.
 type extraCaches struct {
-	// secrets holds the metadata of the three Secrets of the catalog, by name, because RBAC allows no others.
+	// secrets holds the metadata of the three Secrets of the catalog, by name, because RBAC may allow no others.
 	secrets map[string]cache.Cache
 	// labelledConfigMaps holds the ConfigMaps with SourceLabel.
 	labelledConfigMaps cache.Cache

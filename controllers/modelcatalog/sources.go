@@ -54,7 +54,7 @@ type sourceCandidate struct {
 	contentProblem string
 }
 
-// trimContent removes the content of a ConfigMap, but keeps an empty key. The content may be large, and is checked only if a Catalog exists.
+// trimContent removes the content of a ConfigMap, which may be large, but keeps SourcesKey with an empty value.
 func trimContent(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
@@ -106,7 +106,7 @@ func (e *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (st
 	return contentProblem(list.Items[0].Data[resources.SourcesKey]), nil
 }
 
-// contentProblem returns why the catalog cannot parse sources, or "". Unknown sections and keys are ignored, because a newer server may
+// contentProblem returns why sources are invalid or not checked, or "". Unknown sections and keys are ignored, because a newer server may
 // support them.
 func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
@@ -146,8 +146,8 @@ type sourceSelection struct {
 	omitted   int32
 }
 
-// selectSources selects the sources to mount, independent of their content, because editing a source must not replace the pod. Mounted sources
-// are kept, and new ones are added up to the limit if mayAdd returns true.
+// selectSources selects at most maxSources sources to mount, mounted ones first. It adds new ones only if mayAdd returns true. The value of
+// SourcesKey does not matter, because editing a source must not replace the pod.
 func selectSources(candidates []sourceCandidate, current []string, mayAdd func() bool) sourceSelection {
 	slices.SortFunc(candidates, func(a, b sourceCandidate) int { return cmp.Compare(a.name, b.name) })
 	mounted := func(c sourceCandidate) bool { return slices.Contains(current, c.name) }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// ConditionAvailable exists on every Catalog. servingcert.Condition, servingcert.DatabaseCondition, routestatus.Condition and
+	// ConditionAvailable is True if the server is available. servingcert.Condition, servingcert.DatabaseCondition, routestatus.Condition and
 	// reference.Condition exist only while there is a problem.
 	ConditionAvailable = "Available"
 	// ConditionHuggingFaceKeys exists, and is False, only while Secrets with API keys for Hugging Face are invalid.

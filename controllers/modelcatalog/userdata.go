@@ -120,9 +120,8 @@ func databaseSecret(c *aihubv1alpha1.Catalog, secretType corev1.SecretType, data
 	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(secretType).WithData(data)
 }
 
-// deploymentReferences returns the objects that the pods of a Deployment read only when they start. A change of one must restart the pods. Sources
-// and the serving certificate are reloaded, and the ConfigMap of the proxy is constant. The Secret of an external database is included only
-// under the name of the managed one, because RBAC allows no other Secrets.
+// deploymentReferences returns the Secrets of the database that the pods of a Deployment read only when they start. A change must restart
+// the pods. The Secret of an external database is included only under the name of the managed one, because RBAC may allow no other Secrets.
 func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
 	if ext := resources.ExternalDatabase(c); resources.DatabaseConnection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil

@@ -127,8 +127,8 @@ func hasProxy(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName })
 }
 
-// applyUnowned applies objects outside of the namespace of the registry. If another registry of the same name has such an object, applyUnowned
-// returns an error and does not change the object.
+// applyUnowned applies objects outside of the namespace of the registry. It returns an error for objects of another registry or component,
+// and does not change them.
 func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, unowned apply.Desired) error {
 	r.unownedMu.Lock()
 	defer r.unownedMu.Unlock()
@@ -161,7 +161,7 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 }
 
 // getUnowned returns the metadata of an object, or nil if it does not exist. It returns an error if the object belongs to another registry
-// or to the catalog.
+// or component.
 func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, key apply.Key) (*metav1.PartialObjectMetadata, error) {
 	live := capability.MetadataOf(key.GroupVersionKind)
 	found, err := r.Find(ctx, key.NamespacedName, live)

@@ -51,7 +51,7 @@ func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegis
 // spec.postgres.storage.
 func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
 	s := r.stateOf(m)
-	s.dataVersion = database.Image{}
+	s.dataImage = database.Image{}
 	annotations := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
 	claim, err := r.getClaim(ctx, m, resources.ClaimName(m))
 	if err != nil {
@@ -69,10 +69,10 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 	if err != nil {
 		return "", err
 	}
-	desired, _ := s.desiredDatabase(m)
-	s.dataVersion = database.ImageOfData(claim, server, desired)
+	desired, _ := s.desiredDatabaseImage(m)
+	s.dataImage = database.ImageOfData(claim, server, desired)
 	if isManaged(claim) {
-		maps.Copy(annotations, s.dataVersion.Annotations())
+		maps.Copy(annotations, s.dataImage.Annotations())
 		if err := r.Applier.PatchExisting(ctx, claim, func() {
 			updateDataMetadata(claim, m)
 			for key, value := range annotations {
@@ -140,8 +140,8 @@ func reportStorage(m *v1beta1.ModelRegistry, differences ...string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, strings.Join(differences, "; "))
 }
 
-// desiredDatabase returns the image of the spec or the settings, and the name of the field for messages.
-func (s *state) desiredDatabase(m *v1beta1.ModelRegistry) (image database.Image, field string) {
+// desiredDatabaseImage returns the image of the spec or the settings, and the name of the field for messages.
+func (s *state) desiredDatabaseImage(m *v1beta1.ModelRegistry) (image database.Image, field string) {
 	field = "spec.postgres.image"
 	if m.Spec.Postgres.Image == "" {
 		field = "the image of databases in the settings of the operator (RELATED_IMAGE_POSTGRESQL_16_IMAGE)"
@@ -153,14 +153,14 @@ func (s *state) desiredDatabase(m *v1beta1.ModelRegistry) (image database.Image,
 func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) {
 	reason, message, s := "", "", r.stateOf(m)
 	if generatesDatabase(m) {
-		desired, field := s.desiredDatabase(m)
-		reason, message = database.CheckImage(desired, s.dataVersion, resources.ClaimName(m), field)
+		desired, field := s.desiredDatabaseImage(m)
+		reason, message = database.CheckImage(desired, s.dataImage, resources.ClaimName(m), field)
 	}
 	if reason == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionDatabaseImage)
 		return
 	}
-	effective.Spec.Postgres.Image = s.dataVersion.Name
+	effective.Spec.Postgres.Image = s.dataImage.Name
 	setCondition(m, ConditionDatabaseImage, metav1.ConditionFalse, reason, message)
 }
 

@@ -38,7 +38,7 @@ type credentials struct {
 }
 
 // ensureData ensures credentials and volumes of a generated database. Credentials come first, because the claim is annotated
-// with their user. Without a generated database, it orphans data of an earlier spec, which would otherwise be deleted with the registry.
+// with their user. Without a generated database, it applies the retention policy to data of an earlier spec.
 func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	s := r.stateOf(m)
 	s.backupBlocked = nil

@@ -291,8 +291,8 @@ type scannedLog struct {
 	problem  *conditionReason
 }
 
-// problemInLog returns the problem in the log of a server that does not start, or nil. It reads the log once per restart of the container. An
-// unreadable log is not an error: it may not exist yet.
+// problemInLog returns the problem in the log of a server that does not start, or nil. It stores the result for the last log that it read.
+// An unreadable log is not an error: it may not exist yet.
 func (r *registryReconciler) problemInLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*conditionReason, error) {
 	s := r.stateOf(m)
 	if s.lastLog != nil && s.lastLog.pod == pod.UID && s.lastLog.restarts == status.RestartCount {

@@ -109,7 +109,7 @@ func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegist
 	return !canHaveOwner || object.Name == resources.CookieSecretName(m)
 }
 
-// legacyKeys returns the names that releases of the legacy operator used for objects of a registry.
+// legacyKeys returns the keys that releases of the legacy operator used for objects of a registry.
 func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []apply.Key {
 	key := func(kind schema.GroupVersionKind, name string) apply.Key {
 		return apply.NewKey(kind, m.Namespace, name)

@@ -59,10 +59,10 @@ type state struct {
 	credentials credentials
 	// orphanedGeneration is the generation of a spec without a generated database for which the data of an earlier spec was orphaned.
 	orphanedGeneration int64
-	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
-	dataVersion   database.Image
+	// dataImage is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
+	dataImage     database.Image
 	backupBlocked *metav1.Condition
-	// rejectedSizes holds the rejected expansions of claims, by the field with the size.
+	// rejectedSizes holds the rejected expansions of claims, by the storage field of the spec.
 	rejectedSizes map[string]rejectedSize
 	lastLog       *scannedLog
 }
@@ -119,7 +119,7 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 	}
 }
 
-// reportErrors sets the condition Available if a phase fails. A Wait is not a failure.
+// reportErrors sets the condition Available if a phase fails. A Wait or a conflict is not a failure.
 func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
@@ -155,7 +155,7 @@ func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.
 	return r.Certificates.Ensure(ctx, m, specs...)
 }
 
-// applyObjects applies all objects except the data, deletes objects that are no longer desired, and sets the hosts in the status.
+// applyObjects applies all objects except data and certificates, deletes undesired objects, and sets hosts and defaults in the status.
 func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.RecordChanges(ctx)
 	s := r.stateOf(m)
@@ -175,8 +175,8 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	return err
 }
 
-// applyAll applies objects in order. It stops at an error of a dependency, such as a database that is being recreated or the RBAC of the
-// proxy, but not at errors of the exposure.
+// applyAll applies objects in order. It stops at an error of a dependency, such as the database or the RBAC of the proxy. An error of the
+// exposure only prevents the deletion of undesired objects.
 func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
 	exposureErr, err := r.applyDatabase(ctx, m, effective, in)
 	if err != nil {

@@ -54,7 +54,7 @@ func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return reference.Merge(refs)
 }
 
-// certificateReferences returns the Secrets with certificate and key of the proxy. Its pods do not start without them.
+// certificateReferences returns the Secrets with certificate and key of the proxy. Pods with the proxy do not start without them.
 func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
@@ -103,7 +103,7 @@ func caReferences(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKe
 	return []reference.Reference{{Kind: reference.ConfigMap, Name: configMap.Name, Keys: []string{configMap.Key}}}
 }
 
-// caDirectoryReferences returns the object that mountDirectory mounts. Empty names are ignored.
+// caDirectoryReferences returns the object that mountDirectory mounts. reference.Merge drops it if both names are empty.
 func caDirectoryReferences(secret, configMap string) []reference.Reference {
 	if configMap == "" {
 		return []reference.Reference{{Kind: reference.Secret, Name: secret}}

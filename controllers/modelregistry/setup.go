@@ -60,7 +60,7 @@ type (
 	Deps = servers.Deps
 )
 
-// Caches returns the caches of the controller: children by their managed label, and only the metadata of Secrets and ConfigMaps, which
+// Caches returns the caches of the controller: child objects by their managed label, and the metadata of all Secrets and ConfigMaps, which
 // may belong to users. An empty namespace selects all namespaces. Pods have a separate cache, see newPodCache.
 func Caches(namespace string) []component.CacheNeed {
 	return servers.Caches(namespace,

@@ -109,7 +109,7 @@ func wasNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, rejection)
 }
 
-// rejectSpec ends the reconcile until the spec changes.
+// rejectSpec sets the registry unavailable and stops its reconcile until the spec changes.
 func rejectSpec(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
 	return &reconciler.Wait{For: "a valid spec", Stalled: true}
@@ -189,8 +189,8 @@ func generatesDatabase(m *v1beta1.ModelRegistry) bool {
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
 }
 
-// Render returns the objects that a registry would get in an empty cluster with the given APIs, without the Secret of a generated database,
-// whose password is random. Unknown fields are errors.
+// Render returns the objects that a registry would get in an empty cluster with the given APIs, without Secrets, whose data is random.
+// Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &v1beta1.ModelRegistry{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {

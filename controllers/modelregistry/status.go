@@ -34,16 +34,16 @@ const (
 	ConditionProxy = "KubeRBACProxyAvailable"
 	// ConditionDegraded exists on terminating registries.
 	ConditionDegraded = "Degraded"
-	// ConditionUnusedDatabase exists, and is True, only while a generated database runs and the spec no longer uses it.
+	// ConditionUnusedDatabase exists, and is True, only while a generated database exists and the spec no longer uses it.
 	ConditionUnusedDatabase = "UnusedDatabase"
-	// ConditionEarlierData exists, and is True, only while the volume of a generated database is older than the registry.
+	// ConditionEarlierData exists, and is True, only while the claim of a generated database is older than the registry.
 	ConditionEarlierData = "EarlierData"
 	// ConditionStorage exists, and is False, only while claims differ from spec.postgres.storage or spec.postgres.backup.storage.
 	ConditionStorage = "StorageInSync"
-	// ConditionDatabaseImage exists, and is False, only while the desired image could not read the data of the generated database. Package
+	// ConditionDatabaseImage exists, and is False, only while the desired image must not run on the data of the generated database. Package
 	// database has its reasons and those of ConditionBackup.
 	ConditionDatabaseImage = "DatabaseImageInSync"
-	// ConditionBackup exists while spec.postgres.backup is set, and reports the last backup. Ready does not depend on it.
+	// ConditionBackup exists while backups of a generated database are enabled. Ready does not depend on it.
 	ConditionBackup = "BackupReady"
 	// routestatus.Condition exists only while a route of the registry is rejected, or no Gateway has reported a status for it.
 	// reference.Condition exists, and is False, only while a Secret or ConfigMap of the spec is missing. servingcert.Condition and
@@ -187,7 +187,7 @@ func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.Model
 	return &reconciler.Wait{For: "the rollout to end", Retry: reconciler.RequeueUnavailable, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
 }
 
-// reportEarlierData sets condition EarlierData if the claim is older than the registry: it then contains models of an earlier registry.
+// reportEarlierData sets condition EarlierData if the claim is older than the registry, and removes it otherwise.
 func (r *registryReconciler) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil || !claim.CreationTimestamp.Before(&m.CreationTimestamp) {
 		conditions.Remove(&m.Status.Conditions, ConditionEarlierData)
@@ -201,7 +201,7 @@ func (r *registryReconciler) reportEarlierData(m *v1beta1.ModelRegistry, claim *
 	setCondition(m, ConditionEarlierData, metav1.ConditionTrue, ReasonEarlierData, message)
 }
 
-// reportUnusedDatabase sets condition UnusedDatabase if a generated database runs and the spec no longer uses it.
+// reportUnusedDatabase sets condition UnusedDatabase if a generated database exists and the spec no longer uses it.
 func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	d := &appsv1.Deployment{}
 	if !generatesDatabase(m) {

@@ -50,7 +50,7 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 	return r.deleteBindings(ctx, r.client, cluster.GetUID(), c, name)
 }
 
-// desiredBinding returns the binding of the plan, or nil if it is only retained and does not exist. The cache does not hold bindings of the
+// desiredBinding returns the binding of the plan, or nil if the cluster has no binding to retain. The cache does not hold bindings of the
 // CodeFlare operator, so the binding of a cluster with the finalizer is also read from the API server.
 func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, plan resources.Plan) (*apply.Object, error) {
 	if plan.Binding == nil || !plan.RetainsBinding {
@@ -89,7 +89,7 @@ func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstru
 	return client.IgnoreNotFound(r.patchMetadata(ctx, cluster, "finalizers", remove))
 }
 
-// deleteBindings deletes the bindings that reader returns for both names of the cluster, except the one named except.
+// deleteBindings deletes the bindings of the cluster under both names, as read from reader, except the one named except.
 func (r *clusterReconciler) deleteBindings(ctx context.Context, reader client.Reader, uid types.UID, c raycluster.Cluster, except string) error {
 	for _, name := range []string{c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding} {
 		if name == except {

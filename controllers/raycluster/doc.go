@@ -8,7 +8,7 @@
 //
 //  1. setup.go maps watch events of RayClusters, their child objects and their pods (pods/) to requests.
 //  2. clusterReconciler.Reconcile (reconcile.go) reads the cluster; inputs (inputs.go) reads settings, domain, KubeRay namespaces and pods.
-//  3. resources.Build (resources/plan.go) builds all objects as a pure function: networkpolicy.go, sidecar.go, routes.go.
+//  3. resources.Build (resources/plan.go) builds objects as a pure function: networkpolicy.go, sidecar.go, routes.go.
 //  4. reconcileSecurity (reconcile.go) applies the NetworkPolicies, the objects of the sidecar and its ClusterRoleBinding (binding.go),
 //     and issues or renews certificates (certificates/). A paused cluster gets only NetworkPolicies and certificates, and no later step.
 //  5. reconcileExposure publishes the dashboard and the client port, if step 4 succeeded.

@@ -47,7 +47,7 @@ const (
 	topicCookie            topic = "cookie"
 )
 
-// recordEvents reports whether a cluster is published, and why it is not published or not secured, with one Event for each change.
+// recordEvents records Events about the publication of a cluster, unsecured pods and a missing KubeRay, once for each change.
 func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
 	if !in.Mode.Active() {
 		return
@@ -148,7 +148,7 @@ type clusterState struct {
 	// cookie is the key in the Secret of the sidecar.
 	cookie []byte
 	// admissionGeneration and admissionTriggeredAt are the generation and the time at which triggerAdmission last sent a patch.
-	// sidecarMismatchSince is zero unless the head has the sidecar of the other authentication.
+	// sidecarMismatchSince is zero unless the head template has the sidecar of the other authentication.
 	admissionGeneration                        int64
 	admissionTriggeredAt, sidecarMismatchSince time.Time
 	// deletedPods are the pods that were deleted because of a missing pull secret.

@@ -28,8 +28,8 @@ type RenderInputs struct {
 	KubeRay []string
 }
 
-// Render returns a new RayCluster as the webhooks admit it, followed by all objects that are created for it in an empty namespace. Secrets
-// with random data (certificates, cookies) have no data. The notes list these Secrets, the warnings of admission, and why objects are missing.
+// Render returns a new RayCluster as the webhooks admit it, followed by its child objects in an empty namespace. Objects that depend on an
+// issued certificate are missing, and Secrets with random data (certificates, cookies) have no data. The notes include these Secrets.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	admitted, notes, err := webhook.Admit(webhook.SettingsOf(in.Settings, in.Served, in.Domain, in.Version), object.Object)
 	if err != nil {

@@ -69,7 +69,7 @@ func (r *clusterReconciler) missingPullSecret(ctx context.Context, pod *corev1.P
 	return "", nil
 }
 
-// hasDisabledInjections reports whether the pod templates contain a sidecar or certificates that are disabled now.
+// hasDisabledInjections reports whether the head template contains a sidecar or certificates that are disabled now.
 func hasDisabledInjections(c raycluster.Cluster, in resources.Inputs) bool {
 	injected := c.Injected()
 	return !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() || !in.Mode.MTLS && injected.MTLS

@@ -60,7 +60,7 @@ func (c Cluster) Annotation(key string) (string, bool) {
 	return value, found
 }
 
-// HasHashedNames reports whether the objects of the cluster have hashed names.
+// HasHashedNames reports whether Names returns HashedNames.
 func (c Cluster) HasHashedNames() bool {
 	_, found := c.Annotation(AnnotationVersion)
 	return found

@@ -25,7 +25,7 @@ const (
 	variableAuth = "RAY_AUTH_MODE" // written by KubeRay for spec.authOptions
 )
 
-// ReadVariables and Volumes are the names of the environment variables and volumes that determine Injected.
+// ReadVariables and Volumes are the names of the environment variables and volumes that InjectedInto reads.
 var (
 	ReadVariables = []string{variableTLS, variableAuth}
 	Volumes       = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}

@@ -44,7 +44,7 @@ func (i Issuer) Valid() bool { return i == IssuerOperator || i == IssuerCertMana
 
 // Mode is the desired security of one cluster.
 type Mode struct {
-	// Skip is the reason why the cluster is not reconciled; "" if it is reconciled.
+	// Skip is the reason why the cluster gets no objects and no injections; "" without such a reason.
 	Skip string
 	// Auth is the authentication of the dashboard.
 	Auth Auth
@@ -60,7 +60,7 @@ type Mode struct {
 	ByKubeRay bool
 }
 
-// Active reports whether the cluster is reconciled.
+// Active reports whether the cluster is not skipped.
 func (m Mode) Active() bool { return m.Skip == "" }
 
 // Platform holds the facts of the Kubernetes cluster for Decide. Only administrators can change them.
@@ -106,8 +106,8 @@ func Decide(settings config.RayCluster, platform Platform, cluster, previous Clu
 	return mode
 }
 
-// KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template remain, and
-// certificates are not added, because pods with and without certificates cannot communicate.
+// KeepForRunningPods returns the mode for an update that does not replace the head pods: a sidecar is not removed, and certificates are
+// neither added nor removed, because pods with and without certificates cannot communicate.
 func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	injected := stored.Injected()
 	if !m.Auth.Sidecar() && injected.Sidecar.Sidecar() {

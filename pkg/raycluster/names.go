@@ -34,7 +34,7 @@ type Names struct {
 	ClusterRoleBinding string
 	// HeadPolicy and WorkerPolicy are NetworkPolicies.
 	HeadPolicy, WorkerPolicy string
-	// Dashboard and Client are the names of Routes or Ingresses.
+	// Dashboard and Client are the names of the routes of the dashboard and of the client port.
 	Dashboard, Client string
 	// HeadService is created by KubeRay.
 	HeadService string
@@ -92,13 +92,13 @@ func (c Cluster) headService() string {
 }
 
 // DashboardHost returns the first DNS label of the dashboard's host.
-func (c Cluster) DashboardHost() string { return routeHost(c.Names().Dashboard, c.Namespace()) }
+func (c Cluster) DashboardHost() string { return routeHostLabel(c.Names().Dashboard, c.Namespace()) }
 
 // ClientHost returns the first DNS label of the Ray client's host.
-func (c Cluster) ClientHost() string { return routeHost(c.Names().Client, c.Namespace()) }
+func (c Cluster) ClientHost() string { return routeHostLabel(c.Names().Client, c.Namespace()) }
 
-// routeHost returns the label that an OpenShift router generates for a name, truncated to a valid and unique label.
-func routeHost(name, namespace string) string {
+// routeHostLabel returns the label that an OpenShift router generates for a name, truncated to a valid and unique label.
+func routeHostLabel(name, namespace string) string {
 	return names.Truncate(name+"-"+namespace, validation.DNS1123LabelMaxLength)
 }
 
@@ -121,7 +121,7 @@ func hashedName(base string, limit int) string {
 
 // Labels, annotations, the finalizer and managers. They must not change, because clients and existing clusters use them.
 const (
-	// LabelClusterName is set on every object of a RayCluster; its value is the name of the cluster.
+	// LabelClusterName is set on every child object of a RayCluster; its value is the name of the cluster.
 	LabelClusterName = "ray.openshift.ai/cluster-name"
 	// LabelClusterNamespace is set on the ClusterRoleBinding of a RayCluster; its value is the namespace of the cluster.
 	LabelClusterNamespace = "ray.openshift.ai/cluster-namespace"
@@ -131,7 +131,7 @@ const (
 	LabelDashboardNamespace = "ray.io/cluster-namespace"
 	// AnnotationVersion on a RayCluster selects hashed names, regardless of its value.
 	AnnotationVersion = "ray.openshift.ai/version"
-	// AnnotationCertificates on a new RayCluster selects the Issuer of its pods' certificates.
+	// AnnotationCertificates on a RayCluster selects the Issuer of its pods' certificates, see Decide.
 	AnnotationCertificates = "ray.openshift.ai/certificates"
 	// AnnotationKeepServiceAccount "true" on a RayCluster keeps the ServiceAccount of the head template: only the sidecar then uses
 	// Names.ServiceAccount. It has no effect while the head template sets no ServiceAccount.
@@ -143,7 +143,7 @@ const (
 
 	// LabelCluster is set by KubeRay on pods; its value is the name of the RayCluster.
 	LabelCluster = "ray.io/cluster"
-	// LabelNodeType is set by KubeRay on pods: NodeTypeHead or NodeTypeWorker.
+	// LabelNodeType is set by KubeRay on pods; its values include NodeTypeHead and NodeTypeWorker.
 	LabelNodeType  = "ray.io/node-type"
 	NodeTypeHead   = string(rayv1.HeadNode)
 	NodeTypeWorker = string(rayv1.WorkerNode)

@@ -153,9 +153,8 @@ func SignCommand(moreNames ...string) []string {
 }
 
 // WaitCommand returns the init container's command for certificates in a Secret. The command waits until the mounted certificate is valid,
-// signed by the mounted CA, and contains the address of the pod. It reads RAY_TLS_SERVER_CERT, RAY_TLS_CA_CERT and MY_POD_IP. openssl
-// reports the match of an address only in its output. To clean up Redis, KubeRay runs the head template with RAY_NODE_TYPE=redis-cleanup,
-// for which no certificate is issued.
+// signed by the mounted CA, and contains the address of the pod. openssl reports the match of an address only in its output. To clean up
+// Redis, KubeRay runs the head template with node type redis-cleanup, for which no certificate is issued.
 func WaitCommand() []string {
 	return shellCommand(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
 		` && openssl verify -CAfile "$RAY_TLS_CA_CERT" "$RAY_TLS_SERVER_CERT" >/dev/null 2>&1` +

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Inputs holds the parameters of the objects that are not in the spec.
+// Inputs holds the inputs of Build in addition to the Catalog.
 type Inputs struct {
 	servers.Publishing
 	// Domain is the domain of Routes, "" if unknown.
@@ -96,8 +96,7 @@ func serverDescription(c *aihubv1alpha1.Catalog) *servers.Description {
 	return d
 }
 
-// Build returns the objects of a Catalog, which Apply orders by apply.Stage. It omits the user-editable ConfigMaps and the Secrets,
-// because their content does not depend on the Catalog.
+// Build returns the objects of a Catalog, which Apply orders by apply.Stage. It omits the user-editable ConfigMaps and the Secrets.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	d := serverDescription(c)
@@ -143,7 +142,7 @@ func service(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	return serverDescription(c).Service(certificate, externalAddress(in))
 }
 
-// externalAddress returns the address outside of the cluster, "" if the catalog is not exposed.
+// externalAddress returns the address outside of the cluster, "" if there is none or it is unknown.
 func externalAddress(in Inputs) string {
 	switch {
 	case in.HasGatewayAddress():

@@ -149,7 +149,7 @@ func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mou
 	}
 	add(userSourceVolumes()...)
 	add(defaultSourceVolume)
-	for _, data := range []sourceVolume{{volume: dataVolume, dir: dataDir}, {volume: benchmarkVolume, dir: benchmarkDir}} {
+	for _, data := range []struct{ volume, dir string }{{dataVolume, dataDir}, {benchmarkVolume, benchmarkDir}} {
 		volumes = append(volumes, corev1ac.Volume().WithName(data.volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 		mounts = append(mounts, resources.Mount(data.volume, data.dir))
 	}
@@ -182,7 +182,7 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	return env
 }
 
-// databaseVerification returns the sslmode and the Secret with the CA of the database, "" without verification.
+// databaseVerification returns the sslmode and the Secret with the CA of the database. The Secret is "" without verification.
 func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	if EncryptsDatabase(c) {
 		return resources.VerifyFull, DatabaseCertificate

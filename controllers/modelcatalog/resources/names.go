@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Names on which other software relies. They do not depend on the Catalog, because a cluster has one active Catalog.
+// Names of objects, keys and ports. They do not depend on the Catalog, because a cluster has one active Catalog.
 const (
 	Name         = "model-catalog"
 	DatabaseName = "model-catalog-postgres"
@@ -32,7 +32,7 @@ const (
 	IngressPolicy     = "model-catalog-ingress"
 	EgressPolicy      = "model-catalog-egress"
 	DatabaseEgress    = "model-catalog-postgres-egress" // NetworkPolicy
-	AuthorityName     = "model-catalog-ca"              // ConfigMap
+	AuthorityName     = "model-catalog-ca"              // ConfigMap and BackendTLSPolicy
 	GrantName         = "allow-gateway-model-catalog"
 
 	serverPort   = 8080

@@ -87,19 +87,19 @@ const (
 
 // CheckImage returns reason and message if a desired image must not run on the data of a claim, or empty strings. field is the setting of
 // the desired image.
-func CheckImage(desired, dataVersion Image, claim, field string) (reason, message string) {
-	if dataVersion.Major == 0 || desired.Major == dataVersion.Major || desired.Name == dataVersion.Name {
+func CheckImage(desired, dataImage Image, claim, field string) (reason, message string) {
+	if dataImage.Major == 0 || desired.Major == dataImage.Major || desired.Name == dataImage.Name {
 		return "", ""
 	}
-	pinnedMessage := fmt.Sprintf("The database stays at image %s.", dataVersion.Name)
+	pinnedMessage := fmt.Sprintf("The database stays at image %s.", dataImage.Name)
 	if desired.Major == 0 {
 		return ReasonMajorUnknown, fmt.Sprintf("%s is %s, whose name does not include its major version of PostgreSQL, and PostgreSQL %d wrote the data in "+
 			"PersistentVolumeClaim %s, which no other major version can read. %s Set spec.postgres.majorVersion to the version in the image",
-			field, desired.Name, dataVersion.Major, claim, pinnedMessage)
+			field, desired.Name, dataImage.Major, claim, pinnedMessage)
 	}
 	return ReasonMajorDiffers, fmt.Sprintf("%s is %s with PostgreSQL %d, which cannot read the data in PersistentVolumeClaim %s that PostgreSQL %d wrote. "+
 		"%s Set spec.postgres.image to an image of PostgreSQL %d, or move the data: see https://github.com/odh-platform/odh-platform-operator/blob/main/docs/production.md#change-the-major-version-of-postgresql",
-		field, desired.Name, desired.Major, claim, dataVersion.Major, pinnedMessage, dataVersion.Major)
+		field, desired.Name, desired.Major, claim, dataImage.Major, pinnedMessage, dataImage.Major)
 }
 
 // Reasons of condition BackupReady.
@@ -112,7 +112,7 @@ const (
 	ReasonForeign   = "BackupClaimForeign"
 )
 
-// BackupCondition returns a condition without type for the backups of a CronJob. While a Job runs, the condition reports the last successful backup.
+// BackupCondition returns a condition without type for the backups of a CronJob. While a Job runs, earlier failures are ignored.
 func BackupCondition(cronJob *batchv1.CronJob) *metav1.Condition {
 	started, succeeded := cronJob.Status.LastScheduleTime, cronJob.Status.LastSuccessfulTime
 	last := "no backup has succeeded yet"

@@ -2,8 +2,8 @@
 // ClusterRole. If registries exist in one namespace only, a RoleBinding in that namespace is enough.
 package namespaced
 
-// The Role for users contains get on services and endpoints, and only the holder of a permission can grant it. Claims and Secrets are never
-// deleted, but OpenShift requires delete for changes of owner references. It also requires create and update on routes/custom-host.
+// The Role for users contains get on services and endpoints, and only the holder of a permission can grant it. Claims are never deleted,
+// but OpenShift requires delete for changes of owner references. It also requires create and update on routes/custom-host.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete

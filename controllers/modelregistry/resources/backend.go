@@ -28,7 +28,7 @@ const (
 	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
 	secretFileMode = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
-	// EnvDSN is the URL of the database. All processes of a node can see command lines, so the password is not in an argument.
+	// EnvDSN is the variable with the address of the database. All processes of a node see arguments, so the password is not in one.
 	EnvDSN = "MR_EMBEDMD_DATABASE_DSN"
 	// envVerify makes the server verify the host name of the database. Without it, any TLS file makes the server use sslmode "require".
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
@@ -106,12 +106,12 @@ func (b *backend) addSecretEnv(name string, from *v1beta1.SecretKeyValue) {
 	}
 }
 
-// addDSN adds the URL of the database after the variables to which it refers, because the kubelet expands only those before it.
+// addDSN adds the address of the database after the variables to which it refers, because the kubelet expands only those before it.
 func (b *backend) addDSN(dsn string) {
 	b.env = append(b.env, corev1ac.EnvVar().WithName(EnvDSN).WithValue(dsn))
 }
 
-// mountFile mounts a key of the ConfigMap, or else of the Secret, and adds the flag with its path.
+// mountFile mounts the ConfigMap, or else the Secret, and adds the flag with the path of the key.
 func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) error {
 	var key string
 	switch {
@@ -158,7 +158,7 @@ func (b *backend) addVolume(name, secret, configMap string) {
 
 func mountPath(volume string) string { return "/etc/" + strings.ReplaceAll(volume, "-", "_") }
 
-// Variables that the kubelet expands in the URL of the database.
+// Variables that the kubelet expands in the address of the database.
 const (
 	envPostgresPassword = "POSTGRES_PASSWORD"
 	envMySQLPassword    = "MYSQL_PASSWORD"
@@ -175,7 +175,7 @@ var (
 // urlSafe matches text that needs no escaping, or that the user has escaped.
 var urlSafe = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
 
-// postgresDSN returns the URL of a PostgreSQL database. The kubelet expands the password.
+// postgresDSN returns the URL of a PostgreSQL database. The kubelet expands the variables.
 func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if p.ConnectionSecretName != "" {
 		return "$(" + envPostgresURI + ")" + sslModeQuery(p), nil

@@ -27,14 +27,14 @@ const (
 	securePortName = "https-api"
 )
 
-// Inputs holds the parameters of the objects that are not in the spec.
+// Inputs holds the inputs of Build in addition to the registry.
 type Inputs struct {
 	servers.Publishing
 	// RequestCertificate is true if the spec names no certificate. The Service then requests one from the platform.
 	RequestCertificate bool
 	// ProxyPending is true if the spec has a proxy, but the ready pods do not. The Service then bypasses the proxy.
 	ProxyPending bool
-	// HasCustomDomain is true if the spec names the domain. The user then provides the host.
+	// HasCustomDomain is true if the spec names the domain. The user may then provide the host.
 	HasCustomDomain bool
 	// ServerHash and DatabaseHash are the hashes of the objects that the pods consume.
 	ServerHash, DatabaseHash reference.RolloutHash
@@ -156,7 +156,7 @@ func exposesProxy(m *v1beta1.ModelRegistry) bool {
 // hasRoute reports whether the proxy has a Route.
 func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift() && exposesProxy(m) }
 
-// externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
+// externalAddress returns the address of the proxy outside of the cluster, "" if there is none or it is unknown.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	if m.Spec.KubeRBACProxy != nil && in.HasGatewayAddress() {
 		return gatewayHost(m, in)

@@ -34,7 +34,7 @@ const (
 	checkCommand     = "/usr/libexec/check-container"
 )
 
-// BuildDatabase returns the objects of a generated database, except its Secrets and claims.
+// BuildDatabase returns the objects of a generated database, except its Secrets, claims and backups.
 // spec.postgres must be the connection, with the image and the database name.
 func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	if err := CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
@@ -137,7 +137,7 @@ func sqlDatabaseName(m *v1beta1.ModelRegistry) string {
 	return cmp.Or(m.Spec.Postgres.Database, DefaultDatabase)
 }
 
-// EncryptsDatabase reports whether a generated database serves TLS.
+// EncryptsDatabase reports whether spec.postgres enables TLS of a generated database.
 func EncryptsDatabase(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.Postgres != nil && m.Spec.Postgres.ServerTLS == server.Enabled
 }

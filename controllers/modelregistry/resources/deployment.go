@@ -24,7 +24,7 @@ const (
 	// Paths of probes.
 	pathDirty  = "/readyz/isDirty"
 	pathHealth = "/readyz/health"
-	// startupFailureThreshold gives a server five minutes to start. It answers no probe before its database runs.
+	// startupFailureThreshold gives a server five minutes to start, because it answers no probe before its database runs.
 	startupFailureThreshold = 60
 	// podFSGroup is the group that may read the files of Secrets. OpenShift assigns a group to each namespace and rejects others.
 	podFSGroup = int64(65532)

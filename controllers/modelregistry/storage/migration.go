@@ -38,7 +38,7 @@ type Migration struct {
 	Client client.Client
 	Clock  clock.Clock
 	Log    logr.Logger
-	// Source and Target are versions of ModelRegistry. If they are equal or empty, no object is migrated.
+	// Source and Target are versions of ModelRegistry. If they are equal or one is empty, no object is migrated.
 	Source, Target string
 }
 
@@ -94,7 +94,7 @@ func storedVersions(crd *unstructured.Unstructured) []string {
 	return versions
 }
 
-// trimStoredVersions removes the source version from status.storedVersions, unless the CRD has changed.
+// trimStoredVersions removes the source version from status.storedVersions, with optimistic locking.
 func (m *Migration) trimStoredVersions(ctx context.Context) error {
 	crd, err := m.getCRD(ctx)
 	if err != nil || crd == nil {
@@ -124,7 +124,7 @@ const (
 	lastMigratedAnnotation   = "storage-migration.opendatahub.io/last-migrated-rv"
 )
 
-// rewriteObjects patches every object without a change of its spec. It continues after errors and joins them; a retry rewrites no object
+// rewriteObjects patches every object without a change of its spec. It joins the errors of objects; a retry rewrites no object
 // twice.
 func (m *Migration) rewriteObjects(ctx context.Context) error {
 	var errs []error

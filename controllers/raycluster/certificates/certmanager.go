@@ -37,7 +37,7 @@ func (r *reconciliation) reconcileCertManager(ctx context.Context) error {
 	return nil
 }
 
-// recordIssued reads an issued certificate, unless it is unchanged and complete, and makes the RayCluster the owner of an unowned Secret.
+// recordIssued stores the state of an issued certificate, publishes the head's CA, and makes the RayCluster own an unowned Secret.
 func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error {
 	state, upToDate, err := r.isUpToDate(ctx, leaf)
 	if err != nil || upToDate && state.covers(leaf.options) {
@@ -52,7 +52,7 @@ func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error 
 		return nil
 	}
 	state = stateOfIssued(leaf, issued)
-	if r.isManaged(live) {
+	if r.isWritable(live) {
 		err = r.applySecret(ctx, leaf.secret, "", nil, state)
 	} else { // for example, cert-manager sets owner references
 		state.uid, state.version = live.UID, live.ResourceVersion
@@ -83,11 +83,11 @@ func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
 
 // publishBundle writes the CA of the head's certificate into the Secret that pods and clients read.
 func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, head secretState) error {
-	live, err := r.getSecret(ctx, r.plan.authority)
-	if err != nil || !r.isManaged(live) {
+	live, err := r.getSecret(ctx, r.plan.authoritySecret)
+	if err != nil || !r.isWritable(live) {
 		return err
 	}
-	return r.applySecret(ctx, r.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
+	return r.applySecret(ctx, r.plan.authoritySecret, "", map[string][]byte{raycluster.KeyCACert: bundle},
 		secretState{role: roleAuthority, checkAt: head.checkAt, expiresAt: head.expiresAt})
 }
 

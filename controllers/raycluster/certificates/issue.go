@@ -31,7 +31,7 @@ const (
 
 // reconcileOperatorCA checks the CA and its certificates. It reads the key of the CA only if the CA or a certificate is due.
 func (r *reconciliation) reconcileOperatorCA(ctx context.Context) error {
-	ca, upToDate, err := r.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: r.plan.authority})
+	ca, upToDate, err := r.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: r.plan.authoritySecret})
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (r *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 	return nil
 }
 
-// dueLeaves returns the Secrets of certificates that must be checked, such as those of another CA. A certificate that only lacks addresses
-// is due when addressBatchWindow has passed since it was issued.
+// dueLeaves returns the Secrets of certificates that must be checked, such as those of another CA. A certificate that only lacks names or
+// addresses is due when addressBatchWindow has passed since it was issued.
 func (r *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]string, error) {
 	var due []string
 	for _, leaf := range r.plan.leaves {
@@ -89,14 +89,14 @@ func (r *reconciliation) reportExcludedAddresses(leaf leafPlan) {
 
 // ensureRoot returns the CA, and creates or rotates it if due. It returns nil if no CA can sign yet.
 func (r *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
-	live, err := r.getSecret(ctx, r.plan.authority)
+	live, err := r.getSecret(ctx, r.plan.authoritySecret)
 	if err != nil {
 		return nil, err
 	}
 	if live != nil && live.DeletionTimestamp != nil {
 		return nil, nil // the event of its deletion requeues the RayCluster
 	}
-	if !r.isManaged(live) {
+	if !r.isWritable(live) {
 		return r.loadForeignCA(live), nil
 	}
 	data, err := r.authorityData(ctx, live)
@@ -105,9 +105,9 @@ func (r *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
 	}
 	root, err := certs.EnsureRoot(data, r.plan.root, r.now)
 	if err != nil {
-		return nil, fmt.Errorf("ensuring the CA in Secret %s: %w", r.key(r.plan.authority), err)
+		return nil, fmt.Errorf("ensuring the CA in Secret %s: %w", r.key(r.plan.authoritySecret), err)
 	}
-	err = r.applySecret(ctx, r.plan.authority, "", root.Data,
+	err = r.applySecret(ctx, r.plan.authoritySecret, "", root.Data,
 		secretState{role: roleAuthority, checkAt: root.Next, expiresAt: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert])})
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (r *reconciliation) authorityData(ctx context.Context, live *corev1.Secret)
 		if err != nil {
 			return nil, err
 		}
-		if secret != nil && r.isManaged(secret) && len(secret.Data[raycluster.KeyCACert]) > 0 {
+		if secret != nil && r.isWritable(secret) && len(secret.Data[raycluster.KeyCACert]) > 0 {
 			return map[string][]byte{raycluster.KeyCACert: secret.Data[raycluster.KeyCACert]}, nil
 		}
 	}
@@ -178,7 +178,7 @@ func (r *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 	case live == nil:
 	case live.DeletionTimestamp != nil:
 		return nil
-	case !r.isManaged(live):
+	case !r.isWritable(live):
 		r.memory.store(secret, secretState{role: role, foreign: true, checkAt: r.now.Add(foreignRecheck), authority: live.Data[raycluster.KeyCACert]})
 		return nil
 	default:
@@ -210,18 +210,18 @@ func (r *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 
 // reconcileProxy issues the certificate of the dashboard's proxy, unless the platform issues it. The proxy reloads it without a restart.
 func (r *reconciliation) reconcileProxy(ctx context.Context) error {
-	if r.plan.proxy == "" {
+	if r.plan.proxySecret == "" {
 		return nil
 	}
-	leaf := leafPlan{role: roleProxy, secret: r.plan.proxy, options: certs.LeafOptions{DNSNames: r.plan.serving.DNSNames}}
+	leaf := leafPlan{role: roleProxy, secret: r.plan.proxySecret, options: certs.LeafOptions{DNSNames: r.plan.serving.DNSNames}}
 	state, upToDate, err := r.isUpToDate(ctx, leaf)
 	unknownAuthority := state.authority == nil && !state.foreign
 	if err == nil && (!upToDate || unknownAuthority && r.plan.publishesAuthority) {
-		err = r.reconcileLeaf(ctx, r.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
+		err = r.reconcileLeaf(ctx, r.plan.proxySecret, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
 			return certs.EnsureServing(data, r.plan.serving, r.now)
 		})
 	}
-	s, known := r.memory.secrets[r.plan.proxy]
+	s, known := r.memory.secrets[r.plan.proxySecret]
 	switch {
 	case !known:
 	case s.foreign:

@@ -52,14 +52,14 @@ type certificatePlan struct {
 	issuer  raycluster.Issuer
 	// certManagerIssuer is the issuer in Certificates of cert-manager.
 	certManagerIssuer config.Issuer
-	// authority is the name of the CA Secret; "" without mutual TLS.
-	authority string
-	root      certs.RootOptions
+	// authoritySecret is the name of the CA Secret; "" without mutual TLS.
+	authoritySecret string
+	root            certs.RootOptions
 	// leaves are issued by the operator or cert-manager; none with IssuerPod.
 	leaves []leafPlan
-	// proxy is the name of the Secret of the dashboard's proxy; "" unless the operator issues the certificate.
-	proxy   string
-	serving certs.ServingOptions
+	// proxySecret is the name of the Secret of the dashboard's proxy; "" unless the operator issues the certificate.
+	proxySecret string
+	serving     certs.ServingOptions
 	// publishesAuthority reports whether the CA of the proxy is published.
 	publishesAuthority bool
 }
@@ -72,7 +72,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	names := c.Names()
 	algorithm := certs.Algorithm(in.CertificateKeyAlgorithm)
 	if mode.MTLS {
-		p.issuer, p.authority = mode.Issuer, names.CASecret
+		p.issuer, p.authoritySecret = mode.Issuer, names.CASecret
 		if p.issuer == raycluster.IssuerCertManager && !in.CertManager {
 			p.issuer = raycluster.IssuerOperator
 		}
@@ -86,7 +86,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	}
 	if mode.Auth == raycluster.AuthProxy && !in.OpenShift {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
-		p.proxy, p.publishesAuthority = names.ProxyTLS, in.PublishesAuthority
+		p.proxySecret, p.publishesAuthority = names.ProxyTLS, in.PublishesAuthority
 		p.serving = certs.ServingOptions{
 			CACommonName: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
 			DNSNames: []string{service, service + "." + in.ClusterDomain, names.ProxyService, "localhost"},
@@ -160,8 +160,8 @@ func Desired(c raycluster.Cluster, in Inputs) apply.Desired {
 func Render(c raycluster.Cluster, in Inputs) (desired apply.Desired, secrets []string) {
 	p := planCertificates(c, in)
 	for _, name := range p.secretNames() {
-		if p.issuer == raycluster.IssuerCertManager && name != p.proxy {
-			continue // created by cert-manager
+		if p.issuer == raycluster.IssuerCertManager && name != p.proxySecret {
+			continue // created when cert-manager has issued the certificates
 		}
 		desired.Add(corev1ac.Secret(name, c.Namespace()).WithLabels(map[string]string{raycluster.LabelClusterName: c.Name()}))
 		secrets = append(secrets, name)
@@ -183,7 +183,7 @@ func (p certificatePlan) certificates() apply.Desired {
 // secretNames returns the names of all Secrets of a plan.
 func (p certificatePlan) secretNames() []string {
 	var out []string
-	for _, name := range []string{p.authority, p.proxy} {
+	for _, name := range []string{p.authoritySecret, p.proxySecret} {
 		if name != "" {
 			out = append(out, name)
 		}

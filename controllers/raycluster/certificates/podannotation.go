@@ -38,8 +38,8 @@ func (r *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) err
 	return nil
 }
 
-// isCached reports whether the cache contains the last applied version of the Secret. Kubelets then probably have that version too: a kubelet
-// that is notified earlier reads the previous one. The pending event of the Secret requeues the RayCluster.
+// isCached reports whether the cache contains the Secret in the version of s or a newer one. Kubelets then probably have it too: a kubelet
+// that is notified earlier reads the previous version. The pending event of the Secret requeues the RayCluster.
 func (r *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
 	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(secret))
 	return metadata != nil && metadata.UID == s.uid && (metadata.ResourceVersion == s.version || isNewer(metadata, s.version)), err

@@ -43,7 +43,7 @@ const (
 //
 // The CA is stored in a Secret, for clients that issue their own certificates. All pods of a role share a certificate for their addresses.
 // A pod waits in an init container until the certificate contains its address: the address is added once the pod has it, and an annotation
-// of the pod makes the kubelet update the Secret volume immediately. With IssuerPod, as in the CodeFlare operator, each pod issues its own certificate.
+// of the pod makes the kubelet update the Secret volume immediately. With IssuerPod, each pod issues its own certificate.
 type Reconciler struct {
 	// Cached reads the metadata of managed Secrets. APIReader reads complete objects from the API server.
 	Cached, APIReader client.Reader
@@ -114,7 +114,7 @@ type reconciliation struct {
 
 func (r *reconciliation) run(ctx context.Context) error {
 	switch {
-	case r.plan.authority == "":
+	case r.plan.authoritySecret == "":
 	case r.plan.issuer == raycluster.IssuerCertManager:
 		if err := r.reconcileCertManager(ctx); err != nil {
 			return err
@@ -192,9 +192,9 @@ func (r *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Se
 	return secret, nil
 }
 
-// isManaged reports whether a Secret may be written: it does not exist, or it belongs to this RayCluster, even if the CodeFlare operator
+// isWritable reports whether a Secret may be written: it does not exist, or it belongs to this RayCluster, even if the CodeFlare operator
 // created the Secret or the RayCluster was restored from a backup.
-func (r *reconciliation) isManaged(secret *corev1.Secret) bool {
+func (r *reconciliation) isWritable(secret *corev1.Secret) bool {
 	if secret == nil {
 		return true
 	}
@@ -233,7 +233,7 @@ func (r *reconciliation) recordEvent(eventType, reason, format string, args ...a
 // secretState is the state of a checked Secret, so that each version is read only once. It contains no private keys.
 type secretState struct {
 	role string
-	// foreign reports whether the Secret belongs to another owner. The cache does not hold such a Secret.
+	// foreign reports whether the Secret is not writable. The cache does not hold such a Secret.
 	foreign bool
 	uid     types.UID
 	version string

@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// AnnotationSummary is set on each Secret that the operator fills: a new process reads the summary from the cached metadata instead of the
-// Secret. The value depends on the content alone; otherwise a restart would write it.
+// AnnotationSummary is set on each Secret whose certificate the operator issued: a new process reads the summary from the cached metadata
+// instead of the Secret. The value depends on the content alone; otherwise a restart would write it.
 //
 // The summary is trusted only if the field manager of this operator owns the annotation and all data, so changes by other clients are
 // detected. A client that may write the Secret and uses the name of that field manager can break the certificate of its own cluster until

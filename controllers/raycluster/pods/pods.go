@@ -27,7 +27,7 @@ import (
 // Index is the index of pods by the uid of the RayCluster that controls them.
 const Index = "raycluster"
 
-// AnnotationCertificateFor is set on a pod when the certificate of its role contains its addresses. The value lists the addresses.
+// AnnotationCertificateFor is set on a pending pod when the certificate of its role contains its addresses. The value lists the addresses.
 const AnnotationCertificateFor = "ray.openshift.ai/certificate-for"
 
 // clusterOfPod returns the reference to the RayCluster that controls a pod, or nil. Labels are not trusted, since every tenant can set them.

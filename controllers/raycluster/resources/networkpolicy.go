@@ -55,13 +55,13 @@ func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	if isRayService(c) {
 		ports = append(ports, servePorts(c)...)
 	}
-	rules = slices.Concat(rules, kubeRayRule(in, ports), namespaceRules(in.MonitoringNamespaces, c.Port(raycluster.PortMetrics)))
+	rules = slices.Concat(rules, kubeRayRules(in, ports), namespaceRules(in.MonitoringNamespaces, c.Port(raycluster.PortMetrics)))
 	authenticatedPorts := []int32{raycluster.PortProxy}
 	if in.clientPortEncrypted(c) {
 		authenticatedPorts = append(authenticatedPorts, c.Port(raycluster.PortClient))
 	}
 	rules = append(rules, ingressRule(authenticatedPorts))
-	if in.Exposure(c) == Direct { // only routers may reach the unauthenticated port
+	if in.Exposure(c) == Direct { // only for routers, because no sidecar authenticates callers
 		rules = append(rules, namespaceRules(in.routerNamespaces(), c.Port(raycluster.PortDashboard))...)
 	}
 	if isRayService(c) {
@@ -90,7 +90,7 @@ func serveRule(c raycluster.Cluster, in Inputs) *rule {
 func workerRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{ingressRule(nil, clusterPeer(c))}
 	if isRayService(c) { // each node with a replica serves requests
-		rules = append(append(rules, kubeRayRule(in, servePorts(c))...), serveRule(c, in))
+		rules = append(append(rules, kubeRayRules(in, servePorts(c))...), serveRule(c, in))
 	}
 	return rules
 }
@@ -103,8 +103,8 @@ func servePorts(c raycluster.Cluster) []int32 {
 // isRayService reports whether a RayService owns the cluster.
 func isRayService(c raycluster.Cluster) bool { return c.Owner() == "RayService" }
 
-// kubeRayRule allows KubeRay to connect from its namespaces.
-func kubeRayRule(in Inputs, ports []int32) []*rule {
+// kubeRayRules allow KubeRay to connect from its namespaces.
+func kubeRayRules(in Inputs, ports []int32) []*rule {
 	if len(in.KubeRay) == 0 {
 		return nil // an empty list would allow all namespaces
 	}

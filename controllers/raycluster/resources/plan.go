@@ -169,8 +169,8 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 	return plan
 }
 
-// AddBackendTLSPolicy adds the BackendTLSPolicy for the sidecar and the ConfigMap with its CA. While the CA is unknown, it only retains
-// existing objects.
+// AddBackendTLSPolicy adds the BackendTLSPolicy for the sidecar and the ConfigMap with its CA. While the CA or the exposure is unknown, it
+// only retains existing objects.
 func (p *Plan) AddBackendTLSPolicy(c raycluster.Cluster, in Inputs, authority []byte, known bool) {
 	exposure := in.Exposure(c)
 	if !in.ViaGateway() || !in.gatewaySupportsSidecar(c) || exposure == Unpublished || known && len(authority) == 0 {

@@ -96,7 +96,7 @@ func objectMeta(c raycluster.Cluster, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: clusterLabels(c)}
 }
 
-// explicitHost returns host if the host that the router generates would exceed the length of a DNS label, and "" otherwise.
+// explicitHost returns host, or "" if the domain is unknown or the router generates a valid host.
 func explicitHost(name, host string, c raycluster.Cluster, in Inputs) string {
 	if len(name)+len("-")+len(c.Namespace()) > validation.DNS1123LabelMaxLength && in.Domain != "" {
 		return host

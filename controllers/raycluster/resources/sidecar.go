@@ -35,7 +35,7 @@ func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	case raycluster.AuthOAuth:
 		redirect := map[string]string{annotationRedirect: fmt.Sprintf(redirectReference, n.Dashboard)}
 		cookie := secret(c, n.CookieSecret)
-		if len(in.Cookie) > 0 { // empty in Render
+		if len(in.Cookie) > 0 { // empty in Render and for retained objects
 			cookie.WithData(map[string][]byte{raycluster.KeyCookie: in.Cookie})
 		}
 		desired.Add(cookie, serviceAccount(c).WithAnnotations(redirect))

@@ -129,15 +129,15 @@ func listByCluster(ctx context.Context, apiReader client.Reader, kinds []schema.
 	return byCluster, nil
 }
 
-// Names of the CodeFlare operator's webhooks. The configurations of this operator have the same names in order to replace them, but an
-// apply leaves the webhooks of other field managers in the object.
+// Names of the webhook configurations and the Service of the CodeFlare operator. The configurations of this operator have the same names in
+// order to replace those, but an apply leaves the webhooks of other field managers in the object.
 const (
 	mutatingConfiguration   = "codeflare-operator-mutating-webhook-configuration"
 	validatingConfiguration = "codeflare-operator-validating-webhook-configuration"
 	webhookService          = "codeflare-operator-webhook-service"
 )
 
-// webhookInterval is the interval between checks of webhooks whose Service still exists.
+// webhookInterval is the interval between checks of the webhooks.
 const webhookInterval = 10 * time.Minute
 
 // webhookCleaner removes the webhooks of the CodeFlare operator after its Service is deleted: with failurePolicy Fail they would reject

@@ -38,8 +38,8 @@ type Source struct {
 	options Options
 
 	mu        sync.Mutex
-	current   *config.RayCluster // nil until the first valid ConfigMap
-	lastError error              // the error of the ConfigMap; nil if it is valid
+	current   *config.RayCluster // nil until the first valid settings
+	lastError error              // the error of the last update
 	warnings  []string           // last logged warnings
 }
 
@@ -63,8 +63,8 @@ func New(o Options) *Source {
 	return s
 }
 
-// Get returns the current settings. It reads the ConfigMap if it was not listed yet. Until the first valid ConfigMap, it returns an error
-// that names the invalid key and the expected value.
+// Get returns the current settings. It reads the ConfigMap if it was not listed yet. It returns an error if that fails, or until the first
+// valid settings.
 func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	if err := s.ReadOnce(ctx); err != nil {
 		return config.RayCluster{}, fmt.Errorf("reading ConfigMap %s/%s: %w", s.options.Config.OperatorNamespace, ConfigMapName, err)
@@ -77,7 +77,7 @@ func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	return *s.current, nil
 }
 
-// update applies the ConfigMap, nil if it does not exist, and reports an error by an Event.
+// update applies the ConfigMap, nil if it does not exist, and reports a new error by an Event.
 func (s *Source) update(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
 	if object != nil {
