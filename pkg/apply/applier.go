@@ -98,7 +98,7 @@ type record struct {
 // exists reports whether the record holds a response. An empty record is stored after a failed apply: the state of the object is unknown.
 func (r record) exists() bool { return !r.time.IsZero() }
 
-// isOf reports whether the record describes a cached object. Otherwise there is no record or no cached object, or the object was recreated.
+// isOf reports whether the record describes a cached object, which is not nil and was not recreated since.
 func (r record) isOf(cached client.Object) bool {
 	return r.exists() && cached != nil && cached.GetUID() == r.uid
 }
@@ -132,7 +132,7 @@ func (a *Applier) ForgetNamespace(namespace string) {
 	a.records.deleteIf(func(k recordKey) bool { return k.Namespace == namespace })
 }
 
-// legacyListedKey is the key of an empty record that exists once the legacy objects of an owner were listed.
+// legacyListedKey is the key of an empty record that exists once the legacy objects of an owner need not be listed.
 var legacyListedKey Key
 
 // Version returns the uid and resourceVersion of a child after its last write or read; both are empty if unknown.

@@ -44,8 +44,8 @@ type Object struct {
 	Config runtime.ApplyConfiguration
 	// Ownership is the kind of owner reference; the zero value is Controlled.
 	Ownership Ownership
-	// AdoptIf reports whether to adopt an existing object that this component did not write. If AdoptIf is nil or returns false, the
-	// error is a *ForeignError.
+	// AdoptIf reports whether to adopt an existing object that this component did not write; nil adopts none. See checkForeign for the
+	// objects that are never adopted.
 	AdoptIf func(live *unstructured.Unstructured) bool
 	// DropOwnerReferences reports whether to remove an owner reference of the existing object, such as one to a legacy resource of the
 	// platform. A controller reference that is removed does not make the object foreign. Nil removes none.
@@ -58,8 +58,8 @@ type Object struct {
 	ResourceVersion string
 	// Existing is the object if the caller has just read it from the API server; nil otherwise.
 	Existing client.Object
-	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. It costs a read
-	// in each reconcile, since the cache does not hold foreign objects.
+	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. Such an object is read in
+	// each reconcile.
 	IgnoreIfForeign bool
 }
 
