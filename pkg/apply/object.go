@@ -188,8 +188,8 @@ func newChild(o owner, object Object) (*child, error) {
 	return c, nil
 }
 
-// Render returns the objects that Apply would create in an empty cluster, in order, with labels and owner references. The owner must have
-// a TypeMeta unless it is of a built-in kind.
+// Render returns the objects that Apply would create in an empty cluster, in the order of desired, with labels and owner references. The
+// owner must have a TypeMeta unless it is of a built-in kind.
 func Render(desired Desired, component string, owner client.Object) ([]*unstructured.Unstructured, error) {
 	o, a := newOwner(owner, scheme.Scheme), &Applier{Options: Options{Component: component}}
 	objects := make([]*unstructured.Unstructured, 0, len(desired))

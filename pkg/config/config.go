@@ -279,7 +279,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("leader election lease duration %s is not longer than the renew deadline %s: "+
 			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", election.LeaseDuration, election.RenewDeadline)
 	}
-	// client-go adds 20 % jitter to the retry period and rejects a shorter deadline.
+	// client-go rejects a deadline of at most leaderelection.JitterFactor times the retry period.
 	if float64(election.RenewDeadline) <= 1.2*float64(election.RetryPeriod) {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", election.RenewDeadline, election.RetryPeriod)
