@@ -29,9 +29,9 @@ type Ownership int
 const (
 	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
 	Controlled Ownership = iota
-	// Owned objects have an owner reference without blockOwnerDeletion, because setting it requires permission to update the finalizers of the owner.
+	// Owned objects have an owner reference without blockOwnerDeletion, which requires permission to update the finalizers of the owner.
 	Owned
-	// Unowned objects have no owner reference and outlive their owner, because they hold data.
+	// Unowned objects have no owner reference, because they hold data or cannot have one, such as in another namespace.
 	Unowned
 )
 
