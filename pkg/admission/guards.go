@@ -28,7 +28,7 @@ func NewGuards(mgr ctrl.Manager, rules Rules) (Guards, error) {
 	return Guards{Rules: rules, Access: Reviewer(client.SubjectAccessReviews())}, nil
 }
 
-// ForManagerOnly returns guards that only protect objects of the manager, for kinds whose pods the manager does not create.
+// ForManagerOnly returns guards that only reject references that no user can use, for kinds whose pods the manager does not create.
 func (g Guards) ForManagerOnly() Guards {
 	g.Rules.Mode = Off
 	return g

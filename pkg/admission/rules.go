@@ -167,8 +167,8 @@ func (r Rules) permissionError(user authenticationv1.UserInfo, reference Referen
 		user.Username, reference, strings.Join(descriptions, ", or to ")), nil
 }
 
-// sufficientPermissions returns the permissions of which one suffices for a reference. Permission to create pods suffices for namespaced objects,
-// because pods can use all of them.
+// sufficientPermissions returns the permissions of which one suffices for a reference. Permission to create pods suffices for everything
+// that a pod can use.
 func sufficientPermissions(namespace string, reference Reference) []authorizationv1.ResourceAttributes {
 	permission := func(verb, resource, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: name}

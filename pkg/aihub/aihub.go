@@ -31,7 +31,7 @@ var resource = platformv1alpha1.GroupVersion.WithResource("aihubs")
 // errNotRead is returned by ApplyToOrError until the AIHub is read for the first time.
 var errNotRead = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
 
-// ApplyTo returns the settings with the values of an AIHub spec, which may be nil. A namespace in the settings has precedence, because it
+// ApplyTo returns the settings with the values of an AIHub spec, which may be nil. settings.Namespace has precedence, because it
 // restricts the cache. The AIHub controller reports the conflict.
 func ApplyTo(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
 	if spec == nil {
@@ -95,7 +95,7 @@ func (w *Watcher) SetServed(served bool) {
 	}
 }
 
-// current returns the spec of the AIHub, or nil, and whether it has been read.
+// current returns the spec of the AIHub, or nil, and whether it is known.
 func (w *Watcher) current() (spec *platformv1alpha1.AIHubSpec, known bool) {
 	if w == nil {
 		return nil, true

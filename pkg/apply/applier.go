@@ -2,9 +2,9 @@
 //
 // No request is sent for an unchanged object. The Applier stores the resourceVersion of its last write and a hash of the managed fields
 // entry of its field owner. The API server removes a field from that entry as soon as another client changes its value, so an unchanged
-// hash proves that all applied fields keep their values. Mutating admission webhooks are the exception. They raise metadata.generation,
-// and the object is then read and compared. After a restart each live object is compared with the desired one. Many objects of one kind
-// and namespace are read by a single list.
+// hash proves that all applied fields keep their values. Mutating admission webhooks are the exception. If the kind has a
+// metadata.generation they raise it, and the object is then read and compared. After a restart each live object is compared with the
+// desired one. Many objects of one kind and namespace are read by a single list.
 //
 // Objects are applied in stages, see Stage. Workloads are not applied while one of their prerequisites fails.
 //
@@ -36,7 +36,7 @@ type Options struct {
 	Live client.Reader
 	// FieldOwner is the field manager of every write.
 	FieldOwner string
-	// Component is the value of names.ComponentLabel on every written object, and of the component metric label.
+	// Component is the value of names.ComponentLabel on every applied object, and of the component metric label.
 	Component string
 	// LegacyManagers are the field managers under which legacy operators wrote the objects by update or client-side apply.
 	// When such an object is adopted, FieldOwner takes over the fields of these managers, so that undesired fields are pruned.
@@ -98,7 +98,7 @@ type record struct {
 // exists reports whether the record holds a response. An empty record is stored after a failed apply: the state of the object is unknown.
 func (r record) exists() bool { return !r.time.IsZero() }
 
-// isOf reports whether the record describes a cached object. Otherwise there is no record or no cached object, or the object was recreated.
+// isOf reports whether the record describes a cached object, which is not nil and was not recreated since.
 func (r record) isOf(cached client.Object) bool {
 	return r.exists() && cached != nil && cached.GetUID() == r.uid
 }
@@ -132,7 +132,7 @@ func (a *Applier) ForgetNamespace(namespace string) {
 	a.records.deleteIf(func(k recordKey) bool { return k.Namespace == namespace })
 }
 
-// legacyListedKey is the key of an empty record that exists once the legacy objects of an owner were listed.
+// legacyListedKey is the key of an empty record that exists once the legacy objects of an owner need not be listed.
 var legacyListedKey Key
 
 // Version returns the uid and resourceVersion of a child after its last write or read; both are empty if unknown.

@@ -27,13 +27,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Apply applies the desired objects of an owner stage by stage, and those of one stage in parallel. A failed object does not stop its own stage,
-// but all later ones: see Stage. The result joins an *Error for each failed object, and names the objects that are held back.
+// Apply applies the desired objects of an owner stage by stage, and those of one stage in parallel. A failed object does not stop its own
+// stage, but all later ones: see Stage. The result joins an *Error for each failed object, and names the objects that are held back.
 //
-// A terminating object is not written. It is an error only after deletionGracePeriod or without the labels, because the deletion of a labelled
-// object causes a watch event: see also Changes. An Ingress is deleted instead of written while FindHost finds an older one with its host. An
-// object that lost its reference to a terminating owner is not written either. No object is recreated, or created without an owner reference,
-// for a terminating or deleted owner: see skipsCreate.
+// A terminating object is not written. It is an error only after deletionGracePeriod or without the labels, because the deletion of a
+// labelled object causes a watch event: see also Changes. An Ingress is deleted instead of written while FindHost finds an older one with
+// its host. For a terminating or deleted owner, isOrphaned and skipsCreate select the objects that are not written.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o := newOwner(owner, a.Client.Scheme())
 	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
@@ -70,7 +69,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c *child) (err error) {
 			log.FromContext(ctx).Error(err, "Observed a panic", "stacktrace", string(debug.Stack()))
 		}
 		if err != nil {
-			a.records.Store(recordKey{o.GetUID(), c.key}, record{}) // the state after a failed write is unknown
+			a.records.Store(recordKey{o.GetUID(), c.key}, record{}) // the state after an error is unknown
 		}
 	}()
 	_, holder, err := FindHost(ctx, a.Client, c.Object)
@@ -141,7 +140,7 @@ func (a *Applier) isNew(o metav1.Object, k Key, cached client.Object) bool {
 	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
-// createIfAbsent creates an object unless its owner is terminating or deleted. existed is true if a record shows that the object existed.
+// createIfAbsent creates an object unless skipsCreate returns true. existed is true if a record shows that the object existed.
 func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed bool) error {
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
@@ -150,8 +149,8 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	return a.applyWithRepair(ctx, o, c)
 }
 
-// applyAfterRead reads the live object and applies the desired one, unless the live object is foreign or up to date, or is unchanged since
-// the last apply, whose response already differed from the desired object.
+// applyAfterRead reads the live object and applies the desired one if they differ. It does not write a foreign, terminating or orphaned
+// object, or one that is unchanged since the last apply, whose response already differed from the desired object.
 func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last record, cached client.Object) error {
 	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
@@ -303,7 +302,7 @@ func isTimeoutsUnsupported(kind schema.GroupKind, err error) bool {
 // sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
 // each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
 
-// repair removes the cause of a rejected apply from a managed object, and reports whether the apply is to be sent again.
+// repair patches or deletes an object whose apply was rejected, and reports whether the apply is to be sent again.
 func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error) (bool, error) {
 	live, err := a.getLive(ctx, c.key)
 	if err != nil {

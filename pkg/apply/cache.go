@@ -53,9 +53,9 @@ func hashFields(fields *metav1.FieldsV1) string {
 
 func hashTree(tree fieldTree) string { return `"` + strconv.FormatUint(hashJSON(tree), 36) + `"` }
 
-// Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields, and
-// drops the last-applied annotation of kubectl. Managed fields are the largest part of the metadata of most objects. Common strings are
-// interned. Objects from such a cache must not be updated, only patched.
+// Transform returns a cache transform. In managedFields it keeps only the apply entries of the field owners, each with a hash of its
+// fields, and it drops the last-applied annotation of kubectl. Managed fields are the largest part of the metadata of most objects. Common
+// strings are interned. Objects from such a cache must not be updated, only patched.
 func Transform(fieldOwners ...string) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, err := meta.Accessor(in)

@@ -118,7 +118,7 @@ func itemsMatch(desired, live []any, owned fieldTree) bool {
 	return len(unpaired) == 0
 }
 
-// countKeys returns how many keys of an element a list item has, and whether it has all. If a key has another value, found is -1.
+// countKeys returns how many keys of an element a list item has, and whether it has all. If the item does not match, found is -1.
 func countKeys(element string, item any) (found int, all bool) {
 	kind, text, _ := strings.Cut(element, ":")
 	fields := nested.Map(item)

@@ -132,8 +132,8 @@ func IsBlocked(err error) bool {
 	})
 }
 
-// IsTerminating reports whether all errors of an Apply or Prune are about terminating objects that are not timed out, terminating CRDs, or CRDs
-// that were deleted before package capability noticed. Such errors resolve without a user.
+// IsTerminating reports whether all errors of an Apply are about terminating objects that are not timed out, terminating CRDs, or CRDs that
+// were deleted before package capability noticed. Such errors resolve without a user.
 func IsTerminating(err error) bool {
 	return AllErrorsMatch(err, func(err error) bool {
 		if terminating, ok := any(err).(*TerminatingError); ok {

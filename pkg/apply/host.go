@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// FindHost returns the host of a desired Ingress, and the oldest cached Ingress of this operator with that host. Both are empty unless that
-// is another Ingress. Ingress controllers would serve both Ingresses, while a router of OpenShift rejects the later Route.
+// FindHost returns the host of a desired Ingress, and the oldest cached Ingress of this operator with this host if it is another one.
+// Otherwise both results are empty. Ingress controllers would serve both Ingresses, while a router of OpenShift rejects the later Route.
 func FindHost(ctx context.Context, cached client.Reader, desired Object) (host string, holder *metav1.PartialObjectMetadata, err error) {
 	config, ok := desired.Config.(*networkingv1ac.IngressApplyConfiguration)
 	if !ok {

@@ -29,9 +29,9 @@ type Ownership int
 const (
 	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
 	Controlled Ownership = iota
-	// Owned objects have an owner reference without blockOwnerDeletion, because setting it requires permission to update the finalizers of the owner.
+	// Owned objects have an owner reference without blockOwnerDeletion, which requires permission to update the finalizers of the owner.
 	Owned
-	// Unowned objects have no owner reference and outlive their owner, because they hold data.
+	// Unowned objects have no owner reference, because they hold data or cannot have one, such as in another namespace.
 	Unowned
 )
 
@@ -44,8 +44,8 @@ type Object struct {
 	Config runtime.ApplyConfiguration
 	// Ownership is the kind of owner reference; the zero value is Controlled.
 	Ownership Ownership
-	// AdoptIf reports whether to adopt an existing object that this component did not write. If AdoptIf is nil or returns false, the
-	// error is a *ForeignError.
+	// AdoptIf reports whether to adopt an existing object that this component did not write; nil adopts none. See checkForeign for the
+	// objects that are never adopted.
 	AdoptIf func(live *unstructured.Unstructured) bool
 	// DropOwnerReferences reports whether to remove an owner reference of the existing object, such as one to a legacy resource of the
 	// platform. A controller reference that is removed does not make the object foreign. Nil removes none.
@@ -58,8 +58,8 @@ type Object struct {
 	ResourceVersion string
 	// Existing is the object if the caller has just read it from the API server; nil otherwise.
 	Existing client.Object
-	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. It costs a read
-	// in each reconcile, since the cache does not hold foreign objects.
+	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. Such an object is read in
+	// each reconcile.
 	IgnoreIfForeign bool
 }
 
@@ -188,8 +188,8 @@ func newChild(o owner, object Object) (*child, error) {
 	return c, nil
 }
 
-// Render returns the objects that Apply would create in an empty cluster, in order, with labels and owner references. The owner must have
-// a TypeMeta unless it is of a built-in kind.
+// Render returns the objects that Apply would create in an empty cluster, in the order of desired, with labels and owner references. The
+// owner must have a TypeMeta unless it is of a built-in kind.
 func Render(desired Desired, component string, owner client.Object) ([]*unstructured.Unstructured, error) {
 	o, a := newOwner(owner, scheme.Scheme), &Applier{Options: Options{Component: component}}
 	objects := make([]*unstructured.Unstructured, 0, len(desired))

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
-// reference that Apply would set. An existing object of the same owner is no error; any other is a *ForeignError, wrapped in an *Error.
+// Create creates an object that is never updated, such as a Job, unless skipsCreate returns true. It sets the labels and the owner
+// reference that Apply would set. An existing object with both is no error; any other is a *ForeignError, wrapped in an *Error.
 func (a *Applier) Create(ctx context.Context, owner client.Object, object Object) error {
 	o := newOwner(owner, a.Client.Scheme())
 	c, err := newChild(o, object)
@@ -52,10 +52,9 @@ func (a *Applier) CreateAsIs(ctx context.Context, object *unstructured.Unstructu
 	return a.send(ctx, "create", object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
 }
 
-// PatchExisting sends the modifications of mutate as a merge patch. It serves objects that are created once and never applied again, such as
-// a PersistentVolumeClaim with its mostly immutable spec. live must be the caller's own copy; the response is stored in it. A
-// concurrent write is a conflict error. The patch is skipped if nothing changed, if the object is terminating, or if it
-// would get a reference to a terminating owner. Errors are of type *Error.
+// PatchExisting sends the modifications of mutate as a merge patch, such as of a PersistentVolumeClaim, whose spec is mostly immutable.
+// live must be the caller's own copy; the response is stored in it. A concurrent write is a conflict error. The patch is skipped if nothing
+// changed, if the object is terminating, or if it would get a reference to a terminating owner. Errors are of type *Error.
 func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate func()) error {
 	k, original := a.keyOf(live), live.DeepCopyObject().(client.Object)
 	mutate()

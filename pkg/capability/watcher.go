@@ -111,7 +111,7 @@ func (w *Watcher) Ready(*http.Request) error {
 	return nil
 }
 
-// OnChange calls the listener with the current set and with every later one until ctx ends. Calls are sequential and in order.
+// OnChange calls the listener with the current set, and again after each change until ctx ends. Calls are sequential, with the latest set.
 func (w *Watcher) OnChange(ctx context.Context, listener func(Set)) {
 	var mu sync.Mutex
 	notify := func(Set) {
@@ -168,7 +168,7 @@ func (w *Watcher) onCRDEvent(name string, exists bool) {
 	}
 }
 
-// refresh calls discovery, publishes the result, and returns the time until the next call.
+// refresh calls discovery, publishes a successful result, and returns the time until the next call.
 func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	listed, unreadable, err := readDiscovery(ctx, w.options.Discovery)
 	platformKubeRay, known := w.kubeRay.Current()

@@ -1,4 +1,4 @@
-// Package certs issues and renews CAs and certificates in Secrets. All decisions depend only on the data of a Secret and the time.
+// Package certs issues and renews CAs and certificates in Secrets, depending on the data of a Secret and the time.
 //
 //   - EnsureRoot rotates a CA: the next CA is published in the bundle long before it signs. Root.EnsureLeaf issues its certificates,
 //     for servers with mutual TLS that read their certificates only at start, such as the processes of a Ray cluster, or for a server

@@ -96,7 +96,7 @@ func encodeCertificates(certs ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-// FirstCertificate returns the first PEM certificate, which is the server certificate in tls.crt; nil if none can be parsed.
+// FirstCertificate returns the first PEM certificate, which is the server certificate in tls.crt; nil if parsing fails.
 func FirstCertificate(raw []byte) *x509.Certificate {
 	if certificates, err := certutil.ParseCertsPEM(raw); err == nil {
 		return certificates[0]

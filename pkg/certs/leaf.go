@@ -48,7 +48,7 @@ type Leaf struct {
 	Addresses []netip.Addr
 }
 
-// EnsureLeaf returns the certificate of a Secret while it is valid, and a new one otherwise. A certificate with added names keeps key and
+// EnsureLeaf returns the certificate of a Secret until it must be renewed, and a new one then. A certificate with added names keeps key and
 // validity: a server that reloads tls.crt and tls.key at different times still has a matching pair.
 func (r *Root) EnsureLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
 	existing, key, reason := r.checkLeaf(data, o, now)

@@ -63,7 +63,7 @@ type Root struct {
 	nextKey *signingKey // nil without a next CA
 }
 
-// LoadRoot loads a CA that another program rotates. It returns an error if the CA cannot sign now.
+// LoadRoot loads a CA and issues no other one. It returns an error if the CA cannot sign now.
 func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {

@@ -19,7 +19,7 @@ type ServingOptions struct {
 	Algorithm Algorithm
 }
 
-// EnsureServing returns the certificate of a Secret while it is valid, and a new one otherwise. The key of the CA is discarded after one
+// EnsureServing returns the certificate of a Secret until it must be renewed, and a new one then. The key of the CA is discarded after one
 // signature, so a reader of the Secret, such as the server itself, can impersonate only this Service. ca.crt contains the CA and,
 // while valid, the previous one: clients that read it trust both certificates during a renewal.
 func EnsureServing(data map[string][]byte, o ServingOptions, now time.Time) (Leaf, error) {

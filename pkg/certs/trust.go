@@ -12,8 +12,7 @@ import (
 const trustOverlap = 10 * time.Minute
 
 // Trust holds the CAs that clients of a server trust: ca.crt of its Secret, and for trustOverlap the previous CA if EnsureServing could not
-// keep it because the Secret was lost. It stores certificates that this process issued, since users may write the Secret.
-// The zero value trusts nothing.
+// keep it because the Secret was lost. The zero value trusts nothing.
 type Trust struct {
 	current, previous []byte
 	previousUntil     time.Time

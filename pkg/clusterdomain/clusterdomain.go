@@ -43,8 +43,8 @@ func Prefer(configured, discovered string) string {
 
 func trimDots(domain string) string { return strings.Trim(strings.TrimSpace(domain), ".") }
 
-// Watcher watches the Ingress configuration of OpenShift. It is a manager Runnable that runs on every replica and is idle until SetServed(true).
-// Without the API, or without list and watch of ingresses.config.openshift.io, the domain is empty.
+// Watcher watches the Ingress configuration of OpenShift. It is a manager Runnable that runs on every replica and is idle until
+// SetServed(true). Without the API, or without permission for the first list, the domain is empty.
 type Watcher struct{ *singleton.Value[string] }
 
 // NewWatcher returns a Watcher without a domain.
@@ -60,8 +60,8 @@ func (w *Watcher) Domain() string {
 	return domain
 }
 
-// HasSynced reports whether the API server has responded, even if there is no domain or permission. Until then, objects with the domain must not be
-// applied if the API is served: the domain would be removed temporarily.
+// HasSynced reports whether the domain, or its absence, is known. Until then, objects with the domain must not be applied: the domain would
+// be removed temporarily.
 func (w *Watcher) HasSynced() bool {
 	_, known := w.Current()
 	return known

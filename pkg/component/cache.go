@@ -31,9 +31,9 @@ type CacheNeed struct {
 	Namespace string
 	// FullObjects caches whole objects, for kinds whose spec or status is read; otherwise only their metadata is cached.
 	FullObjects bool
-	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects of built-in kinds that are cached as metadata keep
-	// only namespace, name, uid and resourceVersion, because there may be thousands. Custom resources with FullObjects always include foreign
-	// objects.
+	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects of built-in kinds that are cached as metadata
+	// lose labels, annotations, owner references and finalizers, because there may be thousands. Custom resources with FullObjects always
+	// include foreign objects.
 	IncludeForeign bool
 }
 
@@ -142,7 +142,7 @@ func NewCache(mgr ctrl.Manager, label string, options cache.Options) (cache.Cach
 	return c, nil
 }
 
-// DelegatingClient is a client that reads some objects from other readers.
+// DelegatingClient is a client that gets some objects from other readers. List always uses its own.
 type DelegatingClient struct {
 	client.Client
 	// Route returns the reader for an object, or nil for the reader of the client.

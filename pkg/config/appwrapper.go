@@ -18,12 +18,12 @@ type AppWrapper struct {
 	SchedulerName          string `key:"appwrapper.schedulerName" help:"scheduler of pod templates that name none; if empty, none is set"`
 	DefaultQueueName       string `key:"appwrapper.defaultQueueName" help:"LocalQueue of AppWrappers that name none; if empty, they have no queue"`
 	SlackQueueName         string `key:"appwrapper.slackQueueName" help:"ClusterQueue whose lending limits are adjusted to the capacity of unhealthy nodes; if empty, no queue is changed"`
-	// Autopilot is nil if nodes are not monitored.
+	// Autopilot is nil if the labels of nodes have no effect.
 	Autopilot      *Autopilot
 	FaultTolerance FaultTolerance `section:""`
 }
 
-// Autopilot configures the labels of unhealthy nodes.
+// Autopilot configures the reactions to labels of unhealthy nodes.
 type Autopilot struct {
 	InjectAntiAffinities   bool  `key:"appwrapper.autopilot.injectAntiAffinities" default:"true" help:"keep new pods away from nodes with the labels in resourceTaints"`
 	MonitorNodes           bool  `key:"appwrapper.autopilot.monitorNodes" default:"true" help:"reset AppWrappers with pods on nodes that get such a label later"`

@@ -18,8 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// ExampleURL is the default external base URL of the legacy operators. It is never used as a link; only the CORS list of MLflow keeps its
-// origin.
+// ExampleURL is the default external base URL of the legacy operators. It counts as unset.
 const ExampleURL = "https://mlflow.example.com"
 
 // PlaceholderURL is the value in the shipped params.env until a user configures a URL.
@@ -157,8 +156,8 @@ type MLflow struct {
 // Enabled reports whether a component is enabled; false for unknown names.
 func (c Config) Enabled(component string) bool { return c.enabled[component] }
 
-// DisableIncompleteComponents disables components that lack a required setting, and returns the errors. Deployments of the legacy operators set
-// no image of MLflow, and the other components must run without it.
+// DisableIncompleteComponents disables mlflow if it has no image, and returns the error. Deployments of the legacy operators set no image
+// of MLflow, and the other components must run without it.
 func (c *Config) DisableIncompleteComponents() []error {
 	err := c.CheckComplete()
 	if err == nil || c.MLflow.Image != "" {
@@ -280,7 +279,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("leader election lease duration %s is not longer than the renew deadline %s: "+
 			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", election.LeaseDuration, election.RenewDeadline)
 	}
-	// client-go adds 20 % jitter to the retry period and rejects a shorter deadline.
+	// client-go rejects a deadline of at most leaderelection.JitterFactor times the retry period.
 	if float64(election.RenewDeadline) <= 1.2*float64(election.RetryPeriod) {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", election.RenewDeadline, election.RetryPeriod)

@@ -33,7 +33,7 @@ type ModelRegistry struct {
 	CatalogPostgresUser, CatalogPostgresDatabase string
 }
 
-// RegistryGateway configures the HTTPRoutes of registries.
+// RegistryGateway configures the Gateway and the HTTPRoutes of registries and the catalog. Models of ModelMesh use the same Gateway.
 type RegistryGateway struct {
 	// Domain is the host of the Gateway; empty disables gateway mode.
 	Domain string `env:"GATEWAY_DOMAIN" key:"modelregistry.gatewayDomain" parse:"gatewayDomain" help:"host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"`

@@ -108,8 +108,7 @@ func settings(c *Config, components []string) []setting {
 		loggingSettings(c), componentSettings(components))
 }
 
-// componentSections returns the settings that legacy ConfigMaps may also contain. They are evaluated by Config.AppWrapper and
-// Config.RayCluster.
+// componentSections returns the settings that Config.AppWrapper and Config.RayCluster evaluate. Legacy ConfigMaps may contain some of them.
 func componentSections() []setting {
 	return append(rayClusterSettings(&RayCluster{}, defaultGateway), appWrapperSettings(&AppWrapper{})...)
 }

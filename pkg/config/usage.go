@@ -11,7 +11,7 @@ type SettingDoc struct {
 	Flag, Key string
 	// Env are the environment variables in order of precedence.
 	Env []string
-	// Default is the value without any configuration; empty if there is none, or Help describes it.
+	// Default is the value without any configuration and Program.Defaults; empty if there is none, or Help describes it.
 	Default string
 	Help    string
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// OperatorLabel is set on every object of this operator. The cache of the manager selects objects by it.
+	// OperatorLabel is set on every object that this operator applies. The cache of the manager selects objects by it.
 	OperatorLabel = "platform.opendatahub.io/operator"
 	// OperatorName is the value of OperatorLabel.
 	OperatorName = "odh-platform-operator"

@@ -84,7 +84,7 @@ func requeueSooner(result reconcile.Result, after time.Duration, err error) reco
 	return result
 }
 
-// reportError sets Stalled for a terminal error, or Reconciled for another error that no condition reports, and removes them otherwise.
+// reportError sets Stalled if IsTerminal(err), or Reconciled for another error that no condition reports, and removes them otherwise.
 func (r *baseReconciler[T]) reportError(obj T, err error) {
 	terminal := IsTerminal(err)
 	unreported := err != nil && !terminal && !r.isReported(obj, err)
@@ -100,7 +100,7 @@ func (r *baseReconciler[T]) reportError(obj T, err error) {
 
 // summarize derives the kstatus conditions from the others. An object is not ready while its ready condition observed an older
 // generation, nor in the reconcile that applied a change of its spec: the cache may still hold the previous child objects.
-func (r *baseReconciler[T]) summarize(obj T, err error, rollout bool) {
+func (r *baseReconciler[T]) summarize(obj T, err error, rollingOut bool) {
 	options := conditions.SummaryOptions{ReadyCondition: r.readyCondition(), InformationalConditions: r.logic.InformationalConditions}
 	wait, waiting := AsWait(err)
 	list := r.conditions.List(obj)
@@ -109,7 +109,7 @@ func (r *baseReconciler[T]) summarize(obj T, err error, rollout bool) {
 	switch {
 	case waiting && (wait.Unready || wait.Stalled):
 		waitingFor, options.Stalled = wait.For, wait.Stalled
-	case rollout, ready != nil && ready.ObservedGeneration != obj.GetGeneration():
+	case rollingOut, ready != nil && ready.ObservedGeneration != obj.GetGeneration():
 		waitingFor = "the change of the spec to be processed"
 	}
 	if waitingFor != "" && ready != nil {
@@ -120,8 +120,8 @@ func (r *baseReconciler[T]) summarize(obj T, err error, rollout bool) {
 	}
 }
 
-// setNotReady sets Ready to Unknown on an object that was paused before its first reconcile.
-func (r *baseReconciler[T]) setNotReady(obj T) {
+// ensureReadyCondition sets Ready to Unknown on an object that was paused before its first reconcile.
+func (r *baseReconciler[T]) ensureReadyCondition(obj T) {
 	list := r.conditions.List(obj)
 	paused := meta.FindStatusCondition(list, ConditionPaused)
 	if meta.FindStatusCondition(list, conditions.Ready) == nil {

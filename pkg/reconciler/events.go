@@ -17,7 +17,7 @@ const (
 )
 
 // recordTransitions records an event for each condition whose status or reason changed, and for new conditions that are not Unknown.
-// Derived conditions get no event.
+// Conditions for which isDerived returns true get no event.
 func recordTransitions(recorder events.EventRecorder, obj client.Object, readyCondition string, before, after []metav1.Condition) {
 	if recorder == nil {
 		return

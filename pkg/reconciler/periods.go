@@ -14,7 +14,7 @@ const (
 	// RequeueSoon is the pause for a change that is expected within seconds: a stale cache, an object that is being deleted, a value that is
 	// about to be read.
 	RequeueSoon = time.Second
-	// RequeueUnavailable is how often the pods of an unavailable server are read for the cause. A waiting pod does not change its Deployment.
+	// RequeueUnavailable is the pause while a server is not as desired. The cause may be in its pods, which do not change the Deployment.
 	RequeueUnavailable = 30 * time.Second
 	// RequeueBlocked is the pause while only a user or another program can resolve a problem: a foreign object has the name, the API server
 	// rejects a write or drops fields of a status, a namespace terminates. The cache does not show when the problem ends.

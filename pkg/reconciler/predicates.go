@@ -13,7 +13,7 @@ func Changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, Relisted())
 }
 
-// Relisted matches updates without a new resourceVersion, because the CRD and so the stored fields may have changed, and all other events.
+// Relisted matches all events except updates with a new resourceVersion. Without one, the CRD and so the stored fields may have changed.
 func Relisted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		version := e.ObjectNew.GetResourceVersion()

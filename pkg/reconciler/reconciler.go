@@ -35,8 +35,8 @@ const ConditionPaused = "Paused"
 type Phase[T StatusObject] struct {
 	// Name describes the phase, as in "applying objects"; it prefixes errors and is a field of log lines.
 	Name string
-	// Run ends the reconcile when it returns an error: a *Wait while a dependency is not ready, reconcile.TerminalError when the user
-	// must act, any other error to retry with back-off.
+	// Run ends the phases when it returns an error: a *Wait while a dependency is not ready or, with Stalled, while a user must act. Other
+	// errors are retried with back-off unless IsTerminal.
 	Run func(context.Context, T) error
 }
 
@@ -53,7 +53,7 @@ type Logic[T StatusObject] struct {
 	InformationalConditions []string
 	// IgnoresPause reports whether a paused object is still reconciled, such as for its security policies. Nil means never.
 	IgnoresPause func(T) bool
-	// Finalizer is added when Finalize is set, and removed on deletion in any case.
+	// Finalizer is added if Finalize is set, and removed from terminating objects even without Finalize.
 	Finalizer string
 	// NeedsFinalizer reports whether the finalizer is added now; nil means always.
 	NeedsFinalizer func(T) bool
@@ -73,7 +73,7 @@ type Logic[T StatusObject] struct {
 type Options struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Recorder receives an event for each transition of a condition; none when nil.
+	// Recorder receives the events of recordTransitions; none when nil.
 	Recorder events.EventRecorder
 	// Component is the value of the label component of the metrics.
 	Component string
@@ -147,7 +147,7 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
 			Message: "the operator does not change the object or its child objects until the annotation " + names.PausedAnnotation + " is removed",
 		})
-		r.setNotReady(obj)
+		r.ensureReadyCondition(obj)
 		return toResult(nil, r.patchStatus(ctx, original, obj))
 	}
 	if err := r.ensureFinalizer(ctx, obj); err != nil {
@@ -169,15 +169,15 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 	if r.logic.Summary != nil {
 		r.logic.Summary(obj)
 	}
-	rollout := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
-	r.summarize(obj, err, rollout)
+	rollingOut := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
+	r.summarize(obj, err, rollingOut)
 	if delay := r.deferStatus(original, obj, err); delay > 0 {
 		r.track(obj)
 		result, _ := toResult(err, nil)
 		return requeueSooner(result, delay, nil), nil
 	}
 	result, err := toResult(err, r.patchStatus(ctx, original, obj))
-	if rollout {
+	if rollingOut {
 		result = requeueSooner(result, RequeueSoon, err) // normally an event of the child arrives first
 	}
 	return result, err
@@ -208,7 +208,7 @@ func (r *baseReconciler[T]) deferStatus(original, obj T, err error) time.Duratio
 func toResult(err, patchErr error) (ctrl.Result, error) {
 	wait, waiting := AsWait(err)
 	switch {
-	case errors.Is(patchErr, errNotFound): // the cache shows the deleted object until its API server catches up with the others
+	case errors.Is(patchErr, errNotFound): // the cache still shows the deleted object
 		return ctrl.Result{RequeueAfter: RequeueSoon}, nil
 	case errors.Is(patchErr, errStatusNotStored):
 		result, err := toResult(err, nil)

@@ -87,10 +87,10 @@ func (s *StatusWrites) Defer(obj client.Object) time.Duration {
 	return max(s.settleTime-s.clock.Since(last.at), 0)
 }
 
-// relistCount is the number of relists of the informers of custom resources.
+// relistCount is the number of calls of RecordRelist.
 var relistCount atomic.Int64
 
-// RecordRelist allows statuses with dropped fields to be sent once more, since the CRD may have changed.
+// RecordRelist allows statuses with dropped fields to be sent once more. Call it when a CRD may have changed.
 func RecordRelist() { relistCount.Add(1) }
 
 // Covers reports whether the status of an object differs from the original only in fields that the API server dropped from the last update.

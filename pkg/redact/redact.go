@@ -37,7 +37,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|amqps?)(?:\+[a-z0-9]+)*://[^\s"'/@:]+:)[^\s"'0-9][^\s"']*`), "${1}" + Mark},
 	// Headers.
 	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Mark},
-	// Settings: password=x, --token x, "secret":"x", also with escaped quotes.
+	// Settings: password=x, --token x, "token":"x", also with escaped quotes; password: x at the start of a line.
 	{regexp.MustCompile(`(?i)\b([\w.-]*` + sensitive + `=)(?:'[^']*'|\\?"[^"]*"|[^\s&;,"'\\]+)`), "${1}" + Mark},
 	{regexp.MustCompile(`(?i)(--[\w-]*` + sensitive + ` )[^\s"']+`), "${1}" + Mark},
 	{regexp.MustCompile(`(?i)(\\?"(?:[\w.-]+[_.-])?` + sensitiveInJSON + `\\?"\s*:\s*\\?")[^"\\]+`), "${1}" + Mark},

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// SecretCache holds a value derived from each Secret or ConfigMap of users. The manager's cache stores only their metadata. An object is
+// SecretCache holds values derived from Secrets and ConfigMaps of users. The manager's cache stores only their metadata. An object is
 // read from the API server when its resourceVersion has changed. It is safe for concurrent use.
 type SecretCache[T any] struct {
 	// cached reads metadata from the cache, live reads whole objects from the API server.

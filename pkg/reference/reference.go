@@ -143,8 +143,7 @@ func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	return refs
 }
 
-// OfPods returns the Secrets and ConfigMaps of volumes and image pulls, which pods need to start. A change needs no rollout, because the
-// kubelet updates mounted files.
+// OfPods returns the Secrets and ConfigMaps of volumes and image pulls. A change needs no rollout, because the kubelet reads them again.
 func OfPods(p *server.Pods) []Reference {
 	var refs []Reference
 	for _, s := range p.ImagePullSecrets {

@@ -11,7 +11,7 @@ import (
 
 // Annotations of workloads. They are stored in the cluster, so a restart of the manager causes no rollout.
 const (
-	// HashesAnnotation is set on the workload: a JSON object of reference IDs and the hashes with which the running pods were started.
+	// HashesAnnotation is set on the workload: a JSON object with the last known hash of each reference by ID.
 	HashesAnnotation = "platform.opendatahub.io/references"
 	// RolloutAnnotation is set on the pod template after the first change of a reference; another value starts a rollout.
 	RolloutAnnotation = "platform.opendatahub.io/references-rollout"
@@ -35,11 +35,11 @@ func (h RolloutHash) Apply(d *appsv1ac.DeploymentApplyConfiguration) {
 	}
 }
 
-// NewRolloutHash returns the next annotations of a Deployment. They start a rollout if a reference changed. live is empty if the Deployment does
+// NewRolloutHash returns the next annotations of a Deployment. They start a rollout if a hash changed. live is empty if the Deployment does
 // not exist. hashes are the current hashes by ID.
 //
 // A rollout needs a hash that differs from the last one. Pods of a new or adopted workload do not restart, nor do those of a workload whose
-// Secret is created later, such as a serving certificate. A deleted object keeps its hash, so a recreation with other content is a change.
+// Secret is created later, such as a serving certificate. A deleted object keeps its hash, so its recreation is a change.
 func NewRolloutHash(live *appsv1.Deployment, hashes map[string]string, referenced []Reference) RolloutHash {
 	lastHashes := live.Annotations[HashesAnnotation]
 	previous := map[string]string{}

@@ -113,7 +113,7 @@ func (d *Description) Deployment(replicas *int32, pod *corev1ac.PodSpecApplyConf
 			WithSpec(pod)))
 }
 
-// DisruptionBudget returns the disruption budget of a server with several replicas, or nil for one replica.
+// DisruptionBudget returns the disruption budget of a server with several replicas, otherwise nil.
 func (d *Description) DisruptionBudget(replicas *int32) apply.Desired {
 	if resources.ReplicasOrOne(replicas) <= 1 {
 		return nil

@@ -76,7 +76,7 @@ type Publishing struct {
 	RouteReport routestatus.Report
 }
 
-// OpenShift reports whether the cluster serves Routes, signs serving certificates and assigns pods a group.
+// OpenShift reports whether the cluster serves Routes. Such a cluster also signs serving certificates and assigns pods a group.
 func (p *Publishing) OpenShift() bool { return p.Served.Has(capability.Route) }
 
 func (p *Publishing) gateway() resources.Gateway {

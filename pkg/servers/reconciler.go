@@ -129,7 +129,7 @@ func (r *Reconciler) AwaitDeadlines(owner types.UID) error {
 	return errors.Join(r.Certificates.AwaitRenewal(owner), report.Wait())
 }
 
-// Find reads an object from the cache, or from the API server if the cache does not contain it because it lacks the managed label. It
+// Find reads an object from the cache, or from the API server if the cache does not contain it, such as without the operator label. It
 // reports whether the object exists.
 func (r *Reconciler) Find(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
 	return find(ctx, key, object, r.Cached, r.APIReader)
@@ -243,9 +243,9 @@ func (r *Reconciler) DatabaseCause(ctx context.Context, namespace, name string, 
 	return "", nil
 }
 
-// Evaluate returns the state of a server from its Deployment and the EndpointSlices of its Service. An available server stays available until
-// the Deployment controller has observed the current generation, which normally takes milliseconds: an annotation that another client sets
-// changes the generation too.
+// Evaluate returns the state of a server from its Deployment and the EndpointSlices of its Service. For an available server it returns a
+// Wait until the Deployment controller has observed the current generation, which normally takes milliseconds: an annotation that another
+// client sets changes the generation too.
 func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service client.ObjectKey, wasAvailable bool) (serving.State, error) {
 	if wasAvailable && d.Generation != d.Status.ObservedGeneration {
 		return serving.State{}, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}

@@ -153,7 +153,7 @@ func (i *Issuer) AwaitRenewal(owner types.UID) error {
 	for _, state := range states {
 		remaining := state.trust.RequeueAfter(state.renewAt.Sub(i.Clock.Now()), i.Clock.Now())
 		if state.renewAt.IsZero() || state.foreign && remaining <= 0 {
-			continue // never expires, or already reported
+			continue // the expiry is unknown, or already reported
 		}
 		errs = append(errs, &reconciler.Wait{For: "the renewal of a certificate", Retry: max(remaining, time.Second)})
 	}

@@ -58,7 +58,7 @@ func (l *Listeners[T]) Len() int {
 }
 
 // EventSource returns a source that triggers a controller with the given object after each change. Changes before its start need no event:
-// a controller reads its objects after all sources have started. Concurrent changes are merged into one event.
+// a controller reads its objects after all sources have started. Changes are merged while an event is pending.
 func (l *Listeners[T]) EventSource(object client.Object, h handler.EventHandler) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		events := make(chan event.GenericEvent, 1)

@@ -69,7 +69,7 @@ type Watcher struct {
 	lastError string
 	listed    atomic.Bool // a list succeeded
 
-	mu      sync.Mutex // held during lists and callbacks
+	mu      sync.Mutex // held during lists, OnUpdate and OnList
 	objects map[types.NamespacedName]*unstructured.Unstructured
 }
 
@@ -127,7 +127,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// nextDelay logs a new error, may call OnUnavailable, and returns the backoff. The last object stays in effect during errors.
+// nextDelay logs a new error, may call OnUnavailable, and returns the backoff.
 func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
 		w.lastError = ""

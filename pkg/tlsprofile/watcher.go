@@ -68,7 +68,7 @@ func (w *Watcher) onUpdate(obj *unstructured.Unstructured) {
 	}
 }
 
-// ReadForPods returns the profile for servers in pods of this cluster; the zero Profile if it serves no TLS profiles.
+// ReadForPods returns the profile for servers in pods of this cluster; the zero Profile if the cluster has none.
 func ReadForPods(ctx context.Context, c dynamic.Interface) (Profile, error) {
 	list, err := c.Resource(resource).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + objectName})
 	if apierrors.IsNotFound(err) {

@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Labels with the index of a pod, for topology-aware scheduling.
+// Labels with the index of a pod or its Job, for topology-aware scheduling.
 const (
 	jobIndexLabel      = "batch.kubernetes.io/job-completion-index"
 	jobSetIndexLabel   = "jobset.sigs.k8s.io/job-index"

@@ -29,8 +29,8 @@ func inferRayCronJob(n *numberReader, object map[string]any) []inferredPodSet {
 	return sets
 }
 
-// rayJobPods returns the pod sets of the cluster, and of the submitter [D8] if the object has a template for it: without one, the path of a
-// pod set would refer to no field.
+// rayJobPods returns the pod sets of the cluster and, in K8sJobMode, of the submitter [D8] if the object has a template for it: without
+// one, the path of a pod set would refer to no field.
 func rayJobPods(n *numberReader, spec map[string]any, path string) []inferredPodSet {
 	if len(nested.Map(spec, "clusterSelector")) > 0 {
 		n.fail(fmt.Errorf("%s.clusterSelector selects an existing Ray cluster, whose pods are not in the AppWrapper: set %s.rayClusterSpec instead, "+

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// QuotaErrors returns errors for fields with which the pods of an object may exceed or outlive their quota, or are never created. Kueue rejects
-// these fields in kinds that it queues itself, except for suspend, which Kueue controls. path is the path of the object.
+// QuotaErrors returns errors for fields with which the pods of a Ray object may exceed or outlive their quota, or are never created. Kueue
+// rejects these fields in kinds that it queues itself, except for suspend, which Kueue controls. path is the path of the object.
 func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	jobPath := map[string]string{"RayJob": "spec", "RayCronJob": "spec.jobTemplate"}[u.GetKind()]

@@ -49,7 +49,7 @@ func CheckTemplate(object map[string]any, path string) error {
 	return err
 }
 
-// UnknownFields returns a message for each unknown or duplicate field of the pod template at the path, or none if there is no pod template.
+// UnknownFields returns a message for each unknown or duplicate field in the spec of the pod template at the path; none without a template.
 func UnknownFields(object map[string]any, path string) []string {
 	unknown, err := decodeSpec(object, path)
 	if err != nil {

@@ -69,8 +69,8 @@ func NeedsAttention(c metav1.Condition) bool {
 // finalizing is the reason of conditions that report the progress of a deletion, which is never a problem.
 const finalizing = "Finalizing"
 
-// Severity returns the type of the Event for a transition: Normal during a deletion, or if the condition is healthy and not neutral.
-// Otherwise Warning if the reason is a failure or, unless neutral, a negative type is True or previous, nil for a new one, was healthy.
+// Severity returns the type of the Event for a transition from previous, which is nil for a new condition: Normal during a deletion or if
+// healthy and not neutral; else Warning if the reason is a failure or, unless neutral, a negative type is True or previous was healthy.
 func Severity(previous *metav1.Condition, after metav1.Condition) string {
 	healthy := metav1.ConditionTrue
 	if negativeTypes[after.Type] {
@@ -117,7 +117,7 @@ func Clip(text string, limit int) string {
 // Condition types that kstatus evaluates (Flux, Argo CD, helm --wait). They are derived from the other conditions and repeat their reasons
 // and messages.
 const (
-	// Ready is True while the object matches its spec and its ready condition is True.
+	// Ready is True while the ready condition is True and nothing else makes the object unready, see deriveReady.
 	Ready = "Ready"
 	// Reconciling is True while the object may become ready without a user, and absent otherwise.
 	Reconciling = "Reconciling"

@@ -26,7 +26,7 @@ type State string
 const (
 	// Healthy means that the object works, or that it exists and has no status.
 	Healthy State = "Healthy"
-	// Idle means that a user suspended, disabled or scaled the object to zero.
+	// Idle means that the object is not in use without having a problem: it is suspended, disabled, scaled to zero or queued.
 	Idle State = "Idle"
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting State = "Deleting"

@@ -36,7 +36,7 @@ var evaluators = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
 	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:   routeEvaluator("parents"),
 }
 
-// catalog returns Degraded while a source is rejected.
+// catalog returns Degraded for a Catalog that is healthy except for a rejected source.
 func catalog(u *unstructured.Unstructured) Verdict {
 	verdict := evaluateGeneric(u)
 	for _, source := range nested.List(u.Object, "status", "sources") {

@@ -87,7 +87,7 @@ func WaitingFor(d *appsv1.Deployment, now time.Time, message string) State {
 	return s
 }
 
-// deploymentProblem returns the problem in the conditions of a Deployment; empty if it is available.
+// deploymentProblem returns the problem in the conditions of a Deployment; empty if there is none.
 func deploymentProblem(d *appsv1.Deployment) string {
 	if c := conditions.DeploymentCondition(d, appsv1.DeploymentReplicaFailure); c.Status == corev1.ConditionTrue {
 		return conditions.Rollout(d).Message
