@@ -60,7 +60,7 @@ var methodLabels = map[string]string{
 	meshpb.ModelMesh_GetVModelStatus_FullMethodName: "GetVModelStatus",
 }
 
-// codeNoAddress is the label "code" of calls without a ready pod.
+// codeNoAddress is the value of the label "code" for calls without a ready pod.
 const codeNoAddress = "NoAddress"
 
 // callTimeout is the timeout of one call.

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// eventAction is the action of the Events of both controllers.
+	// eventAction is the default action of the Events of both controllers.
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of Events about objects that could not be applied.
 	ReasonNotApplied = "CompanionNotApplied"

@@ -29,7 +29,7 @@ import (
 const (
 	// AnnotationTimeout on an InferenceService sets the timeout of its Route.
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
-	// LabelInferenceService on a Route is the name of its InferenceService.
+	// LabelInferenceService on a Route, HTTPRoute or Ingress is the name of its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
 	// Finalizer is the finalizer of the legacy controller, which this operator removes.
 	Finalizer = "odh.inferenceservice.finalizers"

@@ -60,7 +60,7 @@ func hasLegacyProxy(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeS
 }
 
 // proxyReplacedMessage returns the message of the Event about pods with an OAuth proxy of the legacy controller, or "". The cookie key of that
-// proxy is public, so an adoption restarts these pods, and no others.
+// proxy is public, so an adoption restarts these pods.
 func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, live *appsv1.Deployment) string {
 	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""
