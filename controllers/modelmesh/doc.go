@@ -7,8 +7,8 @@
 // to package client and the name of the Service, a part of the etcd prefix, to package events (runtimes/service.go).
 //
 // Predictor to model: models/setup.go watches it, models/reconcile.go registers it with the mesh through package client (register.go), reads
-// the model status (status.go) and writes the status of the object (source.go; condition.go for an InferenceService). Package events
-// watches etcd (through package etcd) and reports each change that the mesh stores; models/setup.go then enqueues the model.
+// the model status (status.go) and writes the status of the object (source.go, condition.go). Package events watches etcd (through
+// package etcd) and reports changes of models; models/setup.go then enqueues the model.
 //
 // Package openshift adds service accounts and storage entries, and publishes models: by Routes on OpenShift, elsewhere by HTTPRoutes or
 // Ingresses. Package authproxy builds the sidecar that authenticates REST requests. Rules shared with the webhook are in pkg/modelmesh,

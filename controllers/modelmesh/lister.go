@@ -24,11 +24,11 @@ type Lister struct {
 	Settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
 	// MissingReferences holds the references of Predictors to storage entries and PersistentVolumeClaims that do not exist.
 	MissingReferences Problems[[]reference.Missing]
-	// NotServingCauses holds the reasons why runtimes have no serving pods.
+	// NotServingCauses holds the reasons why runtimes may have no serving pods.
 	NotServingCauses Problems[Cause]
 }
 
-// Runtime is a ServingRuntime or ClusterServingRuntime that the models of a namespace can use.
+// Runtime is a ServingRuntime or ClusterServingRuntime.
 type Runtime struct {
 	// Object is shared with the cache and must not be changed.
 	Object client.Object
@@ -47,8 +47,8 @@ func (l *Lister) UsesClusterRuntimes() bool {
 	return !l.Config.IgnoreClusterServingRuntimes && !l.Namespaces.SingleNamespace()
 }
 
-// Runtimes returns the runtimes of a namespace by name: its ServingRuntimes and all multi-model ClusterServingRuntimes. A
-// ServingRuntime takes precedence over a ClusterServingRuntime of the same name.
+// Runtimes returns the runtimes of a namespace by name: its ServingRuntimes and, if UsesClusterRuntimes, the multi-model
+// ClusterServingRuntimes. A ServingRuntime takes precedence over a ClusterServingRuntime of the same name.
 func (l *Lister) Runtimes(ctx context.Context, namespace string) (map[string]Runtime, error) {
 	runtimes := map[string]Runtime{}
 	apis := l.Served()
@@ -76,14 +76,14 @@ func (l *Lister) Runtimes(ctx context.Context, namespace string) (map[string]Run
 	return runtimes, nil
 }
 
-// HasSupportingRuntime reports whether an enabled runtime of the namespace supports models with the given ModelMesh label (such as mt:onnx).
-// The pods may not have loaded the type constraint of the label yet.
+// HasSupportingRuntime reports whether ModelMesh is enabled in the namespace and an enabled runtime supports models with the given
+// ModelMesh label (such as mt:onnx). The pods may not have loaded the type constraint of the label yet.
 func (l *Lister) HasSupportingRuntime(ctx context.Context, namespace, modelLabel string) (bool, error) {
 	names, err := l.supportingRuntimes(ctx, namespace, modelLabel)
 	return len(names) > 0, err
 }
 
-// supportingRuntimes returns the names, unsorted, of the enabled runtimes of a namespace that support models with the given ModelMesh label.
+// supportingRuntimes returns the unsorted names of the runtimes that HasSupportingRuntime looks for.
 func (l *Lister) supportingRuntimes(ctx context.Context, namespace, modelLabel string) (names []string, err error) {
 	enabled, err := l.Namespaces.Enabled(ctx, namespace)
 	if err != nil || !enabled {
@@ -105,8 +105,8 @@ func (l *Lister) supportingRuntimes(ctx context.Context, namespace, modelLabel s
 	return names, nil
 }
 
-// Models returns the models of a namespace: its Predictors and the InferenceServices of ModelMesh. Models skips an InferenceService that
-// cannot be converted, because it needs no runtime.
+// Models returns the models of a namespace: its Predictors and, unless Config ignores them, the InferenceServices of ModelMesh. Models
+// skips an InferenceService that cannot be converted, because it needs no runtime.
 func (l *Lister) Models(ctx context.Context, namespace string) ([]pkgmodelmesh.Model, error) {
 	var models []pkgmodelmesh.Model
 	predictors := &v1alpha1.PredictorList{}

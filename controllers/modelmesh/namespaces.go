@@ -31,11 +31,11 @@ const LabelEnabled = "modelmesh-enabled"
 // LabelEnforce is the label with the Pod Security Standard that a namespace enforces.
 const LabelEnforce = "pod-security.kubernetes.io/enforce"
 
-// Namespaces selects the namespaces in which ModelMesh is enabled. Only metadata of namespaces with LabelEnabled is cached.
+// Namespaces selects the namespaces in which ModelMesh is enabled.
 type Namespaces struct {
-	// OperatorNamespace is enabled unless its LabelEnabled has a value other than "true".
+	// OperatorNamespace is enabled without LabelEnabled too.
 	OperatorNamespace string
-	// Cache holds the namespaces with LabelEnabled; nil if only the operator's namespace is enabled.
+	// Cache holds the metadata of namespaces with LabelEnabled; nil if only the operator's namespace is enabled.
 	Cache cache.Cache
 	// APIReader reads namespaces without the label.
 	APIReader client.Reader
@@ -69,7 +69,7 @@ func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.Part
 }
 
 // GetMetadata returns the metadata of a namespace, or nil if it does not exist. A namespace without the label is read from the API
-// server; the operator's namespace only once. It must not be called in a single-namespace installation.
+// server; the metadata of the operator's namespace is then cached. GetMetadata must not be called in a single-namespace installation.
 func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	metadata, err := n.GetLabelled(ctx, name)
 	if err != nil || metadata != nil {
@@ -197,7 +197,7 @@ func (n *Namespaces) requestsFor(ctx context.Context, o client.Object) []reconci
 	return []reconcile.Request{RequestFor(name)}
 }
 
-// Requests returns the requests for all enabled namespaces. It logs errors.
+// Requests returns the requests for all enabled namespaces, or logs an error and returns none.
 func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	list, err := n.List(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ func (p *Problems[V]) Set(namespace string, byName map[string]V) {
 // Forget removes the problems of a namespace.
 func (p *Problems[V]) Forget(namespace string) { p.byNamespace.Delete(namespace) }
 
-// Cause is the reason why a runtime has no serving pod.
+// Cause is the reason why a runtime may have no serving pod.
 type Cause struct {
 	// Message is one line for users; empty if no problem is known.
 	Message string
@@ -43,8 +43,8 @@ type Cause struct {
 	Invalid bool
 }
 
-// Cause returns the reason why no runtime of a namespace serves models with the given ModelMesh label. It is empty if one of the runtimes
-// that support the label has no problem, and Invalid only if all of them are invalid. known is false until the namespace has been reconciled.
+// Cause returns the reason why no runtime of a namespace serves models with the given ModelMesh label. It is empty if no runtime supports
+// the label or one that does has no problem, and Invalid only if all that do are invalid. known is false before the first reconcile.
 func (l *Lister) Cause(ctx context.Context, namespace, modelLabel string) (cause Cause, known bool, err error) {
 	causes, known := l.NotServingCauses.byNamespace.Get(namespace)
 	if len(causes) == 0 {

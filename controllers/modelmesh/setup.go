@@ -41,7 +41,7 @@ func LegacyAnnotations() []string {
 var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"}
 
 // RBAC for cluster-scoped kinds, and for the kinds of KServe and Prometheus, which are watched in all namespaces. The permission to
-// update finalizers is needed to set blockOwnerDeletion. RBAC for child objects is in package runtimes.
+// update finalizers is needed to set blockOwnerDeletion. RBAC for other objects is in the packages of the controllers.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=list;watch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=servingruntimes/finalizers;clusterservingruntimes/finalizers,verbs=update

@@ -8,7 +8,7 @@ import (
 	"github.com/kserve/kserve/pkg/constants"
 )
 
-// Annotations of runtimes for autoscaling, with the names that KServe uses on InferenceServices.
+// Annotations of runtimes for autoscaling.
 var (
 	AnnotationAutoscalerClass = constants.AutoscalerClass
 	AnnotationMetric          = constants.AutoscalerMetrics
@@ -25,7 +25,7 @@ const (
 	Enabled         = "true"
 )
 
-// Valid values of the annotations.
+// Valid values of AnnotationAutoscalerClass and AnnotationMetric.
 const (
 	AutoscalerHPA  = string(constants.AutoscalerClassHPA)
 	AutoscalerNone = string(constants.AutoscalerClassNone)

@@ -1,5 +1,5 @@
-// Package authproxy builds the sidecar that authenticates requests to the REST API of ModelMesh: the OAuth proxy of OpenShift if the
-// platform has OAuth, otherwise kube-rbac-proxy. Its functions depend only on the settings and the served APIs.
+// Package authproxy builds the sidecar that authenticates requests to the REST API of ModelMesh: the OAuth proxy of OpenShift or
+// kube-rbac-proxy. Its functions depend only on the settings and the served APIs.
 package authproxy
 
 import (
@@ -90,7 +90,7 @@ func (p *Proxy) ServiceAccount() string {
 	return cmp.Or(p.settings.ServiceAccountName, DefaultServiceAccount)
 }
 
-// NeedsCookieSecret reports whether the sidecar mounts CookieSecret.
+// NeedsCookieSecret reports whether the sidecar uses CookieSecret.
 func (p *Proxy) NeedsCookieSecret() bool { return p.oauth }
 
 // NeedsRules reports whether the sidecar mounts RulesConfigMap.

@@ -36,8 +36,8 @@ import (
 // ErrNoAddress is returned when no pod of the Service is ready. The Pool notifies its listeners when a pod becomes ready.
 var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 
-// Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has the gRPC
-// status of the response. The client of a namespace is replaced when its target changes: get it again for each use.
+// Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has a gRPC status. The
+// client of a namespace is replaced when its target changes: get it again for each use.
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
@@ -60,7 +60,7 @@ var methodLabels = map[string]string{
 	meshpb.ModelMesh_GetVModelStatus_FullMethodName: "GetVModelStatus",
 }
 
-// codeNoAddress is the label "code" of calls without a ready pod.
+// codeNoAddress is the value of the label "code" for calls without a ready pod.
 const codeNoAddress = "NoAddress"
 
 // callTimeout is the timeout of one call.
@@ -144,7 +144,7 @@ func (c *connection) setEndpointSlices(endpoints []discoveryv1.EndpointSlice) (c
 	return previous == nil || !slices.Equal(*previous, ready)
 }
 
-// checkReachable returns ErrNoAddress if no pod is known to be ready.
+// checkReachable returns ErrNoAddress if no pod of the Service is known to be ready and no Endpoint replaces it.
 func (c *connection) checkReachable() error {
 	if c.target.Endpoint != "" || len(*c.addresses.Load()) > 0 {
 		return nil

@@ -41,8 +41,7 @@ func (c Connection) namespacePrefix(namespace string) string {
 	return c.RootPrefix + "/mm_ns/" + namespace
 }
 
-// Ensure creates or corrects the role and the user of an account. It writes only differences, because each change invalidates the tokens
-// of the user.
+// Ensure creates or corrects the role and the user of an account. It writes only differences, because each change invalidates tokens.
 func (c *Client) Ensure(ctx context.Context, account Account) error {
 	etcd, err := c.connect(ctx)
 	if err != nil {
@@ -57,7 +56,7 @@ func (c *Client) Ensure(ctx context.Context, account Account) error {
 	return nil
 }
 
-// ensureRole creates a role with access to the keys below the prefix. The slash excludes namespaces whose names start with the same name.
+// ensureRole ensures that a role exists and can access the keys below the prefix. The slash excludes namespaces whose names are longer.
 func ensureRole(ctx context.Context, etcd *clientv3.Client, account Account) error {
 	keyPrefix := account.Prefix + "/"
 	rangeEnd := clientv3.GetPrefixRangeEnd(keyPrefix)

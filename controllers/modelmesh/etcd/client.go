@@ -74,7 +74,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// connect returns the connected client. It is created on first use, because with a password clientv3.New logs in.
+// connect returns the etcd client. It is created on first use, because clientv3.New logs in if there is a password.
 func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ const ConnectionKey = "etcd_connection"
 
 // Connection is the JSON document under ConnectionKey. The copies of the Secret in model namespaces have the fields in this order.
 type Connection struct {
-	// Endpoints are comma-separated URLs. TLS is used for all of them if one has https://.
+	// Endpoints are comma-separated URLs. The etcd client uses the scheme of the first one for all of them.
 	Endpoints string `json:"endpoints"`
 	UserID    string `json:"userid,omitempty"`
 	Password  string `json:"password,omitempty"`
@@ -120,7 +120,7 @@ func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 	return material, nil
 }
 
-// requestTimeout limits the time until etcd answers a request or starts a watch. It is the DialTimeout of the client configuration too.
+// requestTimeout limits the time until etcd answers a list request or starts a watch. It is also the DialTimeout of the client.
 const requestTimeout = 10 * time.Second
 
 // ConfigOf returns the client configuration and the key prefix for the data of the Secret.

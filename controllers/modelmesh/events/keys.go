@@ -17,10 +17,10 @@ type Event struct {
 	Namespace, Name string
 }
 
-// KeyPrefix returns the prefix of all keys of the routing layer behind a Service. Keys of the operator namespace do not contain the
+// KeyPrefix returns the prefix of all keys of the routing layer behind a Service. Keys of unprefixedNamespace do not contain the
 // namespace.
-func KeyPrefix(rootPrefix, operatorNamespace, namespace, service string) string {
-	if namespace == operatorNamespace {
+func KeyPrefix(rootPrefix, unprefixedNamespace, namespace, service string) string {
+	if namespace == unprefixedNamespace {
 		return rootPrefix + "/mm/" + service
 	}
 	return rootPrefix + "/mm_ns/" + namespace + "/mm/" + service

@@ -117,7 +117,7 @@ func (p *prefixWatch) listAndWatch(ctx context.Context) error {
 	})
 }
 
-// handleListing notifies of new, changed and deleted keys. In the first list, and in that of another etcd cluster, all keys are new.
+// handleListing handles new, changed and deleted keys. In the first list, and in that of another etcd cluster, all keys are new.
 func (p *prefixWatch) handleListing(listing meshetcd.Listing) {
 	lastKnown, isSameCluster := p.known, p.clusterID == listing.ClusterID
 	p.clusterID, p.known = listing.ClusterID, make(map[string]knownKey, len(listing.Entries))
@@ -155,7 +155,7 @@ func (p *prefixWatch) onDelete(previous knownKey) {
 	}
 }
 
-// onPut stores an entry and notifies of its model, and of the previous model if the source changed.
+// onPut stores an entry and notifies of its model and, if it differs, of the previous model. An invalid entry has no model.
 func (p *prefixWatch) onPut(id string, entry meshetcd.Entry, previous knownKey) {
 	source, name, err := p.parse(id, entry.Value)
 	if err != nil {

@@ -43,7 +43,7 @@ type Options struct {
 }
 
 // Watcher watches etcd for any number of namespaces. It is a manager Runnable. The other methods may be called before Start, which starts
-// the watches. All methods are safe for concurrent use. Only Grant sends requests to etcd.
+// the watches. All methods are safe for concurrent use. Only Grant waits for a response of etcd.
 type Watcher struct {
 	Options
 	// Listeners are called concurrently, and more than once for some events.
@@ -99,8 +99,8 @@ func NewWatcher(o Options) *Watcher {
 	}
 }
 
-// Connect sets the data of the etcd Secret of the operator and restarts the watches if the data changed. Nil data stops the watches.
-// Invalid data returns an error and keeps the connection.
+// Connect sets the data of the etcd Secret of the operator. It restarts the watches that use this connection if the data changed, and
+// stops them if the data is nil. For invalid data it returns an error and keeps the connection.
 func (w *Watcher) Connect(data map[string][]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -112,7 +112,7 @@ func setAddresses(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorSt
 	}
 }
 
-// unavailableReason returns reason and message for a model that is not available.
+// unavailableReason returns reason and message of the failure of a model, or of its state without a failure.
 func unavailableReason(s v1alpha1.PredictorStatus) (reason, message string) {
 	if f := s.LastFailureInfo; f != nil {
 		return string(f.Reason), f.Message

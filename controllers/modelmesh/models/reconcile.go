@@ -183,8 +183,8 @@ func (r *modelReconciler) statusWithoutClient(ctx context.Context, model *resour
 	return next, nil
 }
 
-// deleteModel deletes the vmodel of a resource that does not exist, if the model has a state. Without a ready pod the state is kept, and after
-// a restart it is created again for the key in etcd.
+// deleteModel deletes the vmodel of a resource that does not exist or that another controller reconciles, if the model has a state.
+// Without a ready pod the state is kept, and after a restart it is created again for the key in etcd.
 func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	if _, known := r.states.get(key); !known {
 		return 0, nil

@@ -17,7 +17,7 @@ import (
 )
 
 // callMesh registers a model with the mesh and stores the result. With an invalid spec, or after a conflict, it reads the vmodel that the
-// mesh has. After an error the previous result is kept.
+// mesh has. After an error other than ErrNoAddress the previous result is kept.
 func (r *modelReconciler) callMesh(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) error {
 	var info *meshpb.VModelStatusInfo
 	var err error
@@ -67,8 +67,8 @@ func (r *modelReconciler) register(ctx context.Context, client meshclient.Client
 	return info, err
 }
 
-// shouldLoadNow returns LoadNow of the request. After a change of the pods it is false for an evicted model: the next inference request loads
-// the model. It is true if no runtime supports the model, because the mesh reports that only for LoadNow.
+// shouldLoadNow returns LoadNow of the request. After a change of the pods it is false for an evicted model that a runtime supports: the
+// next inference request loads the model. The mesh reports a model without a runtime only for LoadNow.
 func (r *modelReconciler) shouldLoadNow(ctx context.Context, model *resourceModel, state *modelState) (bool, error) {
 	switch {
 	case model.Terminating:
@@ -125,7 +125,7 @@ func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.C
 	return r.withCause(ctx, model, next)
 }
 
-// withCause appends the reason why the runtime has no pod to the failure message. Until the reason is known, it keeps the stored message.
+// withCause adds the reason why there is no pod to the failure message. An unknown reason keeps the stored message of the same failure.
 func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, next v1alpha1.PredictorStatus) (v1alpha1.PredictorStatus, error) {
 	prefix := waitingPrefix(next.LastFailureInfo)
 	if prefix == "" {

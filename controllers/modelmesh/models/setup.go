@@ -74,7 +74,7 @@ func (es *eventSource) subscribe(ctx context.Context, shared *modelmeshcontrolle
 	})
 }
 
-// enqueueFor returns a handler that enqueues the models of the source with an ID.
+// enqueueFor returns a handler that enqueues the model of a resource. id is the source.
 func enqueueFor(id string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: modelKey(id, client.ObjectKeyFromObject(o))}}
@@ -139,5 +139,5 @@ func (es *eventSource) onEndpointsChanged(namespace string) {
 	es.enqueue(es.states.markPodsChanged(namespace)...)
 }
 
-// onSourceReady is called when a source becomes available. It enqueues its models with a state: earlier reconciles did nothing.
+// onSourceReady enqueues the models of a source that have a state: while the source is unavailable, reconciles do nothing.
 func (es *eventSource) onSourceReady(id string) { es.enqueue(es.states.keysOfSource(id)...) }

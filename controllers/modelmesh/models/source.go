@@ -112,7 +112,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 	return patchStatus(ctx, p.client, p.writes, original, updated, client.RawPatch(types.MergePatchType, patch))
 }
 
-// buildPredictorPatch returns a merge patch that sets all fields of the status, including empty ones, and removes the fields of an earlier
+// buildPredictorPatch returns a merge patch that sets the fields of the status, including empty ones, and removes the fields of an earlier
 // failure.
 func buildPredictorPatch(version string, s v1alpha1.PredictorStatus) []byte {
 	status := map[string]any{
@@ -188,7 +188,7 @@ func (s *inferenceServiceSource) updateStatus(ctx context.Context, r *resourceMo
 }
 
 // patchStatus patches the status and reports whether it did. It ignores a deleted object, and skips an update of fields that the API server
-// rejected before.
+// dropped before.
 func patchStatus(ctx context.Context, c client.Client, writes *reconciler.StatusWrites, original, updated client.Object, patch client.Patch) (written bool, err error) {
 	if writes.Covers(original, updated) {
 		return false, nil

@@ -63,7 +63,7 @@ func (s *modelState) onPodsChanged() {
 // maxFromEtcd limits the states per namespace that were created for keys in etcd: a namespace with its own etcd can write any number.
 const maxFromEtcd = meshetcd.MaxKeys
 
-// stateCache holds the state of each existing model, and of each model that may have to be deleted from the mesh.
+// stateCache holds the state of each reconciled model, and of each model that may have to be deleted from the mesh.
 type stateCache struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]modelState

@@ -36,7 +36,7 @@ const (
 	noRuntimeSuffix  = "[_no_runtime]"
 )
 
-// concreteStatus is the parsed status of one concrete model. known is false if the mesh returned UNKNOWN.
+// concreteStatus is the parsed status of one concrete model. known is false if the mesh returned UNKNOWN or NOT_FOUND.
 type concreteStatus struct {
 	state   v1alpha1.ModelState
 	reason  v1alpha1.FailureReason
@@ -197,7 +197,7 @@ func withStates(s v1alpha1.PredictorStatus, v vmodelStatus) v1alpha1.PredictorSt
 	return s
 }
 
-// withVModelStatus sets all fields for a valid spec, except availability and addresses.
+// withVModelStatus sets the states, copies, transition and failure of a model with a valid spec.
 func withVModelStatus(s v1alpha1.PredictorStatus, v vmodelStatus, now time.Time) v1alpha1.PredictorStatus {
 	s = withStates(s, v)
 	if t := v.transition(); t != "" {
@@ -273,7 +273,7 @@ func metaTime(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.Truncate(time.Second)}
 }
 
-// withFailure sets the failure of a model that could not be registered. The failure has no time.
+// withFailure sets a failure without a time and, for InvalidPredictorSpec, the transition.
 func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
 	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: conditions.Clip(redact.Text(message), maxMessageBytes), ModelID: id}
 	if reason == v1alpha1.InvalidPredictorSpec {
@@ -299,12 +299,12 @@ func needsLoad(s v1alpha1.PredictorStatus) bool {
 	case v1alpha1.Pending, v1alpha1.FailedToLoad:
 		return true
 	default:
-		return waitsForPod(s) && s.ActiveModelState == v1alpha1.Loading || s.TargetModelState != v1alpha1.NoState
+		return isRuntimeUnhealthy(s) && s.ActiveModelState == v1alpha1.Loading || s.TargetModelState != v1alpha1.NoState
 	}
 }
 
-// waitsForPod reports whether the last failure is RuntimeUnhealthy: no pod can load the model, or the mesh does not respond.
-func waitsForPod(s v1alpha1.PredictorStatus) bool {
+// isRuntimeUnhealthy reports whether the last failure is RuntimeUnhealthy, for example because no pod can load the model.
+func isRuntimeUnhealthy(s v1alpha1.PredictorStatus) bool {
 	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
@@ -334,5 +334,5 @@ func isMeshUnreachable(f *v1alpha1.FailureInfo) bool {
 
 // isProgressing reports whether the state is expected to change without a change of the spec.
 func isProgressing(s v1alpha1.PredictorStatus) bool {
-	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress || waitsForPod(s)
+	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress || isRuntimeUnhealthy(s)
 }

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// eventAction is the action of the Events of both controllers.
+	// eventAction is the default action of the Events of both controllers.
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of Events about objects that could not be applied.
 	ReasonNotApplied = "CompanionNotApplied"
@@ -42,7 +42,7 @@ const (
 // baseReconciler holds the dependencies of both controllers.
 type baseReconciler struct {
 	*modelmesh.Lister
-	// cached reads full InferenceServices, runtimes and Deployments, and the metadata of the other kinds. It also writes.
+	// cached reads full objects of KServe, full Deployments, and the metadata of the other kinds. It also writes.
 	cached   client.Client
 	live     client.Reader
 	applier  *apply.Applier
@@ -162,8 +162,8 @@ func (r *namespaceReconciler) reportProblem(namespace client.Object, err error, 
 	return retry, err
 }
 
-// classify returns the message of a write error that a retry with backoff cannot resolve, and the delay until the next attempt. It returns
-// other errors, except those because the namespace is terminating.
+// classify returns the message of a write error that a user must resolve, and the delay until the next attempt. For terminating objects
+// it returns only the delay. It ignores rejections because the namespace is terminating, and returns all other errors.
 func classify(err error) (problem string, retry time.Duration, _ error) {
 	switch {
 	case err == nil, isNamespaceTerminating(err):

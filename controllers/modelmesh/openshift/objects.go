@@ -29,7 +29,7 @@ import (
 const (
 	// AnnotationTimeout on an InferenceService sets the timeout of its Route.
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
-	// LabelInferenceService on a Route is the name of its InferenceService.
+	// LabelInferenceService on a Route, HTTPRoute or Ingress is the name of its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
 	// Finalizer is the finalizer of the legacy controller, which this operator removes.
 	Finalizer = "odh.inferenceservice.finalizers"
@@ -69,8 +69,8 @@ var (
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// possibleObjects returns the keys of all objects that can exist for a namespace, except Routes and the storage Secret: the name of that
-// Secret depends on the settings.
+// possibleObjects returns the keys of the objects that namespaceReconciler can create for a namespace, except the storage Secret: its
+// name depends on the settings.
 func possibleObjects(namespace string, served capability.Set) []apply.Key {
 	keyOf := func(kind schema.GroupVersionKind, name string) apply.Key {
 		return apply.NewKey(kind, namespace, name)
@@ -104,14 +104,14 @@ type Inputs struct {
 	InUse, HasRuntimes bool
 	// Cookie is the cookie key of the sidecar.
 	Cookie []byte
-	// StorageData is the data of the storage Secret. Nil leaves the existing Secret unchanged.
+	// StorageData is the data of the storage Secret; nil if the Secret is not applied.
 	StorageData map[string][]byte
 	// CABundle contains the CAs with which Gateways verify the sidecar; nil if they do not verify it.
 	CABundle []byte
 }
 
-// desiredObjects returns the objects of an enabled namespace, in the order of their creation. The namespaced objects have no owner: they are
-// deleted with the namespace, or by name when they are obsolete. The owner of the ClusterRoleBinding is the Namespace.
+// desiredObjects returns the objects to apply in an enabled namespace. The namespaced objects have no owner: they are deleted with the
+// namespace, or when they are obsolete. The owner of the ClusterRoleBinding is the Namespace.
 func desiredObjects(in Inputs) apply.Desired {
 	var desired apply.Desired
 	addUnowned := func(config runtime.ApplyConfiguration, adoptIf func(*unstructured.Unstructured) bool, ignoreIfForeign bool) {
@@ -172,8 +172,8 @@ func isLegacyStorageSecret(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[LabelManaged] == valueTrue && live.GetLabels()[LabelDashboard] != valueTrue
 }
 
-// Render returns the objects of an enabled namespace other than its runtimes. Monitoring is the namespace of Prometheus, "" for none. Render
-// omits the data of Secrets; the notes describe their source.
+// Render returns the objects that the settings of an enabled namespace require, other than runtimes. monitoring is the namespace of
+// Prometheus, "" for none. Render omits the data of Secrets; the notes describe their source.
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
 		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, Monitoring: monitoring,

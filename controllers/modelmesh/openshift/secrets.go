@@ -23,8 +23,8 @@ import (
 
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
-// collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of the storage
-// Secret, which is then kept. It keeps no content in memory.
+// collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of an
+// existing storage Secret, which is then kept. Without data connections it does neither, and a managed storage Secret is deleted.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {
@@ -185,7 +185,7 @@ func buildStorageData(connections []corev1.Secret, bundle string) map[string][]b
 	return data
 }
 
-// buildStorageEntry returns the storage entry of a data connection, or nil if the connection has no field for S3 and another type.
+// buildStorageEntry returns the storage entry of a data connection, or nil if the connection has neither a field for S3 nor type s3.
 func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 	fields := map[string]string{}
 	for _, f := range connectionFields {

@@ -144,8 +144,8 @@ func (b controllerBuilder) addInferenceServiceController(r *inferenceServiceReco
 	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
-// requestsForInferenceServices returns the InferenceServices of ModelMesh in the namespace of an object, or in the Namespace that it is. It
-// returns all for a ClusterServingRuntime or an object without a name.
+// requestsForInferenceServices returns the InferenceServices of ModelMesh in a Namespace or in the namespace of another object. For a
+// ClusterServingRuntime or an object without a name, it returns those of all namespaces.
 func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil

@@ -117,8 +117,8 @@ func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsA
 	return resources.Requirements(r.Requests, r.Limits)
 }
 
-// runtimeUID is the user of model servers in restricted namespaces, if the platform assigns no user. The images of Triton, TorchServe and
-// MLServer have this user, but the first two do not set a numeric USER. Without a numeric user, runAsNonRoot prevents their start.
+// runtimeUID is the default user of model servers in restricted namespaces, unless the platform assigns one. The images of Triton,
+// TorchServe and MLServer have this user, but the first two set no numeric USER, without which runAsNonRoot prevents their start.
 const runtimeUID = 1000
 
 // podSecurity returns the security context of the pod. runAsNonRoot is set per container, because a model server may need root.
@@ -166,7 +166,7 @@ func (p *podBuilder) runtimeSecurity(specified *corev1ac.SecurityContextApplyCon
 	}
 }
 
-// withRestrictedDefaults adds the missing fields that the restricted standard requires.
+// withRestrictedDefaults adds the missing fields that the restricted standard requires, and runtimeUID.
 func withRestrictedDefaults(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	if c.AllowPrivilegeEscalation == nil {
 		c.WithAllowPrivilegeEscalation(false)

@@ -25,7 +25,7 @@ const gracePeriodSeconds = 90
 // Deployment is the built Deployment of a runtime.
 type Deployment struct {
 	Config *appsv1ac.DeploymentApplyConfiguration
-	// Notices describe the ignored parts of the spec to the author of the runtime.
+	// Notices describe the ignored parts of the spec and the settings to the author of the runtime.
 	Notices []string
 }
 
@@ -180,7 +180,7 @@ func toPointers[T any](values []T) []*T {
 }
 
 // buildAffinity restricts the affinity of the runtime to the architectures in the settings. Node selector terms are alternatives, so each
-// term gets the requirement. The legacy controller added it as one more alternative.
+// nonempty term without such a requirement gets it. The legacy controller added it as one more alternative.
 func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	affinity := &corev1.Affinity{}
 	if p.Spec.Affinity != nil {

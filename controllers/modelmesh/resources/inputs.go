@@ -1,5 +1,5 @@
-// Package resources builds the objects of ModelMesh in a namespace. Its functions are pure functions of RuntimeInputs, for the objects of
-// one runtime, and NamespaceInputs, for the objects that all runtimes of a namespace share.
+// Package resources builds the objects of ModelMesh in a namespace without access to the cluster. RuntimeInputs are the inputs for the
+// objects of one runtime, NamespaceInputs those for the objects that all runtimes of a namespace share.
 package resources
 
 import (
@@ -75,7 +75,7 @@ const (
 	ControllerName = "modelmesh-controller"
 )
 
-// commonLabels returns the common labels of the Service, its ServiceMonitor, the Deployments and the type constraints.
+// commonLabels returns the common labels of the Service, its ServiceMonitor, the Deployments, their pods and the type constraints.
 func commonLabels() map[string]string {
 	return map[string]string{labelInstance: ControllerName, LabelManagedBy: ControllerName, labelAppName: ControllerName}
 }
@@ -102,7 +102,7 @@ type podBuilder struct {
 	RuntimeInputs
 	endpoints modelmesh.Endpoints
 	claims    []claimVolume
-	// notices describe the ignored parts of the spec.
+	// notices describe the ignored parts of the spec and the settings.
 	notices []string
 }
 

@@ -35,14 +35,14 @@ type Replicas struct {
 	Count int32
 	// Autoscaled is true if a HorizontalPodAutoscaler changes the replica count, which starts at Count.
 	Autoscaled bool
-	// IdleSince is the input of the next decision; zero if the runtime is needed.
+	// IdleSince is the input of the next decision; zero if the runtime is needed or ScaleToZero is disabled.
 	IdleSince time.Time
 	// RequeueAfter is the remaining grace period, or 0.
 	RequeueAfter time.Duration
 }
 
-// DecideReplicas scales a runtime to zero when no model has needed it for the grace period. A new runtime, or one at zero, has no pods
-// until a model needs it. The grace period of a runtime restarts when the operator restarts.
+// DecideReplicas scales a runtime to zero, if ScaleToZero is enabled, when no model has needed it for the grace period. A new runtime, or
+// one at zero, then has no pods until a model needs it. The grace period restarts when the operator restarts.
 func DecideReplicas(in ReplicaInputs) Replicas {
 	r := Replicas{Count: in.configuredReplicas()}
 	if in.ScaleToZero.Enabled && !in.Needed {

@@ -47,8 +47,8 @@ func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
 	return volumes
 }
 
-// storageVolume returns the volume of the storage Secret. It is optional: models without credentials load without it, and the kubelet
-// adds its files when it is created.
+// storageVolume returns the volume of the storage Secret. In the current form it is optional: models without credentials load without the
+// Secret, and the kubelet adds the files when the Secret is created.
 func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	v := resources.SecretVolume(volumeStorage, p.Settings.StorageSecretName)
 	if !p.isLegacy() {

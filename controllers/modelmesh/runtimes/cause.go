@@ -30,8 +30,8 @@ func newPodCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cach
 	})
 }
 
-// findCause returns the reason why a runtime has no serving pod: an error that was reported for the runtime, or the state of its
-// Deployment and pods.
+// findCause returns the reason why a runtime may have no serving pod: an error that was reported for the runtime, or else the reason why
+// the Deployment has no available pod.
 func (r *runtimeReconciler) findCause(ctx context.Context, state *namespaceState, rt modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
 	for _, action := range []string{actionValidate, actionApplyGuards, actionApply} {
 		if message := state.lastMessage(rt.Object, action); message != "" {

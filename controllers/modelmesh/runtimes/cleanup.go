@@ -36,7 +36,7 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 	err = errors.Join(err,
 		r.deleteManaged(ctx, namespace, serviceKind, hasServiceLabel),
 		r.deleteManaged(ctx, namespace, configMapKind, isConstraints),
-		r.deleteManaged(ctx, namespace, secretKind, isLegacy),
+		r.deleteManaged(ctx, namespace, secretKind, hasLegacyLabel),
 	)
 	if namespace != r.Namespaces.OperatorNamespace { // its Secrets are read for all namespaces
 		r.namespaceEtcd.Forget(namespace)
@@ -50,8 +50,8 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 	return err
 }
 
-// pruneDeployments deletes managed Deployments and autoscalers that are not in keep: those of disabled runtimes and of a renamed
-// Service. It reports whether any managed Deployment existed.
+// pruneDeployments deletes managed Deployments and autoscalers that are not in keep, such as those of disabled runtimes and of a renamed
+// Service. It reports whether managed Deployments may have existed.
 func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, keep map[string]bool) (found bool, err error) {
 	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] }
 	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
@@ -73,7 +73,7 @@ func managedLabels() client.MatchingLabels { return names.Labels(modelmesh.Compo
 // isManaged reports whether an object belongs to this component.
 func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
-// hasServiceLabel and isConstraints, and isLegacy for Secrets, do not match objects that other controllers of the component manage.
+// hasServiceLabel and isConstraints, and hasLegacyLabel for Secrets, do not match objects that other controllers of the component manage.
 func hasServiceLabel(o metav1.Object) bool { return o.GetLabels()[resources.LabelService] != "" }
 
 func isConstraints(o metav1.Object) bool { return o.GetName() == resources.ConstraintsName }
@@ -173,13 +173,13 @@ func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.P
 	switch kind {
 	case deploymentKind, autoscalerKind:
 		return owner != nil && (owner.Kind == capability.ServingRuntime.Kind || owner.Kind == capability.ClusterServingRuntime.Kind) &&
-			(kind == autoscalerKind || isLegacy(o) && o.Labels[resources.LabelService] != "")
+			(kind == autoscalerKind || hasLegacyLabel(o) && o.Labels[resources.LabelService] != "")
 	case serviceKind:
-		return isLegacy(o) && o.Labels[resources.LabelService] != "" && owner != nil && owner.Kind == namespaceKind.Kind
+		return hasLegacyLabel(o) && o.Labels[resources.LabelService] != "" && owner != nil && owner.Kind == namespaceKind.Kind
 	case configMapKind:
-		return isLegacy(o) && o.Name == resources.ConstraintsName
+		return hasLegacyLabel(o) && o.Name == resources.ConstraintsName
 	default:
-		return isLegacy(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.OperatorNamespace
+		return hasLegacyLabel(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.OperatorNamespace
 	}
 }
 

@@ -26,12 +26,12 @@ import (
 // template changes, when a user removes the annotation, or if they have an OAuth proxy of the legacy controller.
 const AnnotationLegacyTemplate = "modelmesh.opendatahub.io/original-template"
 
-// isLegacy reports whether an object has the label of the legacy controller. Objects of this operator have that label too.
-func isLegacy(live metav1.Object) bool {
+// hasLegacyLabel reports whether an object has the label of the legacy controller. Objects of this operator have that label too.
+func hasLegacyLabel(live metav1.Object) bool {
 	return live.GetLabels()[resources.LabelManagedBy] == resources.ControllerName
 }
 
-func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live) }
+func adoptIfLegacy(live *unstructured.Unstructured) bool { return hasLegacyLabel(live) }
 
 // templateContains reports whether the live pod template has all fields of the desired one: applying it restarts no pod. Additional
 // fields, such as defaults, are ignored.
@@ -60,7 +60,7 @@ func hasLegacyProxy(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeS
 }
 
 // proxyReplacedMessage returns the message of the Event about pods with an OAuth proxy of the legacy controller, or "". The cookie key of that
-// proxy is public, so an adoption restarts these pods, and no others.
+// proxy is public, so an adoption restarts these pods.
 func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, live *appsv1.Deployment) string {
 	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""
@@ -81,11 +81,11 @@ func (r *runtimeReconciler) hasLegacyForm(live *appsv1.Deployment) bool {
 	if r.applier.IsManaged(live) {
 		return live.Annotations[AnnotationLegacyTemplate] != ""
 	}
-	return isLegacy(live)
+	return hasLegacyLabel(live)
 }
 
-// isCookieKeyMissing reports whether new pods would wait for the cookie Secret of their proxy. The Secret is created when the namespace
-// has a model or a managed Deployment with pods.
+// isCookieKeyMissing reports whether the Deployment must wait for the cookie Secret of the proxy. Without models it must not: the Secret
+// is then created only when a managed Deployment has pods.
 func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, state *namespaceState, proxy *authproxy.Proxy) (bool, error) {
 	if proxy == nil || !proxy.NeedsCookieSecret() || len(state.models) == 0 {
 		return false, nil

@@ -45,9 +45,9 @@ type (
 // runtimeReconciler reconciles the runtimes of a namespace. Requests are namespaces.
 type runtimeReconciler struct {
 	*modelmesh.Lister
-	authors  admission.Rules
-	clock    clock.Clock
-	recorder events.EventRecorder
+	admissionRules admission.Rules
+	clock          clock.Clock
+	recorder       events.EventRecorder
 	// live reads from the API server, claims and pods read from separate caches.
 	live, claims, pods client.Reader
 	applier            *apply.Applier
@@ -96,7 +96,7 @@ func readTLS(secret *corev1.Secret) tlsContent {
 // foreignSecretData returns the data of a Secret, or nil for a copy that this operator or the legacy controller created.
 func foreignSecretData(secret *corev1.Secret) map[string][]byte {
 	switch {
-	case isLegacy(secret):
+	case hasLegacyLabel(secret):
 		return nil
 	case secret.Data == nil:
 		return map[string][]byte{}
@@ -138,7 +138,7 @@ func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
 	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
 }
 
-// toResult requeues after reconciler.RequeueBlocked if a user must fix all errors, and returns other errors for a retry with backoff.
+// toResult ignores errors about terminating objects, requeues if a user must fix all errors, and returns others for a retry with backoff.
 func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
@@ -162,7 +162,7 @@ func needsUserAction(err error) bool {
 	}
 }
 
-// reconcileNamespace applies all objects of a namespace. It continues after errors and returns them joined.
+// reconcileNamespace applies the objects of a namespace and prunes obsolete ones. It continues after errors and returns them joined.
 func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *namespaceState) (requeueAfter time.Duration, err error) {
 	var guards apply.Desired
 	if state.needsDeployments() {

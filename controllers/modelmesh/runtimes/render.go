@@ -17,7 +17,7 @@ import (
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// RenderInputs are the parameters of Render that do not depend on the runtime or on live objects.
+// RenderInputs are the parameters of Render other than the runtime.
 type RenderInputs struct {
 	// Namespace is the namespace of the rendered objects.
 	Namespace string

@@ -103,7 +103,7 @@ func (r *runtimeReconciler) validate(ctx context.Context, state *namespaceState,
 	if problem := state.validateSpec(rt); problem != nil {
 		return problem, nil
 	}
-	if problem := r.authors.Forbidden(webhook.References(r.authors, rt.Spec, state.Namespace)); problem != nil {
+	if problem := r.admissionRules.Forbidden(webhook.References(r.admissionRules, rt.Spec, state.Namespace)); problem != nil {
 		return problem, nil
 	}
 	if state.errTLSSecretMissing != nil {

@@ -23,7 +23,7 @@ import (
 
 // reconcileService applies the Service of a namespace and its ServiceMonitor, and updates the operator's connections to the Service.
 func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespaceState) error {
-	if terminating, err := r.recreateService(ctx, state); err != nil || terminating {
+	if terminating, err := r.deleteMismatchedService(ctx, state); err != nil || terminating {
 		return err // the deletion of the Service triggers a reconcile
 	}
 	inputs := state.namespaceInputs(state.tls)
@@ -33,9 +33,9 @@ func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespa
 		r.connectClients(state), r.reconcileServiceMonitor(ctx, state, inputs))
 }
 
-// recreateService deletes the Service if its clusterIP, which is immutable, does not match the setting headlessService. It reports whether the
-// Service is terminating. It reads the Service once, and again when the setting has changed.
-func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (terminating bool, err error) {
+// deleteMismatchedService deletes a managed or legacy Service if its immutable clusterIP does not match the setting headlessService. It
+// reports whether the Service is terminating. After a match it reads the Service again only if the setting changes.
+func (r *runtimeReconciler) deleteMismatchedService(ctx context.Context, state *namespaceState) (terminating bool, err error) {
 	if state.headless != nil && *state.headless == state.Settings.HeadlessService {
 		return false, nil
 	}
@@ -44,7 +44,7 @@ func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespac
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
-	managed := err == nil && (isLegacy(live) || r.applier.IsManaged(live))
+	managed := err == nil && (hasLegacyLabel(live) || r.applier.IsManaged(live))
 	if managed && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
 		return true, r.applier.DeleteOwned(ctx, state.owner.GetUID(), live)
 	}
@@ -109,7 +109,7 @@ func (r *runtimeReconciler) deleteManaged(ctx context.Context, namespace string,
 // deletes both if the namespace has no runtimes.
 func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *namespaceState) error {
 	if len(state.runtimes) == 0 {
-		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, isLegacy))
+		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, hasLegacyLabel))
 	}
 	constraints := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
 	desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
@@ -154,7 +154,7 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 	}
 	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, state.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
 	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, secretKind, func(o metav1.Object) bool {
-		return isLegacy(o) && o.GetName() != name
+		return hasLegacyLabel(o) && o.GetName() != name
 	}))
 }
 

@@ -55,7 +55,7 @@ var (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
 // Caches returns the cache requirements: metadata of managed objects; full Deployments, because their replicas are read; metadata of
-// all Secrets and ConfigMaps, which belong to users. An empty namespace means all, and only then NetworkPolicies are managed.
+// all Secrets and ConfigMaps, including those of users. An empty namespace means all, and only then NetworkPolicies are managed.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
@@ -82,7 +82,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 		return err
 	}
 	r := newReconciler(&runtimeReconciler{
-		Lister: dependencies.Lister, authors: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
+		Lister: dependencies.Lister, admissionRules: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
 		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, etcdWatcher: dependencies.Events,
 	})
 	if err := r.watch(mgr, claims, pods, dependencies.Served, dependencies.Settings); err != nil {
@@ -167,8 +167,8 @@ func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 // mayBeReferenced reports whether annotation productConfig may refer to a ConfigMap. It excludes the ConfigMap that every namespace has.
 func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
-// metadataChanged passes creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields
-// entry of this operator, which changes when another client changes a field that the operator sets.
+// metadataChanged passes creation, deletion and changes of the metadata. The cache stores only the managedFields entry of this operator,
+// which changes when another client changes a field that the operator sets.
 func metadataChanged() predicate.Predicate {
 	metadata := func(o client.Object) []any {
 		return []any{o.GetUID(), o.GetDeletionTimestamp(), o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), o.GetManagedFields()}

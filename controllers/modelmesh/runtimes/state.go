@@ -26,7 +26,7 @@ import (
 // namespaceCache is the state of a namespace between reconciles, which run one at a time.
 type namespaceCache struct {
 	reporter
-	// idleSince holds, by the name of a runtime, the time since which no model needs it; zero if a model needs it.
+	// idleSince holds resources.Replicas.IdleSince by the name of a runtime.
 	idleSince map[string]time.Time
 	// granted is the etcd account and the time of its last verification.
 	granted grantedAccount
@@ -40,7 +40,7 @@ type namespaceState struct {
 	*namespaceCache
 	// owner owns the Service: the Namespace, or the operator's Deployment in a single-namespace installation.
 	owner client.Object
-	// restricted is true if the namespace enforces the restricted Pod Security Standard.
+	// restricted is true if the namespace is known to enforce the restricted Pod Security Standard.
 	restricted bool
 	runtimes   map[string]modelmesh.Runtime
 	models     []pkgmodelmesh.Model
@@ -149,8 +149,8 @@ func (state *namespaceState) reportToAllRuntimes(action, message string) {
 	}
 }
 
-// serviceOwner returns the owner of the Service and whether the namespace enforces the restricted Pod Security Standard. Objects that
-// are not cached are read once.
+// serviceOwner returns the owner of the Service and whether the namespace is known to enforce the restricted Pod Security Standard.
+// Objects that are not cached are read once.
 func (r *runtimeReconciler) serviceOwner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
 	if r.Namespaces.SingleNamespace() {
 		owner, err := r.getOperatorDeployment(ctx, namespace)

@@ -14,7 +14,7 @@ import (
 )
 
 // document is a ConfigMap of settings, reduced to the fields that Events and settings need. It is replaced, with its resourceVersion, only
-// if the data changes: Kubernetes aggregates Events with the same object, resourceVersion and reason, and shows the first message.
+// if UID or data change: Kubernetes aggregates Events with the same object, resourceVersion and reason, and shows the first message.
 type document struct {
 	*corev1.ConfigMap
 	lastMessage string // of the last Event

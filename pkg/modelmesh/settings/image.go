@@ -7,7 +7,7 @@ import (
 
 // Image is a parsed image reference.
 type Image struct {
-	// Name contains a tag only if Digest is set.
+	// Name may contain a tag if the reference has a digest too.
 	Name, Tag, Digest string
 }
 
@@ -47,8 +47,8 @@ func splitTag(name string) (string, string) {
 // isSet reports whether a part is set and not empty.
 func isSet(part *string) bool { return part != nil && *part != "" }
 
-// merge replaces the parts of an image whose argument is not nil. A tag, or a name with a tag, removes the digest, because a
-// digest would take precedence.
+// merge replaces the parts of an image whose argument is not nil. A tag, or a name with a tag, removes the previous
+// digest, which would take precedence.
 func (i Image) merge(name, tag, digest *string) (Image, error) {
 	if name != nil {
 		parsed := ParseImage(*name)

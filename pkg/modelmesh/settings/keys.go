@@ -23,9 +23,9 @@ type keySpec struct {
 type authority bool
 
 const (
-	// adminOnly keys affect code, identity, credentials and addresses.
+	// adminOnly keys affect code, identity, credentials, addresses or access.
 	adminOnly authority = false
-	// adminOrNamespace keys affect amounts and verbosity, within limits.
+	// adminOrNamespace keys affect amounts, verbosity, and features such as REST and metrics, within limits.
 	adminOrNamespace authority = true
 )
 

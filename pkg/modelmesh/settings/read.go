@@ -31,14 +31,14 @@ const (
 const (
 	// maxDocumentBytes limits documents: any tenant can write one, and the decoding time grows with the square of the size.
 	maxDocumentBytes = 64 << 10
-	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
+	// maxNamespacePods limits the replica count that a namespace can set, unless the administrators set more.
 	maxNamespacePods = 20
 	// maxMessages limits the number of reported errors, and that of notes.
 	maxMessages = 20
 )
 
-// Read merges a document into settings. Notes describe keys without effect. The error has one line for each invalid key, with its value and
-// the valid values.
+// Read merges a document into settings. Notes describe keys without effect and unsupported values. The error has one line for each
+// problem, up to maxMessages.
 func Read(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOnly)
 }
@@ -83,7 +83,7 @@ func parse(text string) (map[string]any, error) {
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the settings must be one YAML document: remove the other documents")
 	}
-	keepScalars(root)
+	scalarsToStrings(root)
 	var document any
 	if err := root.Decode(&document); err != nil {
 		return nil, fmt.Errorf("not valid YAML: %w", err)
@@ -95,13 +95,13 @@ func parse(text string) (map[string]any, error) {
 	return fields, nil
 }
 
-// keepScalars makes all scalars strings, except null and the merge key.
-func keepScalars(node *yaml.Node) {
+// scalarsToStrings makes all scalars strings, except null and the merge key.
+func scalarsToStrings(node *yaml.Node) {
 	if tag := node.ShortTag(); node.Kind == yaml.ScalarNode && tag != "!!null" && tag != "!!merge" {
 		node.Tag = "!!str"
 	}
 	for _, child := range node.Content {
-		keepScalars(child)
+		scalarsToStrings(child)
 	}
 }
 
@@ -204,7 +204,7 @@ func quoteValue(raw any) string {
 // clip shortens a text for messages.
 func clip(text string) string { return conditions.Clip(text, 83) }
 
-// validate returns the errors that setters do not find: missing names, payload processors with spaces, and invalid combinations of values.
+// validate returns the errors that setters do not find: missing names, invalid payload processors, and invalid combinations of values.
 func (s Settings) validate() []error {
 	errs := s.requestsAboveLimits()
 	for _, processor := range s.PayloadProcessors {

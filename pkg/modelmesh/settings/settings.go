@@ -110,7 +110,7 @@ type ScaleToZero struct {
 const (
 	// AuthProxyAuto enables it on OpenShift only.
 	AuthProxyAuto = "auto"
-	// AuthProxyAlways enables it everywhere, with kube-rbac-proxy outside OpenShift.
+	// AuthProxyAlways enables it outside OpenShift too, with kube-rbac-proxy.
 	AuthProxyAlways = "always"
 	// AuthProxyNever disables it.
 	AuthProxyNever = "never"

@@ -30,7 +30,7 @@ import (
 const (
 	// ReasonRefused is the reason of Events about an invalid document.
 	ReasonRefused = "ConfigurationRefused"
-	// ReasonIgnored is the reason of Events about keys without effect in a valid document.
+	// ReasonIgnored is the reason of Events about keys without effect and unsupported values in a valid document.
 	ReasonIgnored = "ConfigurationIgnored"
 )
 
@@ -47,7 +47,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source holds the current settings of all namespaces. It is a runnable that watches the ConfigMaps on every replica, so that changes
 // take effect without a restart. An invalid document is reported by an Event on its ConfigMap and in the log, and the previous settings
-// are kept. It lists and watches only ConfigMaps with the two names.
+// are kept. It lists and watches only ConfigMaps named ConfigMapName or DefaultsName.
 //
 // Documents are merged in this order: built-in settings, defaults (the ConfigMap, else the file), images in the operator's environment,
 // the ConfigMap of the administrators, and the ConfigMap of the namespace.
@@ -70,7 +70,7 @@ type namespaceOverride struct {
 	*document
 	settings Settings
 	valid    bool // settings were read from a valid document
-	upToDate bool // settings result from this document and the current adminSettings
+	upToDate bool // this document was read with the current adminSettings
 }
 
 // Options are the parameters of a Source; all are required.
@@ -116,9 +116,9 @@ func (s *Source) Start(ctx context.Context) error {
 // Admin returns the settings of the administrators, which apply to namespaces without a document.
 func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.Config.Namespace) }
 
-// For returns the current settings of a namespace. It reads the ConfigMaps if they were not listed yet. Until they have been valid once, it
-// returns an error, because default settings could rename existing objects. For an invalid document of a namespace it returns the previous settings
-// of the namespace, or else those of the administrators.
+// For returns the current settings of a namespace. It reads the ConfigMaps if they were not listed yet. Until those of the administrators
+// have been valid once, it returns an error, because default settings could rename existing objects. For an invalid document of a
+// namespace it returns the previous settings of the namespace, or else those of the administrators.
 func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 	for _, watcher := range s.watchers {
 		if err := watcher.ReadOnce(ctx); err != nil {
