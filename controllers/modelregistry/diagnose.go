@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,7 @@ func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegis
 	if err != nil || !generatesDatabase(m) {
 		return problem, err
 	}
+	problem = ptr.To(*problem) // problemInLog stores the original
 	return problem, r.addDatabaseCause(ctx, m, problem)
 }
 

@@ -151,6 +151,9 @@ func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 		if value, err := strconv.ParseFloat(text, 64); err == nil {
 			sums[seriesCount]++
 			sums[name] += value
+			if labelled {
+				sums[series] += value
+			}
 		}
 	}
 	return sums, lines.Err()

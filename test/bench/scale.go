@@ -222,7 +222,7 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	reads, writes := sent.Reads(), sent.WithoutEvents().Writes()
 	b.addFigure(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes", out.restart.Seconds(), len(reads), len(writes)),
 		"<= 60 s with 5000, lists only, 0 writes", "")
-	b.addFigure("reconciles and processor time of the restart", fmt.Sprintf("%.0f, %s", reconciles, after.since(before)), "one for each object", "")
+	b.addFigure("reconciles and processor time of the restart", fmt.Sprintf("%s; %s", reconciles, after.since(before)), "one for each object", "")
 	b.addFigure("most frequent requests of the restart", countRequests(append(reads, writes...)), "", "")
 	return out, nil
 }
@@ -233,6 +233,11 @@ func countRequests(entries framework.Entries) string {
 	for _, e := range entries {
 		count[e.Verb+" "+path.Join(e.Resource, e.Subresource)]++
 	}
+	return mostFrequent(count)
+}
+
+// mostFrequent returns the largest counts.
+func mostFrequent(count map[string]int) string {
 	kinds := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
 	texts := make([]string, 0, maxListedRequests)
 	for _, kind := range kinds[:min(len(kinds), maxListedRequests)] {
@@ -242,17 +247,23 @@ func countRequests(entries framework.Entries) string {
 }
 
 // waitReconciled waits until a new process has reconciled a number of objects of each kind, and its workqueues are empty. It returns the
-// number of reconciles.
-func (b *bench) waitReconciled(ctx context.Context, objects int) (reconciles float64, err error) {
+// largest numbers of reconciles by controller and result.
+func (b *bench) waitReconciled(ctx context.Context, objects int) (reconciles string, err error) {
+	const total = "controller_runtime_reconcile_total"
+	counts := map[string]int{}
 	err = b.waitUntil(ctx, scrapeInterval, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
 		if err != nil {
 			return false, err
 		}
-		reconciles = metrics["controller_runtime_reconcile_total"]
-		return reconciles >= float64(objects*len(b.populations())) && metrics["workqueue_depth"] == 0 && metrics["controller_runtime_active_workers"] == 0, nil
+		for name, value := range metrics {
+			if labels, found := strings.CutPrefix(name, total+"{"); found && value > 0 {
+				counts[strings.NewReplacer(`controller="`, "", `",result="`, " ", `"}`, "").Replace(labels)] = int(value)
+			}
+		}
+		return metrics[total] >= float64(objects*len(b.populations())) && metrics["workqueue_depth"] == 0 && metrics["controller_runtime_active_workers"] == 0, nil
 	})
-	return reconciles, err
+	return mostFrequent(counts), err
 }
 
 // startAmongForeignObjects measures a new process in a cluster with many foreign Secrets and pods.

@@ -157,7 +157,7 @@ func (r *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 		r.recordEvent(corev1.EventTypeWarning, reasonNotUsable,
 			"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
 		r.requeueAt(r.now.Add(foreignRecheck))
-		delete(r.memory.secrets, live.Name)
+		r.memory.remove(live.Name)
 		return nil
 	}
 	if remaining := root.Expires.Sub(r.now); !known && remaining < expiryWarning {

@@ -3,7 +3,6 @@ package certificates
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -211,7 +210,7 @@ func (r *reconciliation) applySecret(ctx context.Context, name string, secretTyp
 		object.Existing = live
 	}
 	if err := r.Applier.Apply(ctx, r.cluster, apply.Desired{object}); err != nil {
-		delete(r.memory.secrets, name)
+		r.memory.remove(name)
 		return err
 	}
 	s.appliedAt = r.now
@@ -284,21 +283,29 @@ func (m *Memory) Authority(secret string, now time.Time) ([]byte, bool) {
 	return m.trust.Bundle(now), known
 }
 
-// store stores the state of a Secret and updates the metric.
+// store stores the state of a Secret and updates the metric, which the certificate of a foreign Secret does not have.
 func (m *Memory) store(secret string, s secretState) {
 	m.secrets[secret] = s
+	if s.expiresAt.IsZero() {
+		expiry.DeleteLabelValues(m.key.Namespace, m.key.Name, s.role)
+		return
+	}
 	expiry.WithLabelValues(m.key.Namespace, m.key.Name, s.role).Set(float64(s.expiresAt.Unix()))
 }
 
 // retainOnly deletes the state and metrics of all Secrets except the given ones.
 func (m *Memory) retainOnly(secrets []string) {
-	maps.DeleteFunc(m.secrets, func(name string, s secretState) bool {
-		if slices.Contains(secrets, name) {
-			return false
+	for name := range m.secrets {
+		if !slices.Contains(secrets, name) {
+			m.remove(name)
 		}
-		expiry.DeleteLabelValues(m.key.Namespace, m.key.Name, s.role)
-		return true
-	})
+	}
+}
+
+// remove deletes the state and the metric of a Secret.
+func (m *Memory) remove(secret string) {
+	expiry.DeleteLabelValues(m.key.Namespace, m.key.Name, m.secrets[secret].role)
+	delete(m.secrets, secret)
 }
 
 // covers reports whether a certificate has all required names and addresses.
