@@ -10,11 +10,11 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// creationLag is the maximum delay of the cache after a creation.
+// creationLag is how long after a creation an object may be absent from the cache.
 const creationLag = 5 * time.Second
 
-// memory holds state of AppWrappers that neither their status nor the cache contains. A restart may lose it: it only saves requests and
-// compensates for the delay of the cache.
+// memory holds state of AppWrappers that neither their status nor the cache contains. A restart loses it. It saves requests, compensates
+// for the delay of the cache, and keeps the success of deleted components.
 type memory struct {
 	clock clock.PassiveClock
 
@@ -44,7 +44,7 @@ type creationFailure struct {
 type componentObject struct {
 	uid       types.UID
 	createdAt time.Time
-	// adopted reports whether the object existed before the AppWrapper. Creation times, which have a resolution of a second, may not show this.
+	// adopted reports whether the object was adopted, and may be older than the AppWrapper: creation times have a resolution of a second.
 	adopted bool
 }
 

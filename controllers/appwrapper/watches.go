@@ -49,7 +49,7 @@ func (w *workloadReconciler) nodeToAppWrappers(ctx context.Context, node client.
 	return requests
 }
 
-// podChanged selects updates of pods that change PodFacts, or the reason why the pod does not run.
+// podChanged selects updates of pods that may change a number in PodFacts, or that give a new reason why the pod does not run.
 type podChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
