@@ -67,7 +67,7 @@ func (podChanged) Update(e event.UpdateEvent) bool {
 
 // componentHandler enqueues the AppWrapper of a component that is created or deleted, gets a deletionTimestamp, or reports another state. It
 // calls onSuccess for a component that reports success, because the component may be deleted soon.
-func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSuccess func(aw, component types.UID)) toolscache.ResourceEventHandler {
+func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSuccess func(owner, uid types.UID)) toolscache.ResourceEventHandler {
 	enqueue := func(object any) {
 		o, ok := object.(client.Object)
 		if !ok {
