@@ -13,8 +13,8 @@ import (
 // creationLag is how long after a creation an object may be absent from the cache.
 const creationLag = 5 * time.Second
 
-// memory holds state of AppWrappers that neither their status nor the cache contains. A restart loses it. It saves requests, compensates
-// for the delay of the cache, and keeps the success of deleted components.
+// memory holds state of AppWrappers that neither their status nor the cache contains. A restart loses this state, which saves requests,
+// compensates for the delay of the cache, and keeps the success of deleted components.
 type memory struct {
 	clock clock.PassiveClock
 
@@ -44,7 +44,7 @@ type creationFailure struct {
 type componentObject struct {
 	uid       types.UID
 	createdAt time.Time
-	// adopted reports whether the object was adopted, and may be older than the AppWrapper: creation times have a resolution of a second.
+	// adopted reports whether the object was adopted. It may be older than the AppWrapper even if both have the same creation time.
 	adopted bool
 }
 

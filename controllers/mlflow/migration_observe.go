@@ -37,10 +37,10 @@ func workloadSelector(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
 }
 
 // observeWorkloads reads the Jobs, CronJobs, pods and Deployments of an MLflow from the API server. The cache has no pods and no
-// Jobs of the legacy operator, and may be stale. If the migration Job exists and the database was idle less than JobPollInterval ago, it
-// reads no other workload: the server stays scaled down and the CronJobs suspended until the Job ends.
+// Jobs of the legacy operator, and may be stale. If the migration Job exists and the database was idle less than JobPollInterval ago, no
+// other workload is read: the server stays scaled down and the CronJobs suspended until the Job ends.
 func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
-	if since, idle := r.idle.Get(m.UID); idle && f.Record.Outcome == mlflowv1.MigrationRunning && r.Clock.Since(since) < migration.JobPollInterval {
+	if at, found := r.idleAt.Get(m.UID); found && f.Record.Outcome == mlflowv1.MigrationRunning && r.Clock.Since(at) < migration.JobPollInterval {
 		job, workloads := &batchv1.Job{}, &migration.Workloads{ScaledDown: true}
 		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: f.JobName}, job)
 		if err == nil {
@@ -52,7 +52,7 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 	}
 	workloads, err := r.observeAll(ctx, m, in, f)
 	if err == nil && workloads.DatabaseIdle() {
-		r.idle.Set(m.UID, r.Clock.Now())
+		r.idleAt.Set(m.UID, r.Clock.Now())
 	}
 	return workloads, err
 }

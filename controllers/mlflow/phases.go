@@ -35,8 +35,8 @@ type mlflowReconciler struct {
 	feedback    Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.SecretCache[map[string]bool]
-	// idle holds the last time at which no workload of an MLflow was found to use its database.
-	idle reconciler.UIDMap[time.Time]
+	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
+	idleAt reconciler.UIDMap[time.Time]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -99,7 +99,7 @@ func (e *nonFatalErrors) join(ctx context.Context, result error) error {
 	return result
 }
 
-// isRejection reports whether the API server rejected a write, or a foreign or terminating object blocks it.
+// isRejection reports whether the API server rejected a write, or a foreign object or a deletion that timed out blocks the write.
 func isRejection(err error) bool {
 	if apply.IsBlocked(err) {
 		return true

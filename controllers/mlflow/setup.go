@@ -175,7 +175,7 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
-		OnDeleted: func(owner types.UID) { r.Forget(owner); r.idle.Delete(owner) },
+		OnDeleted: func(owner types.UID) { r.Forget(owner); r.idleAt.Delete(owner) },
 		Phases:    r.phases(), InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 

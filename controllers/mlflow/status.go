@@ -28,7 +28,7 @@ const (
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while a URI in the spec contains a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute is also False while no Gateway is configured or its objects cannot be written, and Unknown while they cannot be read.
+	// ConditionRoute is also False while no Gateway is configured or a route object cannot be written, and Unknown while it cannot be read.
 	ConditionRoute = routestatus.Condition
 	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
 	ConditionConsoleLink = "ConsoleLinkReady"

@@ -135,7 +135,7 @@ func (r *aiHub) facts(a *platformv1alpha1.AIHub) aihubFacts {
 	}
 }
 
-// reconcileObjects ensures the namespace, deletes the legacy Deployments and reconciles the Catalog, in this order, unless Unmanaged.
+// reconcileObjects ensures the namespace, deletes legacy Deployments and reconciles the Catalog, in this order. Unmanaged changes nothing.
 func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {

@@ -88,7 +88,7 @@ type ComponentFact struct {
 // Done reports whether the component has succeeded. Its object and pods may be deleted.
 func (c ComponentFact) Done() bool { return c.Completed || c.Outcome == Succeeded }
 
-// PodFacts counts the pods of an AppWrapper, except older pods and those of components that are done.
+// PodFacts counts the pods of an AppWrapper, except pods that are older than the AppWrapper and those of components that are done.
 type PodFacts struct {
 	Pending, Running, Succeeded, Failed int
 	// All is the number of labeled pods in any state. Active is the number of labeled pods that have not finished. Both include the

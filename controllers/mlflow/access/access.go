@@ -46,7 +46,7 @@ const (
 	decideApply                   // both RoleBindings are desired
 )
 
-// decide returns the action for a namespace, which is nil unless it exists and has WorkspaceLabel.
+// decide returns the action for a namespace. namespace is nil unless the namespace exists and has WorkspaceLabel.
 func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
