@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// pollInterval is the interval of reading objects without watch events while the AppWrapper runs.
+// pollInterval is the interval of reconciles of a running AppWrapper with unwatched components or missing pods.
 const pollInterval = time.Minute
 
 // podIndex is the index of pods by AppWrapper.

@@ -91,7 +91,7 @@ type Settings struct {
 	resources.Inputs
 	// Platform makes MLflow objects wait for a ready MLflowOperator.
 	Platform bool
-	// AuthorRules lists the references that no author may give to pods.
+	// AuthorRules are the rules for references of pods.
 	AuthorRules admission.Rules
 }
 
