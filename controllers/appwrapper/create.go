@@ -195,8 +195,8 @@ func (w *workloadReconciler) listLabeled(ctx context.Context, aw *awv1beta2.AppW
 	return list.Items, nil
 }
 
-// adoptExisting handles an object that exists already: it succeeds if this AppWrapper controls or adopts it. It returns a retriable error if
-// the object is terminating, cannot be read, was deleted after the create request, or belongs to a previous AppWrapper of the same name.
+// adoptExisting handles an object that exists already: it succeeds if this AppWrapper controls or adopts it. The error is retriable if the
+// object is terminating, cannot be read, was deleted after the create request, or belongs to a previous AppWrapper of the same name.
 func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
 	status := &aw.Status.ComponentStatus[index]
 	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}

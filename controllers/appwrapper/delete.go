@@ -56,7 +56,7 @@ func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.Ap
 	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
-// deleteRemaining counts the pods, and with force deletes them, unless components are unreachable. Unreachable components count as deleted
+// deleteRemaining counts the pods. With force it deletes them, unless components are unreachable. Unreachable components count as deleted
 // only when no pod remains: their objects may exist in another version and create new pods.
 func (w *workloadReconciler) deleteRemaining(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unreachable []int, unreachableErr error, progress *rules.Deletion) {
 	progress.Err = errors.Join(progress.Err, w.deletePods(ctx, aw, force && unreachableErr == nil, progress))
@@ -96,7 +96,7 @@ func (w *workloadReconciler) deleteComponent(ctx context.Context, aw *awv1beta2.
 	return existing, nil
 }
 
-// existingObjects returns the objects of a component. It reads from the API server if the cache has none.
+// existingObjects returns the objects of a component that the AppWrapper controls. It reads from the API server if the cache has none.
 func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.AppWrapper, index int) ([]observedObject, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
@@ -125,12 +125,12 @@ func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.
 	return []observedObject{observed}, nil
 }
 
-// needsDelete reports whether a delete request has an effect: the first request, or a forced one while a grace period remains.
+// needsDelete reports whether a delete request may have an effect: the first request, or a forced one unless the grace period is 0.
 func needsDelete(object client.Object, force bool) bool {
 	return object.GetDeletionTimestamp() == nil || force && ptr.Deref(object.GetDeletionGracePeriodSeconds(), 1) > 0
 }
 
-// deleteObject deletes an object, if that has an effect.
+// deleteObject deletes an object if needsDelete.
 func (w *workloadReconciler) deleteObject(ctx context.Context, kind schema.GroupVersionKind, object client.Object, force bool) error {
 	if !needsDelete(object, force) {
 		return nil

@@ -1,5 +1,5 @@
-// Package appwrapper runs AppWrappers: it creates the objects of a workload when Kueue admits it, watches them and their pods, retries after
-// failures, and deletes them when the workload is suspended, fails or is deleted.
+// Package appwrapper runs AppWrappers: it creates the objects of a workload when Kueue admits it, watches them and their pods, retries
+// after failures, and deletes them after the workload has ended, or when it is suspended or deleted.
 //
 // How an AppWrapper starts, one reconcile after the other:
 //
@@ -13,7 +13,7 @@
 //     of Kueue (buildObject in inject.go), starts a watch of its kind (kindreader.go) and calls Applier.CreateAsIs. Then the rules are
 //     evaluated again with the outcome: Running, a retry, or Failed.
 //  6. In Running (rules/running.go) events of pods and components (watches.go) start the next reconcile. observe_components.go reads the
-//     status of kinds that report completion, observe_pods.go the pods of all others. A NoExecute label of a node enqueues the
-//     AppWrappers with pods on it (nodes/).
+//     status of the kinds in statusReaders, observe_pods.go the pods of all kinds. A NoExecute label of a node enqueues the
+//     AppWrappers with pods on the node (nodes/).
 //  7. rules/deletion.go and delete.go delete objects, and status.go sends an Event for each transition once the status is stored.
 package appwrapper

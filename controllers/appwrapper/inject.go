@@ -158,8 +158,8 @@ func (l excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 	return list
 }
 
-// injectAffinity excludes nodes with labels that mark a requested resource as unhealthy. It does not change an affinity that is invalid or
-// has an unknown field, and returns an error that names the field.
+// injectAffinity avoids nodes with labels that mark a requested resource as unhealthy. It does not change an invalid affinity, or a node
+// affinity with an unknown field, and returns an error that names the field.
 func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	required, preferred := excludedLabels{}, excludedLabels{}
 	for _, name := range slices.Sorted(maps.Keys(autopilot.ResourceTaints)) {

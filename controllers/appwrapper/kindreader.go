@@ -42,8 +42,8 @@ type informers interface {
 	RemoveInformer(ctx context.Context, obj client.Object) error
 }
 
-// kindReader reads components. It starts a watch on the first use of a kind: of whole objects for kinds that report completion, of metadata
-// for all others. Objects of a kind that cannot be watched are read from the API server with a timeout.
+// kindReader reads components. It starts a watch on the first use of a kind: of whole objects for kinds in statusReaders, of metadata for
+// all others. Objects of a kind that cannot be watched are read from the API server with a timeout.
 type kindReader struct {
 	cache     informers
 	apiReader client.Reader

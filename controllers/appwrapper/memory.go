@@ -10,11 +10,11 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// creationLag is the maximum delay of the cache after a creation.
+// creationLag is how long after a creation an object may be absent from the cache.
 const creationLag = 5 * time.Second
 
-// memory holds state of AppWrappers that neither their status nor the cache contains. A restart may lose it: it only saves requests and
-// compensates for the delay of the cache.
+// memory holds state of AppWrappers that neither their status nor the cache contains. A restart loses this state, which saves requests,
+// compensates for the delay of the cache, and keeps the success of deleted components.
 type memory struct {
 	clock clock.PassiveClock
 
@@ -44,25 +44,25 @@ type creationFailure struct {
 type componentObject struct {
 	uid       types.UID
 	createdAt time.Time
-	// adopted reports whether the object existed before the AppWrapper. Creation times, which have a resolution of a second, may not show this.
+	// adopted reports whether the object was adopted. It may be older than the AppWrapper even if both have the same creation time.
 	adopted bool
 }
 
 // withState calls fn with the state of an AppWrapper, under the lock.
-func (m *memory) withState(aw types.UID, fn func(*workloadState)) {
+func (m *memory) withState(owner types.UID, fn func(*workloadState)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	state, ok := m.states[aw]
+	state, ok := m.states[owner]
 	if !ok {
 		state = &workloadState{objects: map[int]componentObject{}, minReady: map[int]int{}, succeeded: map[types.UID]bool{}}
-		m.states[aw] = state
+		m.states[owner] = state
 	}
 	fn(state)
 }
 
 // setCreated stores the object that was created or adopted for a component.
-func (m *memory) setCreated(aw types.UID, index int, uid types.UID, adopted bool) {
-	m.withState(aw, func(state *workloadState) {
+func (m *memory) setCreated(owner types.UID, index int, uid types.UID, adopted bool) {
+	m.withState(owner, func(state *workloadState) {
 		state.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now(), adopted: adopted}
 	})
 }
@@ -79,14 +79,14 @@ func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
 }
 
 // component returns the last object of a component, and whether it has reported success.
-func (m *memory) component(aw types.UID, index int) (object componentObject, succeeded bool) {
-	m.withState(aw, func(s *workloadState) { object, succeeded = s.objects[index], s.succeeded[s.objects[index].uid] })
+func (m *memory) component(owner types.UID, index int) (object componentObject, succeeded bool) {
+	m.withState(owner, func(s *workloadState) { object, succeeded = s.objects[index], s.succeeded[s.objects[index].uid] })
 	return object, succeeded
 }
 
 // setObserved stores the UID of the object of a component.
-func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
-	m.withState(aw, func(state *workloadState) {
+func (m *memory) setObserved(owner types.UID, index int, uid types.UID) {
+	m.withState(owner, func(state *workloadState) {
 		if state.objects[index].uid != uid {
 			state.objects[index] = componentObject{uid: uid}
 		}
@@ -94,23 +94,23 @@ func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
 }
 
 // minReady returns the number of pods that a component needs to be ready, and false if it is not stored.
-func (m *memory) minReady(aw types.UID, index int) (count int, ok bool) {
-	m.withState(aw, func(state *workloadState) { count, ok = state.minReady[index] })
+func (m *memory) minReady(owner types.UID, index int) (count int, ok bool) {
+	m.withState(owner, func(state *workloadState) { count, ok = state.minReady[index] })
 	return count, ok
 }
 
 // setSucceeded stores that an object reported success, if the AppWrapper is known.
-func (m *memory) setSucceeded(aw, uid types.UID) {
+func (m *memory) setSucceeded(owner, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if state, ok := m.states[aw]; ok {
+	if state, ok := m.states[owner]; ok {
 		state.succeeded[uid] = true
 	}
 }
 
 // forget drops the state of a deleted AppWrapper.
-func (m *memory) forget(aw types.UID) {
+func (m *memory) forget(owner types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.states, aw)
+	delete(m.states, owner)
 }

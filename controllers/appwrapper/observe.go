@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// pollInterval is the interval of reading objects without watch events while the AppWrapper runs.
+// pollInterval is the interval of reconciles of a running AppWrapper with unwatched components or missing pods.
 const pollInterval = time.Minute
 
 // podIndex is the index of pods by AppWrapper.
@@ -57,7 +57,7 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 			return nil, err
 		}
 		facts.Components = append(facts.Components, component)
-		if selector.restored {
+		if selector.isRestored {
 			createdAt = metav1.Time{}
 		}
 		if component.Done() {
@@ -72,7 +72,7 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 	return facts, nil
 }
 
-// isUnreviewed reports whether an AppWrapper that never ran lacks the creator labels, which the webhooks always set.
+// isUnreviewed reports whether an AppWrapper that never started lacks the label of its creator, which the webhooks set.
 func isUnreviewed(aw *awv1beta2.AppWrapper) bool {
 	_, found := aw.Labels[awv1beta2.LabelUser]
 	return !found && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
@@ -167,19 +167,19 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 	state := readState(kind, observed.object)
 	fact.Outcome, fact.Message = state.outcome, state.message
 	selector.uid, selector.rayCluster = observed.object.GetUID(), state.rayCluster
-	selector.restored = w.isRestored(aw, index, observed.object)
+	selector.isRestored = w.isRestored(aw, index, observed.object)
 	return fact, selector, nil
 }
 
-// isRestored reports whether a component is older than its AppWrapper. The pods of the component may then be older too.
+// isRestored reports whether a component is older than its AppWrapper or was adopted. Its pods may then be older than the AppWrapper too.
 func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, o client.Object) bool {
 	stored, _ := w.memory.component(aw.UID, index)
 	created := o.GetCreationTimestamp()
 	return created.Before(&aw.CreationTimestamp) || stored.adopted
 }
 
-// findComponent returns the object of a component if matches accepts it. Unless trustCache is set, it reads an object that the cache lacks from
-// the API server.
+// findComponent returns the object of a component if matches accepts it. If the cache holds no such object, it reads from the API server,
+// unless trustCache is set.
 func (w *workloadReconciler) findComponent(ctx context.Context, aw *awv1beta2.AppWrapper, index int, trustCache bool, matches func(client.Object) bool) (observedObject, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind, key := kindOf(status), types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}

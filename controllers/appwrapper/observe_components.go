@@ -26,7 +26,7 @@ type reportedState struct {
 // rayJobKind is the only kind whose pods are selected by a field of its status.
 var rayJobKind = rayv1.GroupVersion.WithKind("RayJob")
 
-// statusReader reads the status of one kind, from an object after trimObject.
+// statusReader reads the statusFields of one kind.
 type statusReader struct {
 	read func(status map[string]any) reportedState
 	// reportsCompletion reports whether the kind reports success in its status.

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// eventsInterval is how long pods may be missing before Events are read, and the minimum interval of reading Events.
+	// eventsInterval is the time from the start until Events about missing pods are read, and the minimum interval of reading them.
 	eventsInterval = 10 * time.Second
-	// maxEvents limits the Events that are read per namespace.
+	// maxEvents limits the Events of one read.
 	maxEvents = 500
 )
 
-// diagnoseMissingPods sets the diagnosis of pods that have been missing for eventsInterval, or requests a reconcile for that time.
+// diagnoseMissingPods sets the diagnosis of missing pods from eventsInterval after the start, or requests a reconcile for that time.
 func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) {
 	missingFor := facts.PodsMissingFor()
 	if missingFor == 0 || facts.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {

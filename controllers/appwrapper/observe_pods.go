@@ -30,8 +30,8 @@ type nodeHealth interface {
 // podObserver counts the pods of an AppWrapper.
 type podObserver struct {
 	pods []corev1.Pod
-	// createdAt is the creation time of the AppWrapper: older pods belong to a previous AppWrapper of the same name. It is zero after
-	// a restore, because a restore may create pods first.
+	// createdAt is the creation time of the AppWrapper: older pods belong to a previous AppWrapper of the same name. It is zero if a
+	// component isRestored, because a restore may create pods first.
 	createdAt metav1.Time
 	// componentDone reports whether a pod belongs to a component that is done.
 	componentDone func(*corev1.Pod) bool
@@ -106,8 +106,8 @@ func hasTerminalExitCode(pod *corev1.Pod, terms rules.Terms) bool {
 	})
 }
 
-// failureReport lists the terminated containers of failed and crash-looping pods with their exit codes. Pods are sorted by
-// name: equal states produce equal reports.
+// failureReport lists containers with their last exit code, unless it is 0, and other failed pods. Pods are sorted by name: equal states
+// produce equal reports.
 func failureReport(pods []corev1.Pod) string {
 	sorted := slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	var lines []string
@@ -166,8 +166,8 @@ type podSelector struct {
 	uid types.UID
 	// rayCluster is the name of the RayCluster of a RayJob.
 	rayCluster string
-	// restored reports whether the component is older than the AppWrapper, as after a restore from a backup.
-	restored bool
+	// isRestored reports whether the component is older than the AppWrapper or was adopted, as after a restore from a backup.
+	isRestored bool
 }
 
 // matches reports whether a pod belongs to the component: by its owner, or by a label that the kind sets.

@@ -65,7 +65,7 @@ func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
 	return aw.IsManaged() && (willStart || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
 }
 
-// step makes one decision about an AppWrapper that is not being deleted.
+// step makes one decision about a managed AppWrapper that is not being deleted.
 func (w *workloadReconciler) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	if !aw.IsManaged() {
 		return nil

@@ -49,7 +49,7 @@ func (w *workloadReconciler) nodeToAppWrappers(ctx context.Context, node client.
 	return requests
 }
 
-// podChanged selects updates of pods that change PodFacts, or the reason why the pod does not run.
+// podChanged selects updates of pods that may change a number in PodFacts, or that give a new reason why the pod does not run.
 type podChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -67,7 +67,7 @@ func (podChanged) Update(e event.UpdateEvent) bool {
 
 // componentHandler enqueues the AppWrapper of a component that is created or deleted, gets a deletionTimestamp, or reports another state. It
 // calls onSuccess for a component that reports success, because the component may be deleted soon.
-func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSuccess func(aw, component types.UID)) toolscache.ResourceEventHandler {
+func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSuccess func(owner, uid types.UID)) toolscache.ResourceEventHandler {
 	enqueue := func(object any) {
 		o, ok := object.(client.Object)
 		if !ok {

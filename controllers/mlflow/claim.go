@@ -20,9 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// The claim holds the database and artifacts of a user. It is created once and never applied again. By default it has no owner, because
-// removing the ownerReference on deletion would be too late: in a foreground deletion the garbage collector deletes dependents before
-// finalizers run.
+// The claim holds data of a user. An existing claim is never applied. By default it has no owner, because removing the ownerReference on
+// deletion would be too late: in a foreground deletion the garbage collector deletes dependents before finalizers run.
 
 // reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. A rejected update is
 // reported in ConditionStorage and blocks nothing else.
@@ -102,7 +101,7 @@ func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	}
 }
 
-// claimDifference returns a message about the first field of spec.storage that differs from the claim and cannot be changed, or "".
+// claimDifference returns why the claim cannot be updated to match spec.storage, or "".
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
 	storage := m.Spec.Storage
 	spec := servers.ClaimSpec{Class: storage.StorageClassName, SizeField: "spec.storage.resources.requests.storage", ClassField: "spec.storage.storageClassName"}

@@ -9,10 +9,10 @@
 //   - resources/check.go: reject an MLflow whose objects the API server would reject
 //   - claim.go: create the PersistentVolumeClaim, or update its owner, labels, size and storage class
 //   - references.go: hash the Secrets and ConfigMaps that pods consume; issue serving certificates where the platform does not
-//   - migration.go: observe the workloads (migration_observe.go), decide (migration), create the Job, report
-//   - resources: build every object as a pure function of the MLflow and the inputs
-//   - pkg/apply: write NetworkPolicies, RBAC and Deployments; exposure.go: then Services, routes and monitors
-//   - status.go: derive the conditions from the Deployments; pkg/reconciler patches the status once
+//   - resources: build every object; migration.go: observe the workloads (migration_observe.go) and decide (migration)
+//   - pkg/apply: write NetworkPolicies, RBAC, Deployments and CronJobs; migration.go: create the migration Job
+//   - status.go: report the rollout of the Deployments
+//   - exposure.go: write Services, routes and monitors; pkg/reconciler: patch the status once
 //
 // artifacts.go validates and scales down the separate artifacts server. The package access reconciles namespace RBAC and
 // feeds one condition; the package artifactstore reconciles MLflowConfigs.

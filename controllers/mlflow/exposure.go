@@ -31,8 +31,8 @@ var exposureErrors = map[string]exposureError{
 	servers.Ingress.Kind:             {ConditionRoute, ReasonHTTPRouteFailed, "Ingress"},
 }
 
-// applyExposure applies Services, routes, monitors and disruption budgets, regardless of the state of the server and its database. It
-// reports each failure in the condition of the kind, and returns the error of a Service, without which the server is unreachable.
+// applyExposure applies Plan.Exposure, regardless of the state of the server and its database. It reports a failure in the condition of the
+// kind. It returns the error of a Service, which has no such condition and without which the server is unreachable.
 func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
 	reported := map[string]bool{}
 	for _, object := range exposed {

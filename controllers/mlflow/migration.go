@@ -73,8 +73,8 @@ func without[T runtime.ApplyConfiguration](desired apply.Desired) apply.Desired 
 	})
 }
 
-// executeDecision executes the step of a decision and reports it, after the objects are applied. It returns a Wait unless the
-// reconcile continues with the rollout.
+// executeDecision executes the step of a decision and reports it, after the objects are applied. It returns nil only if the reconcile
+// continues with the rollout.
 func (r *mlflowReconciler) executeDecision(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
 	if err := r.executeStep(ctx, m, in, d); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, jo
 }
 
 // removeForceAnnotation removes the annotation unless the MLflow has changed since it was read: the annotation may be a new request.
-// It returns a Wait: the update event triggers the next reconcile, which can set the status with the new resourceVersion.
+// It never returns nil: the update event triggers the next reconcile, which can set the status with the new resourceVersion.
 func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv1.MLflow) error {
 	updated := m.DeepCopy()
 	delete(updated.Annotations, migration.ForceAnnotation)

@@ -37,10 +37,10 @@ func workloadSelector(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
 }
 
 // observeWorkloads reads the Jobs, CronJobs, pods and Deployments of an MLflow from the API server. The cache has no pods and no
-// Jobs of the legacy operator, and may be stale. If the migration is running and the database was idle less than JobPollInterval ago, it reads
-// only the migration Job and its pods: the server stays scaled down and the CronJobs suspended until the Job ends.
+// Jobs of the legacy operator, and may be stale. If the migration Job exists and the database was idle less than JobPollInterval ago, no
+// other workload is read: the server stays scaled down and the CronJobs suspended until the Job ends.
 func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
-	if since, idle := r.idle.Get(m.UID); idle && f.Record.Outcome == mlflowv1.MigrationRunning && r.Clock.Since(since) < migration.JobPollInterval {
+	if at, found := r.idleAt.Get(m.UID); found && f.Record.Outcome == mlflowv1.MigrationRunning && r.Clock.Since(at) < migration.JobPollInterval {
 		job, workloads := &batchv1.Job{}, &migration.Workloads{ScaledDown: true}
 		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: f.JobName}, job)
 		if err == nil {
@@ -52,7 +52,7 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 	}
 	workloads, err := r.observeAll(ctx, m, in, f)
 	if err == nil && workloads.DatabaseIdle() {
-		r.idle.Set(m.UID, r.Clock.Now())
+		r.idleAt.Set(m.UID, r.Clock.Now())
 	}
 	return workloads, err
 }
@@ -198,8 +198,8 @@ func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 	}
 }
 
-// observeServers counts the users of the database: replicas and pods of the servers, and pods of the CronJobs. Terminating pods count,
-// and so does an artifacts server that the MLflow controls but no longer desires.
+// observeServers counts the users of the database: replicas and pods of the servers, and pods of the CronJobs, as mayUseDatabase selects
+// them. An artifacts server that the MLflow controls but no longer desires counts too.
 func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, workloads *migration.Workloads) error {
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUseDatabase(&pod) })
 	workloads.ScaledDown = true
@@ -237,7 +237,7 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 	return nil
 }
 
-// isEnabled reports whether a Deployment of the MLflow desires replicas.
+// isEnabled reports whether a Deployment is controlled by the MLflow, desires replicas and is not terminating.
 func isEnabled(d *appsv1.Deployment, m *mlflowv1.MLflow) bool {
 	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && pkgresources.ReplicasOrOne(d.Spec.Replicas) > 0
 }
@@ -248,7 +248,7 @@ func isScaledDown(d *appsv1.Deployment) bool {
 }
 
 // mayUseDatabase reports whether a pod uses the database or may do so later. A pod that never started and is unscheduled or terminating
-// will not, because the Deployments are scaled to zero before pods are counted.
+// does not count: DatabaseIdle also requires that the Deployments are scaled to zero.
 func mayUseDatabase(pod *corev1.Pod) bool {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -259,7 +259,7 @@ func mayUseDatabase(pod *corev1.Pod) bool {
 	return true
 }
 
-// neverStarted reports whether no container of a pod has run, except init containers.
+// neverStarted reports whether a pod is pending and none of its containers has run, except init containers.
 func neverStarted(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodPending && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
@@ -269,7 +269,7 @@ func neverStarted(pod *corev1.Pod) bool {
 // maxPodNames is the maximum number of pod names in a message.
 const maxPodNames = 3
 
-// describePods returns the names of pods and the reason why they do not run, or "" without pods.
+// describePods returns the names of at most maxPodNames pods and, if known, why pods do not run. It returns "" without pods.
 func describePods(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
@@ -286,8 +286,8 @@ func describePods(pods []corev1.Pod) string {
 	return migration.WithCause(text, conditions.Diagnose(pods))
 }
 
-// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret, ConfigMap or key, because the
-// status does not report it. It returns "" if neither is found.
+// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret, ConfigMap or key, which the status
+// does not always report. It returns "" if neither is found.
 func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod) (string, error) {
 	if cause := conditions.Diagnose(pods); cause != "" {
 		return cause, nil

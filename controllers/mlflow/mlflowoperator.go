@@ -91,7 +91,7 @@ type platformGate struct {
 	settings Settings
 	cached   client.Reader
 	served   func() capability.Set
-	// spec is the spec of the MLflowOperator at the last reconcile, or nil if none exists.
+	// spec is the spec of the MLflowOperator that the last reconcile read, or nil.
 	spec atomic.Pointer[platformv1alpha1.MLflowOperatorSpec]
 }
 

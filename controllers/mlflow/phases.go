@@ -35,8 +35,8 @@ type mlflowReconciler struct {
 	feedback    Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.SecretCache[map[string]bool]
-	// idle holds the last time at which no workload of an MLflow was found to use its database.
-	idle reconciler.UIDMap[time.Time]
+	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
+	idleAt reconciler.UIDMap[time.Time]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -73,7 +73,7 @@ func (r *mlflowReconciler) reconcileObjects(ctx context.Context, m *mlflowv1.MLf
 	return r.AwaitDeadlines(m.UID)
 }
 
-// nonFatalErrors collects the errors of a reconcile that do not block its other steps. Each has its own condition.
+// nonFatalErrors collects the errors of a reconcile that do not block its other steps.
 type nonFatalErrors []error
 
 func (e *nonFatalErrors) add(action string, err error) {
@@ -99,7 +99,7 @@ func (e *nonFatalErrors) join(ctx context.Context, result error) error {
 	return result
 }
 
-// isRejection reports whether an error persists until an object changes.
+// isRejection reports whether the API server rejected a write, or a foreign object or a deletion that timed out blocks the write.
 func isRejection(err error) bool {
 	if apply.IsBlocked(err) {
 		return true
@@ -151,8 +151,8 @@ func (r *mlflowReconciler) checkCABundle(ctx context.Context, m *mlflowv1.MLflow
 	return err
 }
 
-// applyObjects applies every object except the PersistentVolumeClaim, executes the next step of the migration and prunes objects
-// that are no longer desired. The migration decides whether the workloads are scaled to zero.
+// applyObjects applies the objects of the Plan except the PersistentVolumeClaim, executes the next step of the migration and prunes
+// objects that are no longer desired. The migration decides whether the workloads are applied, omitted or scaled to zero.
 func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	in := r.inputs()
 	exists, err := r.configMapExists(ctx, resources.PlatformCAName)
@@ -202,7 +202,7 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 }
 
 // prune deletes objects that are no longer desired, including those of the legacy operator. It deletes the artifacts server and its
-// serving certificate only when no migration runs, because a migration waits for the Deployment to scale down.
+// serving certificate only in mode RunAsSpecified, because a migration waits for the Deployment to scale down.
 func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
 	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
 	if pruneArtifacts {
@@ -224,7 +224,7 @@ func reportApplyError(m *mlflowv1.MLflow, err error) error {
 	return servers.ReportError(err, func() { failApply(m, err) })
 }
 
-// observeRollout reports the rollout of all Deployments, and completes a migration once they are ready.
+// observeRollout reports the rollout of the first server that is not ready. Once all are ready, it completes a migration.
 func (r *mlflowReconciler) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
 	for _, s := range resources.Servers(m) {
 		if ready, err := r.observeServer(ctx, m, s); !ready {
@@ -240,7 +240,7 @@ func (r *mlflowReconciler) observeRollout(ctx context.Context, m *mlflowv1.MLflo
 	return nil
 }
 
-// observeServer reports whether a server's Deployment is ready, and otherwise sets the conditions of its rollout.
+// observeServer reports whether the Deployment of a server is ready. If it is not, the error is not nil.
 func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
 	readers := []client.Reader{r.Cached, r.APIReader}
 	if rolloutPending(m) {
@@ -256,7 +256,7 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 	}
 	state := conditions.Rollout(d)
 	if _, pinned := pinnedCondition(m); !pinned && state.Desired == 0 {
-		// This reconcile has scaled the server up after the migration, and the cache is stale.
+		// The cache may hold the Deployment from before this reconcile scaled it up.
 		state.Ready, state.Desired = false, s.Replicas
 	}
 	if state.Ready && state.Desired > 0 {

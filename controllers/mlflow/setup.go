@@ -91,7 +91,7 @@ type Settings struct {
 	resources.Inputs
 	// Platform makes MLflow objects wait for a ready MLflowOperator.
 	Platform bool
-	// AuthorRules lists the references that no author may give to pods.
+	// AuthorRules are the rules for references of pods.
 	AuthorRules admission.Rules
 }
 
@@ -108,8 +108,8 @@ func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	return in
 }
 
-// Render returns the objects that the operator would create for an MLflow in an empty cluster with the given APIs, including the migration
-// Job. Unknown fields are errors.
+// Render returns the objects, except Secrets, that the operator would create for an MLflow in an empty cluster with the given APIs. The
+// migration Job is omitted if status.version is set. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &mlflowv1.MLflow{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
@@ -130,8 +130,8 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 // optionalChildKinds lists the kinds of children whose APIs can be installed or removed at runtime.
 var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
-// Caches returns the kinds in the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
-// of the operand namespace, because pods consume Secrets and ConfigMaps of users.
+// Caches returns the kinds in the manager's cache. Secrets and ConfigMaps of the operand namespace include foreign ones, because pods
+// consume those of users.
 func Caches(namespace string) []component.CacheNeed {
 	return slices.Concat(
 		servers.CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, servers.Deployment, servers.Claim),
@@ -175,7 +175,7 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
-		OnDeleted: func(owner types.UID) { r.Forget(owner); r.idle.Delete(owner) },
+		OnDeleted: func(owner types.UID) { r.Forget(owner); r.idleAt.Delete(owner) },
 		Phases:    r.phases(), InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
@@ -212,7 +212,7 @@ func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHan
 	return servers.Enqueue(r.Cached, &mlflowv1.MLflowList{}, false, func(m *mlflowv1.MLflow, o client.Object) bool { return consumes(m, kind, o.GetName()) })
 }
 
-// prunableKinds returns the served kinds whose objects are deleted when they are no longer desired.
+// prunableKinds returns the served kinds that each reconcile prunes.
 func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
 	return append(in.Served.Filter(optionalChildKinds...), servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount,
 		servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress)

@@ -20,15 +20,15 @@ import (
 
 // Condition types of MLflow. Pipelines, dashboards and `kubectl wait` read them.
 const (
-	// ConditionAvailable is True while the server serves requests.
+	// ConditionAvailable is True only while the server serves requests.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while the current generation is being rolled out.
+	// ConditionProgressing is True while the current generation is being rolled out, or waits for a migration or the MLflowOperator.
 	ConditionProgressing = "Progressing"
-	// ConditionStorage exists, and is False, only while the PersistentVolumeClaim cannot be updated, or differs from spec.storage in an immutable field.
+	// ConditionStorage exists, and is False, only while the PersistentVolumeClaim cannot be updated to match spec.storage.
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while a URI in the spec contains a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute is also False while no Gateway is configured or a route or Ingress cannot be written, and Unknown while its status cannot be read.
+	// ConditionRoute is also False while no Gateway is configured or a route object cannot be written, and Unknown while it cannot be read.
 	ConditionRoute = routestatus.Condition
 	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
 	ConditionConsoleLink = "ConsoleLinkReady"
@@ -36,7 +36,7 @@ const (
 	ConditionMonitor = "ServiceMonitorReady"
 	// ConditionBudget exists, and is False, only while the PodDisruptionBudget cannot be written.
 	ConditionBudget = "DisruptionBudgetReady"
-	// ConditionCronJobs exists, and is False, only while the CronJobs of garbage collection or trace archival cannot be written.
+	// ConditionCronJobs exists, and is False, only while an object of garbage collection or trace archival cannot be written.
 	ConditionCronJobs = "ScheduledJobsReady"
 	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or expires soon.
 	ConditionCertificate = servingcert.Condition
@@ -141,7 +141,7 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, state conditions.Roll
 	reportProgress(m, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
 }
 
-// reportProgress sets Progressing. While a migration pins the servers, Progressing has the reason of the Migration condition.
+// reportProgress sets Progressing. While the Migration condition pins the servers, Progressing has its reason and message.
 func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reason, message string) {
 	if c, pinned := pinnedCondition(m); pinned {
 		progressing, reason, message = metav1.ConditionTrue, c.Reason, c.Message

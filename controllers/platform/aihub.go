@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// ManagementState is the annotation by which the platform sets the management state. Unmanaged stops the reconcile, Removed deletes the Catalog,
-// and any other value means Managed.
+// ManagementState is the annotation by which the platform sets the management state. With Unmanaged a reconcile changes no objects, Removed
+// deletes the Catalog, and any other value means Managed.
 const ManagementState = "component.opendatahub.io/management-state"
 
 const (
@@ -135,7 +135,7 @@ func (r *aiHub) facts(a *platformv1alpha1.AIHub) aihubFacts {
 	}
 }
 
-// reconcileObjects creates the namespace, deletes the legacy Deployments and creates the Catalog, in this order.
+// reconcileObjects ensures the namespace, deletes legacy Deployments and reconciles the Catalog, in this order. Unmanaged changes nothing.
 func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {
@@ -168,13 +168,13 @@ func namespaceConflict(setting, desired string) string {
 		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", desired, setting, desired)
 }
 
-// reconcileCatalog creates the Catalog after deleting Catalogs of the AIHub in other namespaces.
-func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts, removed bool) error {
+// reconcileCatalog creates the Catalog, unless isRemoved is set, after deleting the other Catalogs of the AIHub.
+func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts, isRemoved bool) error {
 	if !r.served().Has(catalogKind) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
-	if removed {
+	if isRemoved {
 		key = client.ObjectKey{}
 		f.provisionedMessage = "the Catalog is removed: the annotation " + ManagementState + " is " + stateRemoved
 	}
@@ -185,7 +185,7 @@ func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub,
 	if len(terminating) > 0 {
 		return &reconciler.Wait{For: strings.Join(terminating, ", ") + " to be deleted"}
 	}
-	if removed || f.catalog != "" {
+	if isRemoved || f.catalog != "" {
 		return nil
 	}
 	existing := &aihubv1alpha1.Catalog{}
@@ -211,7 +211,7 @@ func catalogConfig(key types.NamespacedName) runtime.ApplyConfiguration {
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
-// deleteCatalogs deletes the Catalogs that the AIHub controls, except one, and returns those that it found.
+// deleteCatalogs deletes the Catalogs that the AIHub controls, except one, and returns the names of those that still exist.
 func (r *aiHub) deleteCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, except client.ObjectKey) ([]string, error) {
 	list := &aihubv1alpha1.CatalogList{}
 	if err := reader.List(ctx, list); err != nil {

@@ -44,7 +44,7 @@ type mlflowOperator struct {
 	versionConfigMap client.ObjectKey
 	// platformType is the product that runs this operator, or empty.
 	platformType string
-	// release is the MLflow version that this build supports.
+	// release is the oldest MLflow version that this build supports.
 	release string
 }
 
@@ -66,7 +66,7 @@ func (r *mlflowOperator) conditionAccess() reconciler.Conditions[*platformv1alph
 
 func (r *mlflowOperator) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
 
-// missingFields returns the unset fields that are required to publish MLflow.
+// missingFields returns the unset fields without which Ready is False.
 func missingFields(spec platformv1alpha1.MLflowOperatorSpec) []string {
 	var missing []string
 	if strings.TrimSpace(spec.GatewayName) == "" {
@@ -126,7 +126,7 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 	return nil
 }
 
-// finalize returns a Wait while MLflow objects exist. They are still reconciled.
+// finalize returns a Wait while MLflow objects exist. MLflow objects are still reconciled.
 func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
 	count, err := r.countMLflows(ctx)
 	if err != nil || count == 0 {

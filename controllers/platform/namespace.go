@@ -32,8 +32,8 @@ func reservedNamespaceProblem(name string) string {
 	return fmt.Sprintf("spec.instancesNamespace %q belongs to the cluster: name another namespace", name)
 }
 
-// ensureNamespace creates the namespace of registries, or verifies that administrators provide it: users of the namespace can read the shared
-// database. The namespace has no owner, so that data survives the AIHub, and is never updated. A namespace with the Catalog is accepted.
+// ensureNamespace creates the namespace of registries, without an owner so that data survives the AIHub. An existing one is accepted if it
+// has the Catalog, a label of administrators or a name of the settings: users of the namespace can read the shared database.
 func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	name := a.Spec.InstancesNamespace
 	if hasCatalog, err := r.hasCatalogIn(ctx, a, name); hasCatalog || err != nil {
@@ -55,7 +55,7 @@ func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) 
 	return r.checkNamespaceLabels(ctx, name)
 }
 
-// checkNamespaceLabels returns a Wait for a namespace without the label of the platform or of an administrator.
+// checkNamespaceLabels returns a Wait for a namespace that has neither LabelRegistries nor labelGenerated.
 func (r *aiHub) checkNamespaceLabels(ctx context.Context, name string) error {
 	list := &corev1.NamespaceList{} // the cache omits labels
 	if err := r.apiReader.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {

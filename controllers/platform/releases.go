@@ -21,7 +21,7 @@ import (
 const (
 	// versionKey is the key of the platform's version in the ConfigMap.
 	versionKey = "platformVersion"
-	// maxVersionLength is the longest version that the platform accepts in a status.
+	// maxVersionLength is the maximum length of a version that the platform accepts in a status.
 	maxVersionLength = 64
 
 	platformRelease = "platform"

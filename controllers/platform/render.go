@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// RenderAIHub returns the objects that an AIHub creates in an empty cluster: the namespace of registries and, if the component is enabled, the
-// Catalog, without the objects of the Catalog. notes describes the other effects. Unknown fields are errors.
+// RenderAIHub returns the objects that an AIHub creates in an empty cluster: the namespace of registries and, if the component is enabled,
+// the Catalog, without its child objects. The notes describe other effects. Unknown fields and rejected namespaces are errors.
 func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	a := &platformv1alpha1.AIHub{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {

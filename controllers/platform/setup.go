@@ -69,7 +69,7 @@ var (
 type Settings struct {
 	// Namespace is the applications namespace, which contains the ConfigMap of the platform.
 	Namespace string
-	// MLflowVersion is the MLflow release that this build supports, without a leading "v".
+	// MLflowVersion is the oldest MLflow release that this build supports, without a leading "v".
 	MLflowVersion string
 	// PlatformType is the product that runs this operator, or empty.
 	PlatformType string

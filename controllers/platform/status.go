@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// ConditionReady is True while all dependencies are ready. The platform waits for it.
+// ConditionReady is the condition for which the platform waits.
 const ConditionReady = "Ready"
 
 // mergeCondition adds or updates a condition. LastTransitionTime changes with the status, LastHeartbeatTime with any change.
@@ -107,9 +107,9 @@ var dependents = conditionOrder[1:]
 // aihubFacts holds the inputs of the status of an AIHub. Messages are empty if they do not apply.
 type aihubFacts struct {
 	generation int64
-	// failure is the error of the reconcile.
+	// failure is the error of the reconcile, or why the reconcile or the deletion waits.
 	failure string
-	// provisionedMessage replaces the message of ConditionProvisioned.
+	// provisionedMessage is the message of ConditionProvisioned without a failure.
 	provisionedMessage string
 	// warning is a problem that an administrator has to solve but that blocks nothing.
 	warning string
@@ -152,8 +152,8 @@ func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
 	return []platformv1alpha1.Condition{provisioned, registry, catalog, degraded}
 }
 
-// readyCondition returns Ready. If a dependent is not True, Ready has its values: a False dependent takes precedence over an Unknown one, and a
-// later transition over an earlier one. Dependents of severity Info are ignored.
+// readyCondition returns Ready. If dependents are not True, Ready has the values of one: a False dependent takes precedence over an Unknown
+// one, and a later transition over an earlier one. Dependents of severity Info are ignored.
 func readyCondition(list []platformv1alpha1.Condition, generation int64) platformv1alpha1.Condition {
 	var notTrue []platformv1alpha1.Condition
 	for _, dependent := range dependents {
@@ -186,7 +186,7 @@ func statusPriority(c platformv1alpha1.Condition) int {
 	return 1
 }
 
-// reportAIHub sets the conditions and the phase. It keeps conditions of other controllers.
+// reportAIHub sets the conditions and the phase. It keeps conditions of other types.
 func reportAIHub(status *platformv1alpha1.AIHubStatus, now metav1.Time, f aihubFacts) {
 	for _, c := range aihubConditions(f) {
 		mergeCondition(&status.Conditions, now, c)

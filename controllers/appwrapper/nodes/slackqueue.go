@@ -58,7 +58,7 @@ func setupSlackQueue(mgr ctrl.Manager, name string, taints Taints, nodes cache.C
 	return nil
 }
 
-// healthChanged selects updates of nodes that change their health: most updates are heartbeats.
+// healthChanged rejects updates of nodes that do not change their health: most updates are heartbeats.
 func healthChanged(taints Taints) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		original, ok := e.ObjectOld.(*corev1.Node)
@@ -107,7 +107,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// read returns the queue in the preferred served version, or nil if it does not exist or is terminating.
+// read returns the queue in the preferred served version, or nil if it does not exist, is terminating or no version is served.
 func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	servedKinds := s.served()
 	for _, kind := range clusterQueueGVKs {
@@ -143,7 +143,7 @@ func sumUnavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 }
 
 // setLendingLimits sets the lending limits in a ClusterQueue, for each resource of the first flavor of the first resource group: the nominal
-// quota less the unavailable amount, or no limit if nothing is unavailable. It reports whether anything changed. It modifies queue.
+// quota less the unavailable amount and at least 0, or no limit if nothing is unavailable. It reports whether a limit changed.
 func setLendingLimits(queue *unstructured.Unstructured, unavailable corev1.ResourceList) (bool, error) {
 	changed := false
 	for _, entry := range nested.List(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources") {

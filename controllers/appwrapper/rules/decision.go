@@ -1,5 +1,5 @@
-// Package rules decides the next step of an AppWrapper. The rules of its phase are evaluated in order on collected Facts, and the first that
-// applies decides. All rules are pure functions and can be read as a specification.
+// Package rules decides the next step of an AppWrapper. The rules of its phase or its deletion are evaluated in order on collected Facts,
+// and the first that applies decides. All rules are pure functions and can be read as a specification.
 package rules
 
 import (

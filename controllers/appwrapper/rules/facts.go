@@ -88,17 +88,17 @@ type ComponentFact struct {
 // Done reports whether the component has succeeded. Its object and pods may be deleted.
 func (c ComponentFact) Done() bool { return c.Completed || c.Outcome == Succeeded }
 
-// PodFacts counts the pods of an AppWrapper, except those of components that are done.
+// PodFacts counts the pods of an AppWrapper, except pods that are older than the AppWrapper and those of components that are done.
 type PodFacts struct {
 	Pending, Running, Succeeded, Failed int
-	// All is the number of labeled pods in any state. Active is the number of labeled pods that have not finished. Both include pods of
-	// components that are done, because these pods use quota.
+	// All is the number of labeled pods in any state. Active is the number of labeled pods that have not finished. Both include the
+	// excepted pods, because these use quota.
 	All, Active int
 	// NoExecute are the names of nodes from which running pods should be evicted.
 	NoExecute []string
-	// Terminal reports whether a container terminated with an exit code after which no retry is allowed.
+	// Terminal reports whether a container of a failed pod terminated with an exit code after which no retry is allowed.
 	Terminal bool
-	// Report lists failed containers.
+	// Report lists failed containers and pods.
 	Report string
 	// Diagnosis is the reason why pods do not run, if known.
 	Diagnosis string
@@ -114,7 +114,7 @@ type Creation struct {
 type Deletion struct {
 	// Objects is the number of objects that still exist, and of components whose deletion failed.
 	Objects int
-	// Pods is the number of labeled pods that still exist; set only if Objects is 0, or if a forced deletion has reached all objects.
+	// Pods is above 0 if labeled pods still exist; set only if Objects is 0, or if a forced deletion has reached all objects.
 	Pods int
 	// Unwatched reports whether a remaining object is not watched.
 	Unwatched bool
@@ -122,7 +122,7 @@ type Deletion struct {
 	Err error
 }
 
-// Finished reports whether no object and no pod remains.
+// Finished reports whether no object and no pod remains and no error occurred.
 func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Err == nil }
 
 // isTrue reports whether a stored condition is True.
@@ -199,8 +199,8 @@ func (f *Facts) count(matches func(ComponentFact) bool) int {
 	return sum
 }
 
-// completionTime returns when the workload completed. For objects of the CodeFlare operator, which stored no such time, it is the transition
-// time of QuotaReserved after a success, or of DeletingResources if the deletion after a failure is delayed.
+// completionTime returns when the workload completed. The CodeFlare operator stored no such time: it is then the transition time of
+// QuotaReserved after a success, of DeletingResources if the deletion after a failure is delayed, or else Now.
 func (f *Facts) completionTime() time.Time {
 	switch {
 	case f.CompletionTime != nil:

@@ -71,8 +71,8 @@ func isFailing(c ComponentFact) bool { return c.Outcome == Failing && !c.Complet
 // existingComponents returns the number of components that exist or are done.
 func (f *Facts) existingComponents() int { return len(f.Components) - f.count(isMissing) }
 
-// isComplete reports whether all components of kinds that report completion are done, and all other pods have succeeded. Without such kinds
-// only pods count, and a workload without pods never completes.
+// isComplete reports whether all components that have replicas and report completion are done, and all other pods have succeeded.
+// Without such components only pods count, and a workload without pods never completes.
 func isComplete(f *Facts) bool {
 	notSucceeded := f.Pods.Pending + f.Pods.Running + f.Pods.Failed
 	reporting := f.count(func(c ComponentFact) bool { return c.ReportsCompletion && c.Replicas > 0 })

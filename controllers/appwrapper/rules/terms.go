@@ -17,7 +17,7 @@ type Terms struct {
 	AdmissionGrace time.Duration
 	// WarmupGrace is the maximum time until existing pods run.
 	WarmupGrace time.Duration
-	// FailureGrace is the maximum time until the controller of a failed pod replaces it.
+	// FailureGrace is the maximum time for which a workload may be unhealthy, or unready after it was ready.
 	FailureGrace time.Duration
 	// RetryPause is the pause before a retry.
 	RetryPause time.Duration

@@ -46,7 +46,7 @@ const (
 	decideApply                   // both RoleBindings are desired
 )
 
-// decide returns the action for a namespace. namespace is nil if the namespace has no WorkspaceLabel.
+// decide returns the action for a namespace. namespace is nil unless the namespace exists and has WorkspaceLabel.
 func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
@@ -206,7 +206,7 @@ func unique(names []string) []string {
 }
 
 // applyConfiguration returns the apply configuration. It contains the list of subjects even if empty, so that fieldOwner owns the list and
-// other clients cannot add subjects. A typed apply configuration would omit the empty list.
+// an apply removes other subjects. A typed apply configuration would omit the empty list.
 func (b desiredBinding) applyConfiguration(namespace string) runtime.ApplyConfiguration {
 	subjects := make([]any, 0, len(b.groups))
 	for _, group := range b.groups {
@@ -241,7 +241,7 @@ func desired(namespace string, all []desiredBinding) apply.Desired {
 	return out
 }
 
-// isManaged reports whether this operator or the legacy operator created or adopted a RoleBinding. Only such a RoleBinding may be deleted.
+// isManaged reports whether this operator or the legacy operator created or adopted a RoleBinding.
 func isManaged(live *rbacv1.RoleBinding) bool {
 	if hasForeignController(live) {
 		return false

@@ -46,7 +46,7 @@ type auth struct {
 	Problem string // of authInvalid
 }
 
-// readAuth returns the groups of an Auth, or authMissing for nil. Empty names are ignored.
+// readAuth returns the state and the groups of an Auth, or authMissing for nil. Empty names are ignored.
 func readAuth(object *unstructured.Unstructured) auth {
 	if object == nil {
 		return auth{State: authMissing}

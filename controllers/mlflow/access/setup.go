@@ -111,7 +111,7 @@ func hasWorkspaceLabel() predicate.Predicate {
 	})
 }
 
-// enqueueNamespace enqueues the namespace of a RoleBinding, regardless of its labels.
+// enqueueNamespace enqueues the namespace of a RoleBinding, even without WorkspaceLabel.
 func enqueueNamespace() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}

@@ -167,7 +167,7 @@ func awaitIdleDatabase(f *Facts) Decision {
 	return scaledDownDecision(f, ReasonMigrationScalingDown, WithCause(text, f.Observed.UserPods), ShortRequeue)
 }
 
-// awaitJob waits for the Job, and records a force annotation that was added while it runs.
+// awaitJob waits for the Job, and records that it runs and for which force annotation.
 func awaitJob(f *Facts) Decision {
 	d := scaledDownDecision(f, ReasonMigrationRunning, WithCause(f.withTrigger("Waiting for migration Job %s to finish", f.JobName), f.Observed.Job.Cause), JobPollInterval)
 	if f.Record.Outcome != mlflowv1.MigrationRunning || f.Record.Force != f.Force {

@@ -13,15 +13,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// A running server is stopped only after a read-only Job has verified that the image can be pulled and the databases opened. The
-// checkRules precede the jobRules, which stop the server. They do not apply without a running server or once a migration has started.
+// A server with replicas is stopped only after a read-only Job has verified that the image can be pulled and database servers can be read.
+// The checkRules apply to such a server until a migration has started, and precede the jobRules, which stop the server.
 
 // checkHash identifies the requested migration, for check Jobs.
 func (f *Facts) checkHash() string {
 	return resources.ShortHash(strings.Join([]string{f.Supported, f.Image, f.Stores, fmt.Sprint(f.Generation), f.Force, f.Record.JobUID}, "\n"))
 }
 
-// needsCheck reports whether a running server must not be stopped before a check has succeeded.
+// needsCheck reports whether the server has replicas that must not be stopped before a check has succeeded.
 func (f *Facts) needsCheck() bool {
 	if !f.Observed.ServerEnabled || f.migrationStarted() {
 		return false
@@ -30,9 +30,9 @@ func (f *Facts) needsCheck() bool {
 	return c == nil || c.Terminating || c.RequestHash != f.checkHash() || c.Phase != JobSucceeded
 }
 
-// migrationStarted reports whether the record is Running, a migration Job uses the database, or the requested Job has finished.
+// migrationStarted reports whether the record is Running, a migration Job has started, or the requested Job has finished.
 func (f *Facts) migrationStarted() bool {
-	return f.Record.Outcome == mlflowv1.MigrationRunning || slices.ContainsFunc(f.Observed.OtherJobs, func(j JobState) bool { return j.isRunningProgram() }) ||
+	return f.Record.Outcome == mlflowv1.MigrationRunning || slices.ContainsFunc(f.Observed.OtherJobs, func(j JobState) bool { return j.inProgress() }) ||
 		f.Observed.Job != nil && (f.Observed.Job.Started || f.jobFinished() && f.satisfiesRequest(f.Observed.Job))
 }
 
@@ -61,7 +61,7 @@ var checkRules = []migrationRule{
 		func(f *Facts) bool { return f.upToDate() }, recordUpToDate},
 }
 
-// upToDate reports whether the check found that the database has the schema of the image, and the migration is not explicitly requested.
+// upToDate reports whether the check found the schema of the image in the database, and nothing else requires a migration Job.
 func (f *Facts) upToDate() bool {
 	c, noOtherJobs := f.Observed.Check, len(f.Observed.OtherJobs) == 0 && (f.Observed.Job == nil || f.jobFinished())
 	return f.Observed.ServerEnabled && c != nil && noOtherJobs && !f.migrationStarted() && f.Force == "" && !f.Always && c.ImageReport.Schema != "" && c.ImageReport.Database == c.ImageReport.Schema
@@ -89,7 +89,7 @@ func replaceCheck(f *Facts) Decision {
 	return deleteCheckDecision(f, ReasonMigrationChecking, "Deleted check Job "+f.Observed.Check.Name+", which was created for another migration")
 }
 
-// reportTerminalCheck waits for the user to change image, stores or annotation.
+// reportTerminalCheck waits for a change of checkHash, such as by a correction of the spec.
 func reportTerminalCheck(f *Facts) Decision {
 	d := keepRunningDecision(ReasonMigrationCheckFailed, f.checkFailureMessage()+" Correct spec.image or the store URI, or install the release of the operator that supports this MLflow version.", 0)
 	d.Report.Status, d.Report.Progressing = metav1.ConditionFalse, false
@@ -105,7 +105,7 @@ func repeatCheck(f *Facts) Decision {
 	return deleteCheckDecision(f, ReasonMigrationCheckFailed, text)
 }
 
-// checkFailureMessage is the same for each attempt, to avoid status writes.
+// checkFailureMessage names no attempt, so that a repeated failure causes no status write.
 func (f *Facts) checkFailureMessage() string {
 	return fmt.Sprintf("The server was not stopped, because the check of image %s and the databases before the migration failed: %s.",
 		f.Image, strings.TrimSuffix(f.Observed.Check.Failure.Message, "."))

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// ForceAnnotation on an MLflow requests one migration, regardless of its value.
+// ForceAnnotation on an MLflow, with any value, requests one migration.
 const ForceAnnotation = "mlflow.opendatahub.io/force-migrate"
 
 // Facts holds the inputs of the rules.
@@ -40,12 +40,12 @@ type Facts struct {
 
 // Workloads is the observed state of the Deployments, Jobs and CronJobs of an MLflow.
 type Workloads struct {
-	// Job is the Job named Facts.JobName, or nil.
+	// Job is the Job named Facts.JobName that the MLflow controls, or nil.
 	Job *JobState
 	// OtherJobs holds the unfinished Jobs with other names, and the orphaned Jobs of a deleted MLflow: unfinished ones of any
 	// name, and a finished one named Facts.JobName.
 	OtherJobs []JobState
-	// ServerEnabled is true if the Deployment of the tracking server desires replicas.
+	// ServerEnabled is true if the Deployment of the tracking server is controlled by the MLflow, desires replicas and is not terminating.
 	ServerEnabled bool
 	// Check is the Job that tests image and databases before the server is stopped, or nil.
 	Check *JobState
@@ -53,12 +53,12 @@ type Workloads struct {
 	CronJobsActive bool
 	// CronJobRuns holds the unfinished Jobs of the CronJobs.
 	CronJobRuns []JobState
-	// ServerReady is true if the rollout of the tracking server is complete.
+	// ServerReady is true if the tracking server has replicas and its rollout is complete.
 	ServerReady bool
 	// DatabaseUsers counts replicas and pods that may use the database; UserPods describes some of the pods.
 	DatabaseUsers int32
 	UserPods      string
-	// UsersPerServer is the number of users for each server, if there is an artifacts server.
+	// UsersPerServer lists the servers with users and their numbers, if there is an artifacts server.
 	UsersPerServer string
 	// ScaledDown is true if the Deployment controller has observed zero desired replicas for every Deployment: no pod can be created.
 	ScaledDown bool
@@ -67,7 +67,7 @@ type Workloads struct {
 // CronJobsBusy reports whether a Job of a CronJob uses the database or may do so later.
 func (w *Workloads) CronJobsBusy() bool { return w.CronJobsActive || len(w.CronJobRuns) > 0 }
 
-// DatabaseIdle reports whether no pod uses the database or can do so later.
+// DatabaseIdle reports whether no pod of the servers and CronJobs uses the database or can do so later.
 func (w *Workloads) DatabaseIdle() bool {
 	return w.ScaledDown && w.DatabaseUsers == 0 && !w.CronJobsBusy()
 }
@@ -99,7 +99,7 @@ type JobState struct {
 	Image       string
 	ImageReport resources.ImageReport
 	ExitCode    int32
-	// Started is true if the program of the Job runs or has just ended.
+	// Started is true if a pod of the unfinished Job has started the program. Failed pods of a migration Job do not count.
 	Started bool
 	// StartedAt is the creation time of the Job. For a started Job of a CronJob it is the start time.
 	StartedAt time.Time
@@ -109,8 +109,8 @@ type JobState struct {
 	Cause string
 }
 
-// isRunningProgram reports whether the program of an unfinished Job runs.
-func (j *JobState) isRunningProgram() bool { return j.Started && j.Phase == JobRunning }
+// inProgress reports whether the Job is unfinished and has started its program.
+func (j *JobState) inProgress() bool { return j.Started && j.Phase == JobRunning }
 
 // FactsOf returns the facts that the MLflow and the inputs contain.
 func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
@@ -149,12 +149,12 @@ func (f *Facts) requested() bool {
 	}
 }
 
-// storesChanged reports whether the stores have changed since the last migration.
+// storesChanged reports whether the last migration was completed with other stores.
 func (f *Facts) storesChanged() bool {
 	return f.Record.Outcome == mlflowv1.MigrationCompleted && f.Record.Stores != "" && f.Record.Stores != f.Stores
 }
 
-// imageChanged reports whether the image has changed since the last successful migration.
+// imageChanged reports whether the last migration succeeded with another image.
 func (f *Facts) imageChanged() bool {
 	succeeded := f.Record.Outcome != mlflowv1.MigrationRunning && f.Record.Outcome != mlflowv1.MigrationFailed
 	return succeeded && f.Record.Image != "" && f.Record.Image != f.Image
@@ -183,13 +183,13 @@ func (f *Facts) failureHolds() bool {
 	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
 }
 
-// hasLegacyFailure reports whether the legacy operator recorded a failure. The legacy operator wrote no record.
+// hasLegacyFailure reports whether the condition is a failure of the legacy operator, which wrote no record.
 func (f *Facts) hasLegacyFailure() bool {
 	return f.Record.Outcome == "" && f.hasReason(ReasonMigrationFailed)
 }
 
-// satisfiesRequest reports whether a Job is the requested migration: it has the image, and for a forced migration the hash of the
-// annotation and no result in the record yet. Jobs without a hash match by the reason of the condition, as in the legacy operator.
+// satisfiesRequest reports whether a finished Job is the requested migration. If imageChanged, the Job must have the new image. A forced
+// Job must match the annotation: by the hash, or without a hash by the reason of the condition, as in the legacy operator.
 func (f *Facts) satisfiesRequest(j *JobState) bool {
 	recorded := string(j.UID) == f.Record.JobUID
 	switch {
@@ -215,8 +215,8 @@ func (f *Facts) newRecord(outcome mlflowv1.MigrationOutcome, job types.UID) *mlf
 	}
 }
 
-// newSuccessRecord returns the record of a migrated database. Its version is the one that the Job reported, or, if its pod is
-// deleted, the newer of Supported and Recorded.
+// newSuccessRecord returns the record of a migrated database. The version is the one in the report, or else the newer of Supported and
+// Recorded.
 func (f *Facts) newSuccessRecord(report resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
 	r := f.newRecord(mlflowv1.MigrationRolloutPending, job)
 	if olderVersion(r.Version, f.Recorded) {

@@ -62,7 +62,7 @@ func newestPod(pods []corev1.Pod) *corev1.Pod {
 	return &pod
 }
 
-// podFailure returns the failure of the migration container or of any other container, and whether one has terminated.
+// podFailure returns the failure of a pod from its terminatedState, and whether there is such a state.
 func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	terminated := terminatedState(pod)
 	if terminated == nil {
@@ -79,7 +79,7 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	return Failure{Message: cmp.Or(pod.Status.Reason, reason, code)}, true
 }
 
-// terminatedState returns the state of the migration container, or of another container that failed, or nil.
+// terminatedState returns the state of the terminated migration container, or of another container that failed, or nil.
 func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	var failed *corev1.ContainerStateTerminated
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {

@@ -36,7 +36,7 @@ func initialize(counters *prometheus.CounterVec, values ...string) *prometheus.C
 	return counters
 }
 
-// RecordMetrics counts a finished Job in the reconcile that records its result, and sets the age of an unfinished one.
+// RecordMetrics counts a finished Job in the reconcile that records or retries it, and sets the age of an unfinished one.
 func RecordMetrics(f *Facts, d *Decision) {
 	switch {
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending && d.Record.JobUID != f.Record.JobUID:

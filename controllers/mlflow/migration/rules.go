@@ -21,7 +21,7 @@ const (
 	Drain workloadMode = "Drain"
 	// ScaleToZero scales the Deployments to zero and suspends the CronJobs.
 	ScaleToZero workloadMode = "ScaleToZero"
-	// KeepRunning changes neither Deployments nor CronJobs while a check decides whether the server may be stopped.
+	// KeepRunning changes neither Deployments nor CronJobs until a check permits stopping the server.
 	KeepRunning workloadMode = "KeepRunning"
 )
 
@@ -41,7 +41,7 @@ const (
 const (
 	// failureRetryDelay is the pause after a retryable failure.
 	failureRetryDelay = 2 * time.Minute
-	// ShortRequeue is the pause for short waits without an event: for a terminating Job, or for pods that use the database.
+	// ShortRequeue is the pause for short waits without an event, such as for a terminating Job.
 	ShortRequeue = 2 * time.Second
 	// JobPollInterval is the interval at which an unfinished Job is read: a waiting pod causes no event.
 	JobPollInterval = 10 * time.Second
@@ -51,7 +51,7 @@ const (
 	cronJobDeadline = resources.CronJobDeadlineSeconds * time.Second
 )
 
-// ConditionMigration is True while the database has the schema of the supported version.
+// ConditionMigration is True once a requested migration and the rollout after it are complete.
 const ConditionMigration = "Migration"
 
 // Reasons of the conditions while a migration is requested. Reasons with Force are for ForceAnnotation, because clients of the legacy
@@ -76,7 +76,7 @@ const (
 type Report struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Progressing is true if the operator continues without a change by the user.
+	// Progressing is true if the operator continues without a change by the user. RunAsSpecified ignores it.
 	Progressing bool
 }
 
@@ -98,7 +98,7 @@ type Decision struct {
 	Job  *JobState
 	// CheckHash identifies the migration for which StepCreateCheckJob creates a Job.
 	CheckHash string
-	// Report is the content of the conditions, or nil to set them from the rollout.
+	// Report is the content of the condition Migration, or nil to keep that condition.
 	Report *Report
 	// Record replaces status.migration unless nil.
 	Record *mlflowv1.MigrationStatus
@@ -118,8 +118,7 @@ type migrationRule struct {
 	then func(*Facts) Decision
 }
 
-// Decide returns the decision of the first matching rule; the last rule always matches. While Jobs of CronJobs run, Drain replaces
-// ScaleToZero.
+// Decide returns the decision of the first matching rule; the last rule always matches. While CronJobsBusy, Drain replaces ScaleToZero.
 func Decide(f *Facts) Decision {
 	rule := migrationRules[slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.when(f) })]
 	d := rule.then(f)
@@ -200,16 +199,16 @@ func (f *Facts) isSuperseded(j *JobState) bool {
 	return !j.Started && (j.Image != f.Image || f.Force != "" && j.RequestHash != f.Force)
 }
 
-// idleOther returns a Job of another generation or of a deleted MLflow whose program does not run, or nil.
+// idleOther returns one of OtherJobs that has not started and is not terminating, or nil.
 func (f *Facts) idleOther() *JobState {
-	i := slices.IndexFunc(f.Observed.OtherJobs, func(j JobState) bool { return !j.Terminating && !j.isRunningProgram() })
+	i := slices.IndexFunc(f.Observed.OtherJobs, func(j JobState) bool { return !j.Terminating && !j.inProgress() })
 	if i < 0 {
 		return nil
 	}
 	return &f.Observed.OtherJobs[i]
 }
 
-// removableCronJobRun returns a Job of a CronJob that never started or has exceeded its deadline, or nil.
+// removableCronJobRun returns one of CronJobRuns that never started or exceeded cronJobDeadline, and is not terminating, or nil.
 func (f *Facts) removableCronJobRun() *JobState {
 	i := slices.IndexFunc(f.Observed.CronJobRuns, func(j JobState) bool {
 		return !j.Terminating && (!j.Started || f.Now.Sub(j.StartedAt) > cronJobDeadline)
@@ -220,7 +219,7 @@ func (f *Facts) removableCronJobRun() *JobState {
 	return &f.Observed.CronJobRuns[i]
 }
 
-// deletionRequeue returns the pause after a Job is deleted. A Job of the legacy operator, or without an owner, causes no event.
+// deletionRequeue returns the pause after a Job is deleted. An orphaned Job, or one of the legacy operator, causes no event.
 func deletionRequeue(j *JobState) time.Duration {
 	if j.Managed && !j.Orphaned {
 		return fallbackRequeue

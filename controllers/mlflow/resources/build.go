@@ -45,7 +45,7 @@ const (
 	labelInstance  = "app.kubernetes.io/instance"
 )
 
-// Inputs holds the inputs of the objects of an MLflow other than its spec.
+// Inputs holds the inputs of the objects of an MLflow other than the MLflow.
 type Inputs struct {
 	// Namespace is the namespace of the servers.
 	Namespace string
@@ -81,9 +81,9 @@ type Inputs struct {
 type Plan struct {
 	// Server holds the servers, with their RBAC, configuration, storage and NetworkPolicies.
 	Server apply.Desired
-	// CronJobs holds the CronJobs and their RBAC.
+	// CronJobs holds the CronJobs and the RBAC of garbage collection.
 	CronJobs apply.Desired
-	// Exposure holds Services, routes, monitors and disruption budgets.
+	// Exposure holds Services, routes, monitors, disruption budgets and the ConsoleLink.
 	Exposure apply.Desired
 }
 
@@ -99,7 +99,7 @@ func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
 	return p.All(), nil
 }
 
-// NewPlan returns every object of an MLflow that Check accepts, except migration Jobs.
+// NewPlan returns every object of an MLflow that Check accepts, except Jobs and Secrets.
 func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 	p := Plan{Server: append(serviceAccounts(m, in), sharedRBAC(m, in)...)}
 	if Archives(m) {
@@ -148,7 +148,7 @@ func IsMLflow(o metav1.OwnerReference) bool {
 	return servers.RefersTo(o, mlflowv1.GroupVersion.WithKind("MLflow"))
 }
 
-// NameOf returns the name of the tracking server and of the objects that exist once per kind.
+// NameOf returns the name of the tracking server.
 func NameOf(m *mlflowv1.MLflow) string { return Suffixed(BaseName, m) }
 
 // ClaimName returns the name of the PersistentVolumeClaim.

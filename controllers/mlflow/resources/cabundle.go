@@ -65,8 +65,8 @@ func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 	return sources
 }
 
-// withCABundle combines the CAs of the image and the sources into one file that all clients in the pod trust. It returns an empty part
-// without sources. With watch, a sidecar updates the file.
+// withCABundle combines the CAs of the image and the sources into one file for clients in the pod. It returns an empty part without
+// sources. With watch, a sidecar updates the file.
 func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, watch bool) part {
 	if len(sources) == 0 {
 		return part{}
@@ -108,8 +108,8 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 	return container
 }
 
-// caBundleEnv configures the TLS clients of a pod to use the bundle. Clients of databases and object stores use it only if the platform
-// or the user provides CAs. Unless the spec sets an SSL mode, PostgreSQL is verified if the user provides CAs or the legacy operator
+// caBundleEnv configures the TLS clients of a pod to use the bundle. Clients of databases use it only if the platform or the user provides
+// CAs. Unless the spec sets an SSL mode, PostgreSQL is then verified if the user provides CAs or the legacy operator
 // verified it: the CAs of the platform may not include the CA of the database.
 func caBundleEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar

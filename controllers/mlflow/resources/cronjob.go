@@ -17,17 +17,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// CronJobDeadlineSeconds limits a run that hangs. The next run continues, because garbage collection and archival commit each item.
+// CronJobDeadlineSeconds limits each run. The next run continues, because garbage collection and archival commit each item.
 const CronJobDeadlineSeconds = 2 * 60 * 60
 
 // cronJob returns a CronJob of a container, with the pod settings of the server. Its name and its label app are the name of the container
-// with the suffix of the MLflow. Runs do not overlap. With files, pods run on the node of the server.
+// with the suffix of the MLflow. Runs do not overlap.
 func cronJob(m *mlflowv1.MLflow, in Inputs, container *corev1ac.ContainerApplyConfiguration, account string, schedule mlflowv1.CronSchedule,
-	files bool, parts ...part,
+	usesVolume bool, parts ...part,
 ) *batchv1ac.CronJobApplyConfiguration {
 	name := Suffixed(*container.Name, m)
 	pod := newPod(m, in, account, container, parts...).WithRestartPolicy(corev1.RestartPolicyNever)
-	if files {
+	if usesVolume {
 		addServerAffinity(m, pod)
 	}
 	return batchv1ac.CronJob(name, in.Namespace).
@@ -48,8 +48,7 @@ func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, spec *corev1.R
 	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(spec, smallResources()))
 }
 
-// cronJobEnv returns the environment of a CronJob in this order: the variables of all CronJobs including config, specific, spec.env and
-// last. Names are unique.
+// cronJobEnv returns the environment of a CronJob in this order: common variables including config, specific, spec.env and last.
 func cronJobEnv(m *mlflowv1.MLflow, config, specific, last []envVar) []envVar {
 	before := slices.Concat([]envVar{value(envDisableTelemetry, "true")}, config,
 		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
@@ -64,7 +63,7 @@ func cronJobEnv(m *mlflowv1.MLflow, config, specific, last []envVar) []envVar {
 var collectionProgram string
 
 // garbageCollectionCronJob returns the CronJob that permanently removes resources that users have deleted, in all workspaces. It accesses
-// the database directly and deletes artifacts through the server.
+// the database directly and deletes served artifacts through the server.
 func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
 	caBundle := garbageCollectionCABundle(m, in)
 	command, args := []string{"mlflow"}, []string{"gc"}
@@ -85,12 +84,13 @@ func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobA
 		value(envInsecureTLS, "false"),
 		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
 	}, caBundle.env)
-	files := garbageCollectionUsesVolume(m)
-	return cronJob(m, in, container, gcServiceAccount, m.Spec.GarbageCollection.Schedule, files, withScratch(m), withVolume(m, files), caBundle)
+	usesVolume := garbageCollectionUsesVolume(m)
+	return cronJob(m, in, container, gcServiceAccount, m.Spec.GarbageCollection.Schedule, usesVolume,
+		withScratch(m), withVolume(m, usesVolume), caBundle)
 }
 
 // garbageCollectionCABundle returns the CAs of the server's pods and the CA of the server's certificate: the service CA on OpenShift,
-// otherwise the CA in the Secret of the certificate. If that CA is the only source, only calls to the server trust it.
+// otherwise the CA in the Secret of the certificate. If the latter is the only source, only calls to the server trust it.
 func garbageCollectionCABundle(m *mlflowv1.MLflow, in Inputs) part {
 	sources, issuer := caSources(m, in), caSource{secret: artifactServer(m).Secret, path: serviceCAPath}
 	if in.OpenShift {
@@ -188,7 +188,7 @@ func archivalCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfi
 	container := cronJobContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)
 	specific := append([]envVar{Stores(m)[0].envVar(envServerStore)}, caBundle.env...)
 	container.Env = cronJobEnv(m, archivalEnv(m), specific, platformEnv(in))
-	files := archivalUsesVolume(m)
-	return cronJob(m, in, container, archivalServiceAccount, m.Spec.TraceArchival.Schedule, files,
-		withScratch(m), withArchival(m), withVolume(m, files), caBundle)
+	usesVolume := archivalUsesVolume(m)
+	return cronJob(m, in, container, archivalServiceAccount, m.Spec.TraceArchival.Schedule, usesVolume,
+		withScratch(m), withArchival(m), withVolume(m, usesVolume), caBundle)
 }

@@ -27,7 +27,7 @@ import (
 // node only.
 func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApplyConfiguration {
 	strategy := appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
-	if !s.volume {
+	if !s.usesVolume {
 		strategy = appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
@@ -40,7 +40,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 		WithAnnotations(m.Spec.PodAnnotations).
 		WithSpec(podSpec(m, in, s))
 	server := appsv1ac.Deployment(s.Name, in.Namespace).WithLabels(Labels(NameOf(m)))
-	if in.VerifyPostgreSQL && s.tracking {
+	if in.VerifyPostgreSQL && s.isTracking {
 		server.WithAnnotations(map[string]string{verifyAnnotation: resources.VerifyFull})
 	}
 	return server.
@@ -63,8 +63,8 @@ type part struct {
 
 func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConfiguration {
 	caBundle := withCABundle(m, in, caSources(m, in), true)
-	parts := []part{withScratch(m), withVolume(m, s.volume), withTLS(in, s), caBundle}
-	if s.tracking {
+	parts := []part{withScratch(m), withVolume(m, s.usesVolume), withTLS(in, s), caBundle}
+	if s.isTracking {
 		parts = append(parts, withMetrics(), withArchival(m))
 	}
 	pod := newPod(m, in, serviceAccountName(m), serverContainer(m, in, s, caBundle.env), parts...)
@@ -136,7 +136,7 @@ func (in Inputs) host() string {
 const anyHost = "*"
 
 // allowedHosts returns the allowed values of the Host header. MLflow compares the whole header, so the Service names are listed with and
-// without the port. ExternalURL and spec.allowedHosts are used unchanged. Without spec.allowedHosts every value is allowed.
+// without the port. By default every value is allowed.
 func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	if len(m.Spec.AllowedHosts) == 0 || slices.Contains(m.Spec.AllowedHosts, anyHost) {
 		return []string{anyHost}
@@ -160,7 +160,7 @@ func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	return hosts
 }
 
-// probe returns an HTTP probe of an unauthenticated path. The kubelet calls the pod IP, so the probe sets an allowed Host header.
+// probe returns an HTTP probe of an unauthenticated path. The kubelet calls the pod IP, so a Host header is set unless all are allowed.
 func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delaySeconds, periodSeconds int32) *corev1ac.ProbeApplyConfiguration {
 	get := corev1ac.HTTPGetAction().
 		WithPath(s.prefix + path).

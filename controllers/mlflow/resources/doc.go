@@ -1,3 +1,3 @@
-// Package resources builds the objects of an MLflow, one file per kind, as pure functions of a validated MLflow and the inputs of the
-// cluster. build.go defines their order.
+// Package resources builds the objects of an MLflow as pure functions of a validated MLflow and Inputs. build.go defines the order of the
+// objects.
 package resources

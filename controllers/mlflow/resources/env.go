@@ -43,7 +43,7 @@ var protectedEnv = map[string]bool{
 // bundle.
 func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, caEnv []envVar) []envVar {
 	before := []envVar{value(envDisableTelemetry, "true"), value(envJobExecution, "false")}
-	if s.tracking {
+	if s.isTracking {
 		before = append(before, archivalEnv(m)...)
 	}
 	before = slices.Concat(before, storeEnv(m), []envVar{
@@ -77,7 +77,7 @@ func platformEnv(in Inputs) []envVar {
 	return []envVar{value("UVICORN_SSL_CIPHERS", ciphers)}
 }
 
-// mergeEnv returns before, user and after, with unique names. The last entry of the user for a name wins, except for protected names.
+// mergeEnv returns before, user and after. The last entry of the user for a name, unless it is protected, replaces all others.
 func mergeEnv(before, user, after []envVar) []envVar {
 	overridden := map[string]bool{}
 	var effective []envVar
@@ -105,7 +105,7 @@ func selectorEnv(m *mlflowv1.MLflow) []envVar {
 	return []envVar{value("MLFLOW_K8S_WORKSPACE_LABEL_SELECTOR", selector.String())}
 }
 
-// allowedOrigins returns the CORS origins of a server: its Service names, localhost for port forwarding, the gateway and those of the spec.
+// allowedOrigins returns the CORS origins of a server: its Service names, localhost for port forwarding, ExternalURL and those of the spec.
 func allowedOrigins(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	host := s.host(in)
 	origins := []string{

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// exposure returns the Services, routes, monitors and disruption budgets whose APIs the cluster serves.
+// exposure returns the objects of Plan.Exposure whose APIs the cluster serves.
 func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
@@ -173,7 +173,7 @@ func serverDescription(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Descrip
 func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
 	service := serverDescription(m, in, s).Service(s.Secret, "")
 	service.Spec.Ports[0].WithTargetPort(intstr.FromString(portName))
-	if s.tracking && HasArtifactsServer(m) {
+	if s.isTracking && HasArtifactsServer(m) {
 		service.WithLabels(map[string]string{labelRole: roleTracking})
 	}
 	return service

@@ -54,7 +54,7 @@ func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
 }
 
-// garbageCollectionRBAC allows garbage collection to read all workspaces and their artifact stores, and to remove experiments.
+// garbageCollectionRBAC allows garbage collection to read all workspaces and their artifact stores, and to read and update experiments.
 func garbageCollectionRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcServiceAccount, in)},
 		rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
@@ -85,7 +85,7 @@ func readRule(group, resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 
 // networkPolicy allows ingress to the server port from spec.networkPolicyIngressFrom or else from all pods, because every request is
-// authorized. It allows egress to DNS, HTTPS, the supported databases, common object stores and the ports of URIs in the spec.
+// authorized. By default it allows egress to DNS, HTTPS, the supported databases, common object stores and the ports of URIs in the spec.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	ingress := resources.AllowTCP(port)
 	ingress.From = resources.MustApplyEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
@@ -108,7 +108,7 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 	return networkingv1ac.NetworkPolicy(NameOf(m), in.Namespace).WithLabels(Labels(NameOf(m))).WithSpec(spec.WithIngress(ingress))
 }
 
-// migrationPolicy allows migration pods only egress to DNS and databases. spec.networkPolicyEgressRules replaces the database ports.
+// migrationPolicy allows migration pods egress to DNS and databases. spec.networkPolicyEgressRules replaces the database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	labels := map[string]string{LabelComponent: migrationName}
 	spec := policySpec(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withURIPorts(storeURIs(m), tcpRule(5432, 3306)))
@@ -139,7 +139,7 @@ func tcpRule(ports ...int32) *egressRule {
 	return resources.AllowEgress(corev1.ProtocolTCP, ports...)
 }
 
-// withURIPorts adds a rule for the ports in URIs that no other rule allows.
+// withURIPorts adds a rule for those ports in URIs that the rules do not allow.
 func withURIPorts(uris []string, rules ...*egressRule) []*egressRule {
 	var ports, allowed []int32
 	for _, uri := range uris {

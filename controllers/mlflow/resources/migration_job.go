@@ -17,7 +17,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// Names of the migration Job that clients rely on.
+// Names and limits of migration Jobs. Clients rely on the names.
 const (
 	MigrationContainer = "db-migrate"
 
@@ -118,8 +118,8 @@ func terminalExitPolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
 // CheckJobName returns the name of the check Job.
 func CheckJobName(m *mlflowv1.MLflow) string { return jobName(m, "-migration-check") }
 
-// CheckJob returns a Job of the migration program that opens the databases without changes, while the server runs. It does not mount the
-// volume, which may be attachable only to the node of the server, and requests few resources, because a pod as large as the server may not be schedulable.
+// CheckJob returns a Job of the migration program that reads database servers while the server runs. It does not mount the volume, which
+// may be attachable only to the node of the server. It requests few resources, because a larger pod may not be schedulable.
 func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApplyConfiguration {
 	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: checkHash})
 	pod := migrationPod(m, in, migrationArgs+" check", false)
@@ -131,7 +131,7 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApp
 }
 
 // migrationPod returns a pod with the certificates of the tracking server, optionally its volume, and without ports, probes and resource claims.
-func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
+func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, mountsVolume bool) *corev1ac.PodSpecApplyConfiguration {
 	caBundle := withCABundle(m, in, caSources(m, in), false)
 	containerResources := Tracking(m).requirements(m)
 	containerResources.Claims = nil
@@ -143,7 +143,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *core
 	metrics := withMetrics()
 	metrics.args = nil // arguments of the server
 	return newPod(m, in, serviceAccountName(m), container,
-		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), caBundle, metrics, withArchival(m)).
+		withScratch(m), withVolume(m, mountsVolume), withTLS(in, Tracking(m)), caBundle, metrics, withArchival(m)).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 }
 

@@ -42,7 +42,7 @@ func Pods(m *mlflowv1.MLflow) server.Pods {
 	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, CommonPods: m.Spec.CommonPods}
 }
 
-// defaultFSGroup is the fsGroup of pods with a volume. On OpenShift, the SecurityContextConstraints assign one per namespace instead.
+// defaultFSGroup is the default fsGroup if spec.storage is set. On OpenShift, the SecurityContextConstraints assign one per namespace.
 const defaultFSGroup = 1001
 
 // podSecurity returns spec.podSecurityContext, even if empty, or a default that the restricted Pod Security Standard allows.
@@ -98,11 +98,11 @@ func smallResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return requirements("100m", "256Mi", "500m", "512Mi")
 }
 
-// addServerAffinity schedules a pod that mounts the volume to the node of the server, because the volume may be attachable to one node only. A
-// pod affinity or anti-affinity of the spec takes precedence, because both terms together could make the pod unschedulable.
+// addServerAffinity schedules a pod to the node of the server, unless the volume can be mounted on many nodes. A pod affinity or
+// anti-affinity of the spec takes precedence, because both terms together could make the pod unschedulable.
 func addServerAffinity(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
-	manyNodes := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
-	if affinity := m.Spec.Affinity; manyNodes || affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
+	isReadWriteMany := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
+	if affinity := m.Spec.Affinity; isReadWriteMany || affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
 		return
 	}
 	if pod.Affinity == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Names of the artifacts server.
 const (
 	artifactsBaseName  = "mlflow-artifacts"
 	artifactsTLSSecret = "mlflow-artifacts-tls"
@@ -28,18 +27,19 @@ type Server struct {
 	Secret   string
 	Replicas int32
 
-	container string
-	prefix    string
-	workers   int32
-	volume    bool
-	tracking  bool
+	container  string
+	prefix     string
+	workers    int32
+	usesVolume bool
+	isTracking bool
 }
 
 // Tracking returns the tracking server, which always exists.
 func Tracking(m *mlflowv1.MLflow) Server {
 	return Server{
 		Name: NameOf(m), Secret: TLSSecretName, Replicas: resources.ReplicasOrOne(m.Spec.Replicas),
-		container: containerName, prefix: staticPrefix, workers: resources.ReplicasOrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
+		container: containerName, prefix: staticPrefix, workers: resources.ReplicasOrOne(m.Spec.Workers),
+		usesVolume: serverUsesVolume(m), isTracking: true,
 	}
 }
 
@@ -48,7 +48,7 @@ func Artifacts(m *mlflowv1.MLflow) Server {
 	name := Suffixed(artifactsBaseName, m)
 	s := Server{
 		Name: name, Secret: artifactsTLSSecret, Replicas: 1,
-		container: artifactsBaseName, prefix: "/" + name, workers: 1, volume: m.Spec.Storage != nil && isFile(m.Spec.ArtifactsDestination),
+		container: artifactsBaseName, prefix: "/" + name, workers: 1, usesVolume: m.Spec.Storage != nil && isFile(m.Spec.ArtifactsDestination),
 	}
 	if spec := m.Spec.ArtifactsServer; spec != nil {
 		s.Replicas, s.workers = resources.ReplicasOrOne(spec.Replicas), resources.ReplicasOrOne(spec.Workers)
@@ -69,7 +69,7 @@ func Servers(m *mlflowv1.MLflow) []Server {
 	return []Server{Tracking(m)}
 }
 
-// artifactServer returns the server that serves artifacts.
+// artifactServer returns the artifacts server, or the tracking server if there is none.
 func artifactServer(m *mlflowv1.MLflow) Server {
 	if HasArtifactsServer(m) {
 		return Artifacts(m)
@@ -85,7 +85,7 @@ func (s Server) address(in Inputs) string {
 	return fmt.Sprintf("https://%s:%d%s", s.host(in), port, s.prefix)
 }
 
-// Selector returns the labels of the pods. It equals the immutable selector of the legacy operator's Deployments.
+// Selector returns the labels that select the pods. It equals the immutable selector of the legacy operator's Deployments.
 func (s Server) Selector() map[string]string { return map[string]string{LabelApp: s.Name} }
 
 // ArtifactsURL returns the public URL of artifacts, or "" without a published artifacts server.
@@ -105,7 +105,7 @@ func artifactsRoot(m *mlflowv1.MLflow, in Inputs) string {
 func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	serves, root := m.Spec.ServeArtifacts, m.Spec.DefaultArtifactRoot
 	if HasArtifactsServer(m) {
-		serves, root = !s.tracking, artifactsRoot(m, in)
+		serves, root = !s.isTracking, artifactsRoot(m, in)
 	}
 	args := []string{"--no-serve-artifacts"}
 	if serves {
@@ -117,14 +117,14 @@ func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	return args
 }
 
-// requirements returns the resources of the server. The artifacts server inherits those of the tracking server, except resource claims.
+// requirements returns the resources of the server. The artifacts server inherits them by default, except resource claims.
 func (s Server) requirements(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
 	spec := m.Spec.Resources
-	if !s.tracking && m.Spec.ArtifactsServer.Resources != nil {
+	if !s.isTracking && m.Spec.ArtifactsServer.Resources != nil {
 		spec = m.Spec.ArtifactsServer.Resources
 	}
 	result := resourcesWithDefaults(spec, requirements("1", "2Gi", "4", "3Gi"))
-	if !s.tracking && m.Spec.ArtifactsServer.Resources == nil {
+	if !s.isTracking && m.Spec.ArtifactsServer.Resources == nil {
 		result.Claims = nil
 	}
 	return result
@@ -133,7 +133,7 @@ func (s Server) requirements(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsA
 // resourceClaims returns the dynamic resource claims of the pods.
 func (s Server) resourceClaims(m *mlflowv1.MLflow) []corev1ac.PodResourceClaimApplyConfiguration {
 	claims := m.Spec.ResourceClaims
-	if !s.tracking {
+	if !s.isTracking {
 		claims = m.Spec.ArtifactsServer.ResourceClaims
 	}
 	return resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](claims)

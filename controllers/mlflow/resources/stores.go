@@ -169,7 +169,7 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 	return withMount(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), resources.Mount("mlflow-storage", storagePath))
 }
 
-// serverUsesVolume reports whether the tracking server may store metadata, artifacts or archived traces in files. The tracking server reads the
+// serverUsesVolume reports whether the tracking server may read or write metadata, artifacts or archived traces in files. It reads the
 // archive even if there is an artifacts server.
 func serverUsesVolume(m *mlflowv1.MLflow) bool {
 	spec := &m.Spec
@@ -183,8 +183,8 @@ func archivalUsesVolume(m *mlflowv1.MLflow) bool {
 	return m.Spec.Storage != nil && (mayUseFiles(m, envBackendStore, envRegistryStore) || archivesToFiles(m))
 }
 
-// garbageCollectionUsesVolume reports whether garbage collection accesses files directly. It removes artifacts in a local artifact root itself,
-// and served artifacts through the server.
+// garbageCollectionUsesVolume reports whether garbage collection may access files directly. It deletes artifacts in a local artifact root
+// itself, and served artifacts through the server.
 func garbageCollectionUsesVolume(m *mlflowv1.MLflow) bool {
 	return m.Spec.Storage != nil && (mayUseFiles(m, envBackendStore) || isFile(m.Spec.DefaultArtifactRoot))
 }
@@ -200,10 +200,10 @@ func archivesToFiles(m *mlflowv1.MLflow) bool {
 	return Archives(m) && isFile(m.Spec.TraceArchival.Location)
 }
 
-var hasScheme = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
+var schemePattern = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
 
 // isFile reports whether MLflow treats a location as a local path: without a scheme, or with the scheme file in any case.
 func isFile(location string) bool {
-	scheme := hasScheme.FindStringSubmatch(location)
+	scheme := schemePattern.FindStringSubmatch(location)
 	return location != "" && (scheme == nil || strings.EqualFold(scheme[1], "file"))
 }
