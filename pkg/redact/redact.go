@@ -4,6 +4,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,8 @@ const sensitive = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|a
 const sensitiveInJSON = `(?:\w*(?:password|passwd|passphrase|token|api_?key|access_?key(?:_?id)?|private_?key)|\w+[_-]?secret)`
 
 type rule struct {
+	// needs are lowercase texts of which each match contains one, in any case. Most messages contain none, and a search for them is faster.
+	needs       []string
 	pattern     *regexp.Regexp
 	replacement string
 }
@@ -25,26 +28,26 @@ type rule struct {
 // be parsed.
 var rules = []rule{
 	// Private keys, including truncated ones, with line breaks or escaped line breaks.
-	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
+	{[]string{"-----begin"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
 	// Data source names of MySQL in Go: user:password@tcp(host:port)/database.
-	{regexp.MustCompile(`[^\s"'=]+:[^"'\n]*@(tcp[46]?|unix|udp)\(`), Mark + "@$1("},
+	{[]string{"@"}, regexp.MustCompile(`[^\s"'=]+:[^"'\n]*@(tcp[46]?|unix|udp)\(`), Mark + "@$1("},
 	// URLs: a port is not a password, and a path may contain an @.
-	{regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@]+@`), "${1}" + Mark + "@"},
-	{regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@:]+:[^\s"'/@]*[^\s"'/@0-9][^\s"'@]*@`), "${1}" + Mark + "@"},
+	{[]string{"@"}, regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@]+@`), "${1}" + Mark + "@"},
+	{[]string{"@"}, regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@:]+:[^\s"'/@]*[^\s"'/@0-9][^\s"'@]*@`), "${1}" + Mark + "@"},
 	// URLs of databases and brokers: everything up to the last @.
-	{regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|oracle|sqlite|amqps?|nats|kafka|etcd|jdbc:[a-z]+)(?:\+[a-z0-9]+)*://)[^"'\n]*@`), "${1}" + Mark + "@"},
+	{[]string{"@"}, regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|oracle|sqlite|amqps?|nats|kafka|etcd|jdbc:[a-z]+)(?:\+[a-z0-9]+)*://)[^"'\n]*@`), "${1}" + Mark + "@"},
 	// The same without a host: everything after the user.
-	{regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|amqps?)(?:\+[a-z0-9]+)*://[^\s"'/@:]+:)[^\s"'0-9][^\s"']*`), "${1}" + Mark},
+	{[]string{"://"}, regexp.MustCompile(`(?i)\b((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|mssql|sqlserver|amqps?)(?:\+[a-z0-9]+)*://[^\s"'/@:]+:)[^\s"'0-9][^\s"']*`), "${1}" + Mark},
 	// Headers.
-	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Mark},
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Mark},
 	// Settings: password=x, --token x, "token":"x", also with escaped quotes; password: x at the start of a line.
-	{regexp.MustCompile(`(?i)\b([\w.-]*` + sensitive + `=)(?:'[^']*'|\\?"[^"]*"|[^\s&;,"'\\]+)`), "${1}" + Mark},
-	{regexp.MustCompile(`(?i)(--[\w-]*` + sensitive + ` )[^\s"']+`), "${1}" + Mark},
-	{regexp.MustCompile(`(?i)(\\?"(?:[\w.-]+[_.-])?` + sensitiveInJSON + `\\?"\s*:\s*\\?")[^"\\]+`), "${1}" + Mark},
-	{regexp.MustCompile(`(?im)^([ \t-]*[\w.-]*(?:password|passwd|passphrase)[ \t]*:[ \t]+)\S.*$`), "${1}" + Mark},
+	{[]string{"="}, regexp.MustCompile(`(?i)\b([\w.-]*` + sensitive + `=)(?:'[^']*'|\\?"[^"]*"|[^\s&;,"'\\]+)`), "${1}" + Mark},
+	{[]string{"--"}, regexp.MustCompile(`(?i)(--[\w-]*` + sensitive + ` )[^\s"']+`), "${1}" + Mark},
+	{[]string{"pass", "token", "key", "secret"}, regexp.MustCompile(`(?i)(\\?"(?:[\w.-]+[_.-])?` + sensitiveInJSON + `\\?"\s*:\s*\\?")[^"\\]+`), "${1}" + Mark},
+	{[]string{"pass"}, regexp.MustCompile(`(?im)^([ \t-]*[\w.-]*(?:password|passwd|passphrase)[ \t]*:[ \t]+)\S.*$`), "${1}" + Mark},
 	// Tokens with a known format: of Kubernetes and other JWTs, OpenShift, GitHub, GitLab, Hugging Face, AWS, Slack, OpenAI.
-	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), Mark},
-	{regexp.MustCompile(`\b(?:sha256~[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|xox[abprs]-[\w-]{10,}|sk-[\w-]{20,})`), Mark},
+	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), Mark},
+	{[]string{"sha256~", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_", "akia", "xox", "sk-"}, regexp.MustCompile(`\b(?:sha256~[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|xox[abprs]-[\w-]{10,}|sk-[\w-]{20,})`), Mark},
 }
 
 // Text returns a text with Mark in place of credentials. It is idempotent.
@@ -52,8 +55,11 @@ func Text(text string) string {
 	if len(text) < minSensitiveLength || !strings.ContainsAny(text, "=:-_ ~") {
 		return text
 	}
+	lower := strings.ToLower(text)
 	for _, r := range rules {
-		text = r.pattern.ReplaceAllString(text, r.replacement)
+		if slices.ContainsFunc(r.needs, func(part string) bool { return strings.Contains(lower, part) }) {
+			text = r.pattern.ReplaceAllString(text, r.replacement)
+		}
 	}
 	return text
 }

@@ -37,6 +37,12 @@ func TestTextRedacts(t *testing.T) {
 		"private key":                         "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
 		"truncated private key":               `-----BEGIN PRIVATE KEY-----\nMIIhunter2`,
 		"Hugging Face token":                  `401 for hf_abcdefghijhunter2xyz`,
+		"OpenShift token":                     `401 for sha256~abcdefghijklmhunter2xyz`,
+		"GitHub token":                        `401 for ghs_abcdefghijhunter2xyz`,
+		"fine-grained GitHub token":           `401 for github_pat_abcdefghijhunter2xyz`,
+		"GitLab token":                        `401 for glpat-abcdefghijhunter2xyz`,
+		"Slack token":                         `401 for xoxb-abcdefghijhunter2xyz`,
+		"OpenAI token":                        `401 for sk-abcdefghijklmhunter2xyz`,
 	} {
 		got := Text(text)
 		if strings.Contains(got, password) || strings.Contains(got, "aHVudGVyMg") {
