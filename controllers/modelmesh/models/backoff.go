@@ -50,7 +50,7 @@ func (s *modelState) scheduleCall(now time.Time, maximum time.Duration) {
 
 // maxInterval returns the maximum delay before the next call about a model in progress.
 func (s *modelState) maxInterval(next v1alpha1.PredictorStatus) time.Duration {
-	if waitsForPod(next) && s.attempts >= fastPolls {
+	if isRuntimeUnhealthy(next) && s.attempts >= fastPolls {
 		return maxWaitInterval
 	}
 	return maxPollInterval
