@@ -16,7 +16,7 @@ import (
 )
 
 // Render returns the objects that a Catalog would get in an empty cluster with the given APIs. domain is the domain of its routers, or "". The
-// notes list omitted objects. Unknown fields are errors.
+// notes list what is omitted. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, domain string, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, c, true); err != nil {

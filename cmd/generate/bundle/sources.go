@@ -43,7 +43,7 @@ type role struct {
 // packagedKinds are other kinds that OLM installs and every cluster serves. OLM fails for kinds that are not served.
 var packagedKinds = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
 
-// droppedKinds are created by OLM itself.
+// droppedKinds are not in a bundle: OLM creates ServiceAccounts, and the administrator creates the Namespace.
 var droppedKinds = []string{"Namespace", "ServiceAccount"}
 
 // newSources returns the objects of a kustomization by their use. A kind that a bundle cannot contain is an error.
