@@ -22,7 +22,7 @@ func (e *Env) recordManagerStartStop() {
 }
 
 // checkIdle checks all requests of managers during the life of the control plane. An idle user must stay idle until another client writes,
-// and each write must change its object.
+// and each update and patch must change its object, except in PrunedPeriod, for finalizers and for emptyPatch.
 func (e *Env) checkIdle(context.Context) {
 	if len(e.managers.accounts) == 0 {
 		return
@@ -45,7 +45,7 @@ func (e *Env) checkIdle(context.Context) {
 	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes without a change, with all writes of the same resourceVersion:\n%s", sameVersion)
 }
 
-// emptyPatch matches a patch without changes, which runs admission or checks that the cache is current.
+// emptyPatch matches a patch without changes, with which a manager has the object admitted again or checks that its cache is current.
 var emptyPatch = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
 // during returns the requests of a period, which ends when a manager starts or stops or when another client writes. A manager may react
