@@ -223,7 +223,7 @@ func TestWatcherReportsAllModelsOfNewCluster(t *testing.T) {
 }
 
 // [M5] [M32] The Watcher retries during an outage, which each watch logs once. Forget stops the retries.
-func TestWatcherBacksOffDuringOutage(t *testing.T) {
+func TestWatcherRetriesDuringOutage(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
 	etcd.fail(errors.New("connection refused"))
