@@ -13,7 +13,7 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
-const serviceID = "digits__isvc-6b2eb0b8bf"
+const inferenceServiceModelID = "digits__isvc-6b2eb0b8bf"
 
 func getCondition(s *v1beta1.InferenceService, conditionType string) v1beta1.Condition {
 	for _, c := range s.Status.Conditions {
@@ -32,9 +32,9 @@ func TestInferenceServiceBecomesReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, newInferenceService(t, spec))
-			env.mesh.response = responseFor(serviceID, modelStatus(loading))
+			env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loading))
 			env.reconcile(inferenceServiceKey)
-			env.mesh.response = responseFor(serviceID, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+			env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
 			env.states.markDirty(inferenceServiceKey)
 			if requeueAfter := env.reconcile(inferenceServiceKey); requeueAfter != 0 {
 				t.Errorf("requeue after %s, want none", requeueAfter)
@@ -43,7 +43,7 @@ func TestInferenceServiceBecomesReady(t *testing.T) {
 			if getCondition(s, "Ready").Status != corev1.ConditionTrue || s.Status.URL != grpcAddress || s.Status.Components["predictor"].RestURL != restAddress {
 				t.Errorf("status %+v, want Ready with the addresses", s.Status)
 			}
-			if got := env.mesh.setRequests[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != serviceID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
+			if got := env.mesh.setRequests[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != inferenceServiceModelID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
 				t.Errorf("request %v, want owner isvc and vmodel digits", got)
 			}
 			env.expectSteadyState(inferenceServiceKey)
@@ -57,7 +57,7 @@ func TestInferenceServiceObservedGeneration(t *testing.T) {
 	s := newInferenceService(t, sklearnModel)
 	s.Generation = 3
 	env := newTestEnv(t, s)
-	env.mesh.response = responseFor(serviceID, modelStatus(loading))
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loading))
 	env.reconcile(inferenceServiceKey)
 	if got := env.inferenceService().Status.ObservedGeneration; got != 3 {
 		t.Errorf("observedGeneration %d, want %d", got, 3)
@@ -65,14 +65,14 @@ func TestInferenceServiceObservedGeneration(t *testing.T) {
 	env.expectSteadyState(inferenceServiceKey)
 }
 
-// As in the recording, the status of a new InferenceService without pods has a failure and no transition status.
+// As in testdata/recordings, the status of a new InferenceService without pods has a failure and no transition status.
 func TestInferenceServiceWithoutPods(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
 	env.mesh.err = meshclient.ErrNoAddress
 	env.reconcile(inferenceServiceKey)
 	m := env.inferenceService().Status.ModelStatus
 	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
-		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: serviceID}) {
+		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: inferenceServiceModelID}) {
 		t.Errorf("model status %+v, want Pending with RuntimeUnhealthy and no copies", m)
 	}
 	if c := getCondition(env.inferenceService(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
@@ -84,7 +84,7 @@ func TestInferenceServiceWithoutPods(t *testing.T) {
 // A long message of a runtime is truncated: the API server would reject the status.
 func TestLongFailureMessageIsTruncated(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
-	env.mesh.response = responseFor(serviceID, withCopies(modelStatus(loadFailed, strings.Repeat("ä", 1<<20)), newCopy("a", loadFailed, unixMilliAfter(0))))
+	env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loadFailed, strings.Repeat("ä", 1<<20)), newCopy("a", loadFailed, unixMilliAfter(0))))
 	env.reconcile(inferenceServiceKey)
 	s := env.inferenceService()
 	for _, message := range []string{s.Status.ModelStatus.LastFailureInfo.Message, getCondition(s, "Ready").Message, getCondition(s, "PredictorReady").Message} {
@@ -93,7 +93,7 @@ func TestLongFailureMessageIsTruncated(t *testing.T) {
 		}
 	}
 	env.expectSteadyState(inferenceServiceKey)
-	env.mesh.response = responseFor(serviceID, modelStatus(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessageBytes)+": [_no_runtime]"))
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessageBytes)+": [_no_runtime]"))
 	env.states.markDirty(inferenceServiceKey)
 	env.reconcile(inferenceServiceKey)
 	if got := env.inferenceService().Status.ModelStatus.LastFailureInfo; got.Reason != "NoSupportingRuntime" || got.Message != messageUnsupported {
@@ -104,7 +104,7 @@ func TestLongFailureMessageIsTruncated(t *testing.T) {
 // A load failure is written once: the time of the mesh is truncated to seconds, as the API stores it.
 func TestLoadFailureOfInferenceServiceIsWrittenOnce(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
-	env.mesh.response = responseFor(serviceID, withCopies(modelStatus(loadFailed, "broken"), newCopy("a", loadFailed, unixMilliAfter(0))))
+	env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loadFailed, "broken"), newCopy("a", loadFailed, unixMilliAfter(0))))
 	env.reconcile(inferenceServiceKey)
 	before := getCondition(env.inferenceService(), "Ready")
 	for range 5 {
@@ -130,7 +130,7 @@ func TestStatusPatchKeepsForeignFields(t *testing.T) {
 	s.Status.Components = map[string]v1beta1.ComponentStatus{"transformer": {URL: "http://t"}}
 	s.Status.URL = "http://t.example.com"
 	env := newTestEnv(t, s)
-	env.mesh.response = responseFor(serviceID, modelStatus(loaded))
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loaded))
 	env.reconcile(inferenceServiceKey)
 	for _, foreign := range []string{"transformer", "observedGeneration", "deploymentMode", `"url":"http`, "spec"} {
 		if strings.Contains(env.patches[0], foreign) {
@@ -187,7 +187,7 @@ func TestInferenceServiceOfAnotherMode(t *testing.T) {
 		t.Errorf("%d calls, %d writes, %d states, want none", env.mesh.calls(), len(env.patches), len(env.states.entries))
 	}
 	env = newTestEnv(t, newInferenceService(t, sklearnModel))
-	env.mesh.response = responseFor(serviceID, modelStatus(loaded))
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loaded))
 	env.reconcile(inferenceServiceKey)
 	s = env.inferenceService()
 	s.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"

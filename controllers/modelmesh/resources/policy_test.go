@@ -57,12 +57,14 @@ func TestOnlyLegacyNetworkPolicyIsAdopted(t *testing.T) {
 	policyFor := func(labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
-	if !selectsLegacyPods(policyFor(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(policyFor(map[string]any{"app": "other"})) {
-		t.Error("selectsLegacyPods must return true for the policy of the legacy installation only")
+	adoptIf := BuildGuards(namespaceInputs())[0].AdoptIf
+	legacyLabels := map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	if !adoptIf(policyFor(legacyLabels)) || adoptIf(policyFor(map[string]any{"app": "other"})) {
+		t.Error("AdoptIf must return true for the policy of the legacy installation only")
 	}
 }
 
-// [O6] With restricted settings or a proxy, only trusted peers can reach the ports without authentication.
+// [O6] With restricted settings or a proxy, only trusted peers can reach the gRPC and REST ports without authentication.
 func TestRestrictedPolicy(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	plain := capability.NewSet(capability.ServiceMonitor)
