@@ -112,7 +112,7 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 	}
 }
 
-// When the last runtime is deleted or the namespace disabled, guards are deleted after the Deployments. A setting deletes the NetworkPolicy.
+// When the last runtime is deleted or the namespace disabled, guards are deleted after Deployments. A setting deletes the NetworkPolicy.
 func TestGuardsAreDeletedLast(t *testing.T) {
 	deletions := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
 	for name, change := range map[string]func(*testEnv){

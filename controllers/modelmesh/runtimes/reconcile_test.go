@@ -435,7 +435,7 @@ func TestAutoscalerFollowsAnnotations(t *testing.T) {
 	}
 }
 
-// [modelmesh-98] [M25] A new runtime without models has no pods; any other is scaled to zero after the grace period. A restart of the operator restarts the period.
+// [modelmesh-98] [M25] A runtime without models is scaled to zero after the grace period, if it has pods. A restart starts a new period.
 func TestScaleToZero(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"))
 	model := newPredictor("m", "onnx")
