@@ -177,7 +177,7 @@ func TestNamespaceAuthority(t *testing.T) {
 	}
 }
 
-// A namespace can set a replica count above the limit if the administrators set the same. Labels with which the platform selects pods have no effect.
+// A namespace can exceed the limit of replicas if the administrators do. Labels with which the platform selects pods have no effect.
 func TestSettingLimits(t *testing.T) {
 	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
 		t.Error(err)
