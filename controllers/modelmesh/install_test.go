@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// In a single-namespace installation the operator's Deployment owns the Service. The operator derives its name from the name of the pod,
-// which the manifests must set.
+// In a single-namespace installation the operator's Deployment owns the Service. The operator derives the name of the Deployment from
+// POD_NAME, which the manifests must set.
 func TestSingleNamespaceInstallationSetsPodName(t *testing.T) {
 	manager := &appsv1.Deployment{}
 	readManifest(t, "../../config/manager/deployment.yaml", manager)
@@ -38,7 +38,7 @@ func TestSingleNamespaceInstallationSetsPodName(t *testing.T) {
 		for _, step := range steps {
 			var v corev1.EnvVar
 			if err := json.Unmarshal(step.Value, &v); err != nil || step.Path != "/spec/template/spec/containers/0/env/-" {
-				t.Fatalf("%s: unexpected error: %v", step.Path, err)
+				t.Fatalf("patch of %s, error %v: want a variable appended", step.Path, err)
 			}
 			env = append(env, v)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// The label enables a namespace; the operator's namespace is enabled without it.
+// The label enables a namespace that is not terminating; the operator's namespace is also enabled without it.
 func TestNamespaceEnabledByLabel(t *testing.T) {
 	terminating := meshtest.Namespace("terminating", "true")
 	terminating.Finalizers, terminating.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
@@ -51,7 +51,7 @@ func TestNamespaceEnabledByLabel(t *testing.T) {
 				t.Errorf("Requests returned %v, want the enabled namespaces", requests)
 			}
 			if _, watched := n.Source(nil); !watched || n.SingleNamespace() {
-				t.Error("namespaces are not watched")
+				t.Error("Source returned false or SingleNamespace true, want watched namespaces")
 			}
 		})
 	}
@@ -100,11 +100,11 @@ func TestStripNamespace(t *testing.T) {
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := stripNamespace(m)
-	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
+	if err != nil || len(m.Labels) != 2 || m.Labels[LabelEnabled] != "true" || m.Labels[LabelEnforce] != "restricted" || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
 		t.Errorf("stripNamespace returned %+v, error %v, want only the two labels kept", out, err)
 	}
 	for _, other := range []any{toolscache.DeletedFinalStateUnknown{Key: "a"}, runtime.Object(&corev1.Pod{})} {
-		if got, err := stripNamespace(other); err != nil || got == nil {
+		if got, err := stripNamespace(other); err != nil || got != other {
 			t.Errorf("stripNamespace of another type returned %v, error %v, want it unchanged", got, err)
 		}
 	}

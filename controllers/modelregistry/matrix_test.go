@@ -17,15 +17,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// [modelregistry-42] [modelregistry-51] Both conditions report why callers cannot reach the proxy; the Route counts only if the cluster
-// serves it and the spec enables it [D33].
+// [modelregistry-42] [modelregistry-51] Both conditions report why clients cannot reach the proxy. An unadmitted Route is a reason only if
+// the spec enables it [D33].
 func TestProxyProblemsReachTheStatus(t *testing.T) {
 	ready := []corev1.ContainerStatus{readyContainer("rest-container"), readyContainer("kube-rbac-proxy")}
 	for name, test := range map[string]struct {
-		pod      []corev1.ContainerStatus
-		noRoute  bool
-		admitted bool
-		message  string
+		containers []corev1.ContainerStatus
+		noRoute    bool
+		admitted   bool
+		message    string
 	}{
 		"no pod":              {nil, true, true, "No Pods found for Deployment demo: see the Events of its ReplicaSets"},
 		"pod without a proxy": {[]corev1.ContainerStatus{readyContainer("rest-container")}, true, true, "kube-rbac-proxy proxy unavailable in Pod p: waiting for a Pod with the proxy"},
@@ -45,8 +45,8 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 			env.setRunning(m)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}
 			env.requireNoError(env.server.Delete(t.Context(), pod))
-			if test.pod != nil {
-				other := podWith("p", test.pod...)
+			if test.containers != nil {
+				other := podWith("p", test.containers...)
 				other.Namespace, other.Labels = "ns", resources.ServerSelector(m)
 				env.requireNoError(env.server.Create(t.Context(), &other))
 			}
@@ -96,7 +96,7 @@ func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	}
 }
 
-// The log of a failed server has precedence over the status of its pods, and is read once for each run.
+// A problem in the log of a stuck server has precedence over the status of its pods. The log is read once per restart.
 func TestLogsReachTheStatus(t *testing.T) {
 	env := newTestEnv(t, nil)
 	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "pg-login")))

@@ -22,17 +22,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Expected objects, maintained by hand. $names are replaced from the table of names.
+// Expected objects, maintained by hand, with variables that replaceVariables replaces.
 const (
 	wantCookie  = `{apiVersion: v1, kind: Secret, metadata: {name: $cookie}, data: {cookie_secret: Y29va2ll}}`
 	wantService = `{apiVersion: v1, kind: Service, metadata: {name: $service},
   spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, appProtocol: https, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
 	wantServingCertService = `{apiVersion: v1, kind: Service, metadata: {name: $service, annotations: {service.beta.openshift.io/serving-cert-secret-name: $tls}},
   spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
-	wantAccount   = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account}}`
-	wantRedirects = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account, annotations: {
+	wantServiceAccount      = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account}}`
+	wantOAuthServiceAccount = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account, annotations: {
   serviceaccounts.openshift.io/oauth-redirectreference.first: '{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"ray-dashboard-demo"}}'}}}`
-	wantRules = `{apiVersion: v1, kind: ConfigMap, metadata: {name: $rules},
+	wantProxyConfig = `{apiVersion: v1, kind: ConfigMap, metadata: {name: $rules},
   data: {config-file.yaml: "authorization:\n  resourceAttributes:\n    apiVersion: v1\n    namespace: team1\n    resource: pods\n    verb: get\n"}}`
 	wantBinding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $binding},
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:auth-delegator"},
@@ -51,10 +51,10 @@ const (
   nginx.ingress.kubernetes.io/rewrite-target: /, nginx.ingress.kubernetes.io/ssl-redirect: "true", nginx.ingress.kubernetes.io/ssl-passthrough: "true"}},
   spec: {ingressClassName: nginx, rules: [{host: rayclient-demo-team1.apps.example.org, http: {paths: [{path: /, pathType: ImplementationSpecific,
     backend: {service: {name: demo-head-svc, port: {number: 10001}}}}]}}]}}`
-	wantWorkers = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: $workers},
+	wantWorkerPolicy = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: $workers},
   spec: {podSelector: {matchLabels: {ray.io/cluster: demo, ray.io/node-type: worker}}, policyTypes: [Ingress],
     ingress: [{from: [{podSelector: {matchLabels: {ray.io/cluster: demo}}}]}]}}`
-	wantHead = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: $head},
+	wantHeadPolicy = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: $head},
   spec: {podSelector: {matchLabels: {ray.io/cluster: demo, ray.io/node-type: head}}, policyTypes: [Ingress], ingress: [
     {from: [{podSelector: {matchLabels: {ray.io/cluster: demo}}}]},
     {from: [{podSelector: {}}], ports: [{port: 10001, protocol: TCP}, {port: 8265, protocol: TCP}]},
@@ -75,14 +75,14 @@ func hashedName(base string) string {
 // combination is a combination of the inputs that determine the objects of a cluster.
 type combination struct {
 	openShift, domain, oauth, mtls, suspended, hashed bool
-	// sidecar is the name of the sidecar in the pod templates; encrypted reports whether they have certificates.
-	sidecar   string
-	encrypted bool
+	// sidecar is the name of the sidecar in the pod templates. tls is true if the pod templates use TLS.
+	sidecar string
+	tls     bool
 }
 
 func (c combination) String() string {
-	return fmt.Sprintf("openshift=%t domain=%t oauth=%t mtls=%t suspended=%t hashed=%t sidecar=%q encrypted=%t",
-		c.openShift, c.domain, c.oauth, c.mtls, c.suspended, c.hashed, c.sidecar, c.encrypted)
+	return fmt.Sprintf("openshift=%t domain=%t oauth=%t mtls=%t suspended=%t hashed=%t sidecar=%q tls=%t",
+		c.openShift, c.domain, c.oauth, c.mtls, c.suspended, c.hashed, c.sidecar, c.tls)
 }
 
 // allCombinations returns all combinations of the inputs.
@@ -100,7 +100,7 @@ func allCombinations() []combination {
 	double(func(c *combination) { c.mtls = true })
 	double(func(c *combination) { c.suspended = true })
 	double(func(c *combination) { c.hashed = true })
-	double(func(c *combination) { c.encrypted = true })
+	double(func(c *combination) { c.tls = true })
 	plain := slices.Clone(all)
 	for _, name := range []string{"oauth-proxy", "kube-rbac-proxy"} {
 		for _, c := range plain {
@@ -125,7 +125,7 @@ func (c combination) effectiveSidecar() string {
 
 // expected returns the manifests of the expected objects, with the fixes of R16, R17 and R32.
 func (c combination) expected() []string {
-	out := []string{wantHead, wantWorkers}
+	out := []string{wantHeadPolicy, wantWorkerPolicy}
 	if c.suspended {
 		return out
 	}
@@ -135,9 +135,9 @@ func (c combination) expected() []string {
 	}
 	switch sidecar {
 	case "oauth-proxy":
-		out = append(out, wantCookie, wantServingCertService, wantRedirects, wantBinding)
+		out = append(out, wantCookie, wantServingCertService, wantOAuthServiceAccount, wantBinding)
 	case "kube-rbac-proxy":
-		out = append(out, wantRules, wantService, wantAccount, wantBinding)
+		out = append(out, wantProxyConfig, wantService, wantServiceAccount, wantBinding)
 	}
 	switch {
 	case c.openShift && c.oauth:
@@ -148,7 +148,7 @@ func (c combination) expected() []string {
 		out = append(out, wantIngress)
 	}
 	switch {
-	case !c.mtls || !c.encrypted:
+	case !c.mtls || !c.tls:
 	case c.openShift:
 		out = append(out, wantClientRoute)
 	case c.domain:
@@ -157,14 +157,14 @@ func (c combination) expected() []string {
 	return out
 }
 
-// replaceNames replaces the names in a manifest, which depend on the naming scheme.
-func (c combination) replaceNames(manifest string) string {
+// replaceVariables replaces the variables of a manifest.
+func (c combination) replaceVariables(manifest string) string {
 	name := func(base string) string { return base }
 	if c.hashed {
 		name = hashedName
 	}
 	open, routed := "{port: 8443, protocol: TCP}", ""
-	if c.mtls && c.encrypted {
+	if c.mtls && c.tls {
 		open += ", {port: 10001, protocol: TCP}"
 	}
 	if c.effectiveSidecar() == "" && !c.suspended && !c.openShift {
@@ -182,12 +182,12 @@ func (c combination) replaceNames(manifest string) string {
 	).Replace(manifest)
 }
 
-// object parses a manifest and adds the metadata that all objects have.
+// object parses a manifest and adds the common metadata of its kind.
 func (c combination) object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict([]byte(c.replaceNames(manifest)), &u.Object); err != nil {
-		t.Fatalf("%v in %s", err, c.replaceNames(manifest))
+	if err := yaml.UnmarshalStrict([]byte(c.replaceVariables(manifest)), &u.Object); err != nil {
+		t.Fatalf("%v in %s", err, c.replaceVariables(manifest))
 	}
 	labels := map[string]string{
 		"ray.openshift.ai/cluster-name": "demo", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "raycluster",
@@ -212,7 +212,7 @@ func (c combination) cluster(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	containers := "{name: ray-head}"
 	volumes := "{name: data}"
-	if c.encrypted {
+	if c.tls {
 		containers = encryptedRay
 		volumes += ", " + authority + ", {name: server-cert, emptyDir: {}}"
 	}
@@ -263,8 +263,9 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// [raycluster-8] A suspended cluster retains the objects that its sidecar needs, and no routes. A disabled sidecar also retains its route.
-func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
+// [raycluster-8] A cluster that is suspended or whose sidecar is disabled retains the objects that the sidecar needs. If only the
+// sidecar is disabled, it also retains the route.
+func TestBuildRetainsObjects(t *testing.T) {
 	for _, c := range allCombinations() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, withDomain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object parses an object from YAML and adds kind and name.
+// object returns an object with the fields in YAML. Without metadata it is ns/x.
 func object(t *testing.T, kind, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte("{apiVersion: v1, kind: " + kind + ", metadata: {name: x, namespace: ns, uid: z}}"))
@@ -90,7 +90,7 @@ func TestMatchesDesiredFields(t *testing.T) {
 			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,
 			live:  `{metadata: {ownerReferences: [{uid: "2", name: p}, {uid: "1", name: o, controller: true}]}}`,
 			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`, matches: true},
-		"owner reference without control": {
+		"owner reference that is not a controller reference": {
 			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,
 			live:  `{metadata: {ownerReferences: [{uid: "1", name: o}]}}`,
 			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`},
@@ -126,19 +126,19 @@ func TestMatchesDesiredLists(t *testing.T) {
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
 		"list for a map": {want: `{spec: [{name: a}]}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
 		"list removed":   {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, live: `{spec: {}}`, owned: twoEnv},
-		"default keys": {want: `{spec: {ports: [{port: 53}, {port: 53, protocol: UDP}]}}`,
+		"elements whose key is defaulted": {want: `{spec: {ports: [{port: 53}, {port: 53, protocol: UDP}]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, matches: true},
-		"default keys in another order": {want: `{spec: {ports: [{port: 53, protocol: UDP}, {port: 53}]}}`,
+		"elements whose key is defaulted in another order": {want: `{spec: {ports: [{port: 53, protocol: UDP}, {port: 53}]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, matches: true},
 		"another key": {want: `{spec: {ports: [{port: 54}, {port: 53, protocol: UDP}]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts},
 		"elements that are not maps": {want: `{spec: {ports: [53, 54]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts},
-		"set in another order":       {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [z, w, x]}}`, owned: tags, matches: true},
-		"element removed from a set": {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [x]}}`, owned: tags},
-		"another element in a set":   {want: `{spec: {tags: [x, z]}}`, live: `{spec: {tags: [x, w, z]}}`, owned: tags},
-		"unreadable element":         {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'k:{': {}}}}`},
-		"elements owned by index":    {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'i:0': {}}}}`},
+		"set in another order":              {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [z, w, x]}}`, owned: tags, matches: true},
+		"element removed from a set":        {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [x]}}`, owned: tags},
+		"another element in a set":          {want: `{spec: {tags: [x, z]}}`, live: `{spec: {tags: [x, w, z]}}`, owned: tags},
+		"invalid key in the managed fields": {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'k:{': {}}}}`},
+		"elements owned by index":           {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'i:0': {}}}}`},
 	} {
 		t.Run(name, test.run)
 	}

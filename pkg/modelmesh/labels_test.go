@@ -122,7 +122,7 @@ func TestTypeConstraints(t *testing.T) {
 	}
 }
 
-// The constraints allow a model on the runtimes for which HasLabels is true, and on no others.
+// The constraints allow a model on a runtime if HasLabels is true, and only then.
 func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// The built-in runtimes are valid without warnings and have the documented labels.
+// The built-in runtimes are valid without warnings and have the listed labels and adapters.
 func TestShippedRuntimes(t *testing.T) {
 	types := []string{"mlserver", "ovms", "torchserve", "triton"}
 	for name, want := range map[string]struct {
@@ -33,7 +33,7 @@ func TestShippedRuntimes(t *testing.T) {
 			t.Fatalf("%s: unexpected error %v or malformed fields %s", name, err, r.Malformed)
 		}
 		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !IsEnabled(&r.Spec) {
-			t.Errorf("%s: unexpected ObjectMeta: %+v", name, r.ObjectMeta)
+			t.Errorf("%s: unexpected ObjectMeta %+v, or not enabled", name, r.ObjectMeta)
 		}
 		if got := strings.Join(Labels(r.Name, &r.Spec, false), ","); got != want.labels {
 			t.Errorf("%s has the labels\n%s, want\n%s", name, got, want.labels)
@@ -44,7 +44,7 @@ func TestShippedRuntimes(t *testing.T) {
 		adapter, c := r.Spec.BuiltInAdapter, r.Spec.Containers[0]
 		if adapter.ServerType != want.server || c.Name != want.server || adapter.RuntimeManagementPort != want.port || *r.Spec.GRPCDataEndpoint != want.data ||
 			*r.Spec.GRPCEndpoint != "port:8085" || adapter.MemBufferBytes != 128<<20 || adapter.ModelLoadingTimeoutMillis != 90000 {
-			t.Errorf("%s: unexpected adapter %+v or endpoint %s", name, adapter, *r.Spec.GRPCDataEndpoint)
+			t.Errorf("%s: unexpected adapter %+v or endpoints %s and %s", name, adapter, *r.Spec.GRPCEndpoint, *r.Spec.GRPCDataEndpoint)
 		}
 		requests, limits := c.Resources.Requests, c.Resources.Limits
 		if requests.Cpu().String() != "500m" || requests.Memory().String() != "1Gi" || limits.Cpu().String() != "5" || limits.Memory().String() != "1Gi" {

@@ -1,5 +1,5 @@
-// Package singleton watches a single object by name, or all objects with a name or label, without an informer of the manager's cache.
-// Unlike an informer it tolerates an API that is not installed and a missing permission, and it holds no other objects.
+// Package singleton watches a single object by name, or with OnList all objects with a name or a label selector, without an informer of
+// the manager's cache. Unlike an informer it tolerates an API that is not installed and a missing permission, and holds no other objects.
 package singleton
 
 import (
@@ -29,11 +29,11 @@ const (
 	minBackoff       = time.Second
 	maxBackoff       = time.Minute
 	forbiddenBackoff = 10 * time.Minute
-	// notFoundGracePeriod is the backoff from which NotFound means that the API is not served: API servers serve a new CRD at different times.
-	notFoundGracePeriod = 4 * time.Second
-	// forbiddenGracePeriod is the backoff from which Forbidden is permanent although the object was read before: an API
+	// minBackoffForNotFound is the backoff from which NotFound means that the API is not served: API servers serve a CRD at different times.
+	minBackoffForNotFound = 4 * time.Second
+	// minBackoffForForbidden is the backoff from which Forbidden is permanent although the object was read before: an API
 	// server that has just started denies all requests until it has loaded the roles.
-	forbiddenGracePeriod = 8 * time.Second
+	minBackoffForForbidden = 8 * time.Second
 )
 
 // Options configure a Watcher. Transform and OnUnavailable are optional. One of OnUpdate and OnList, one of Name and Labels, and all other
@@ -48,7 +48,7 @@ type Options struct {
 	// Labels is a label selector that replaces Name for OnList.
 	Labels string
 	Clock  clock.Clock
-	// Log receives each error once until another one occurs.
+	// Log receives each error once until a watch succeeds or another error occurs.
 	Log logr.Logger
 	// OnUpdate is called with each version of the object, or with nil when it does not exist. Calls come from Start, Read or ReadOnce and never
 	// overlap. OnUpdate must not modify or retain the object, or call the Watcher.
@@ -61,8 +61,8 @@ type Options struct {
 	OnUnavailable func()
 }
 
-// Watcher watches one object, or those of OnList, on every replica. It is a manager.Runnable that is idle until SetServed(true). It needs
-// the permission to list and watch them.
+// Watcher watches one object, or several for OnList, on every replica. It is a manager.Runnable that is idle until SetServed(true). It
+// needs the permission to list and watch the resource.
 type Watcher struct {
 	Options
 	served    chan bool // the last value of SetServed, until Start receives it
@@ -90,7 +90,7 @@ func (w *Watcher) SetServed(served bool) {
 	w.served <- served
 }
 
-// Read lists the object once. It must return before Start is called.
+// Read is ReadOnce, but logs the error and may call OnUnavailable. It must return before Start is called.
 func (w *Watcher) Read(ctx context.Context) { w.nextDelay(w.ReadOnce(ctx), 0) }
 
 // ReadOnce lists the object unless a list has succeeded before. It is safe for concurrent use, even while Start runs.
@@ -138,7 +138,7 @@ func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 		w.Log.Info("An object cannot be watched; its last known state stays in effect", "object", cmp.Or(w.Name, w.Labels), "reason", text)
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
-	if (forbidden && (!w.listed.Load() || last >= forbiddenGracePeriod) || apierrors.IsNotFound(err) && last >= notFoundGracePeriod) && w.OnUnavailable != nil {
+	if (forbidden && (!w.listed.Load() || last >= minBackoffForForbidden) || apierrors.IsNotFound(err) && last >= minBackoffForNotFound) && w.OnUnavailable != nil {
 		w.OnUnavailable()
 	}
 	limit := maxBackoff

@@ -45,7 +45,7 @@ func (e *Env) checkIdle(context.Context) {
 	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes without a change, with all writes of the same resourceVersion:\n%s", sameVersion)
 }
 
-// emptyPatch matches a patch without changes, which runs admission or checks that the cache is current.
+// emptyPatch matches a patch without changes, with which a manager has the object admitted again or checks that its cache is current.
 var emptyPatch = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
 // during returns the requests of a period, which ends when a manager starts or stops or when another client writes. A manager may react

@@ -59,7 +59,7 @@ func FindCondition(conditions []metav1.Condition, conditionType string) metav1.C
 	return metav1.Condition{}
 }
 
-// KStatus returns the kstatus of the live object, as Flux and helm --wait compute it, and the reason of its condition Ready.
+// KStatus returns the kstatus of the live object and the reason of its condition Ready in one string, such as "Current ModelLoaded".
 func (e *Env) KStatus(ctx context.Context, object client.Object) (string, error) {
 	kind, err := apiutil.GVKForObject(object, e.Scheme)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// hierarchy is a cgroup hierarchy and the group of a process in it: a line of /proc/self/cgroup.
-type hierarchy struct {
+// cgroup is the group of a process in one hierarchy: a line of /proc/self/cgroup.
+type cgroup struct {
 	controllers string // in the format of the kernel: `cpu,cpuacct`, `name=systemd`, empty for version 2
 	group       string // the directory of the group
 }
@@ -19,9 +19,9 @@ type hierarchy struct {
 // requiredControllers are the controllers that a kubelet requires.
 var requiredControllers = []string{"cpu", "memory", "pids"}
 
-// hierarchies returns the groups of this process: those of version 1 if it has the memory controller, otherwise that of version 2.
-func hierarchies(cgroups, mounts string) ([]hierarchy, error) {
-	var v1, v2 []hierarchy
+// ownCgroups returns the groups of this process: those of version 1 if version 1 has the memory controller, otherwise that of version 2.
+func ownCgroups(cgroups, mounts string) ([]cgroup, error) {
+	var v1, v2 []cgroup
 	memory := false
 	for line := range strings.Lines(cgroups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -32,9 +32,9 @@ func hierarchies(cgroups, mounts string) ([]hierarchy, error) {
 		switch {
 		case !ok:
 		case parts[1] == "":
-			v2 = append(v2, hierarchy{group: group})
+			v2 = append(v2, cgroup{group: group})
 		default:
-			v1 = append(v1, hierarchy{controllers: parts[1], group: group})
+			v1 = append(v1, cgroup{controllers: parts[1], group: group})
 			memory = memory || slices.Contains(strings.Split(parts[1], ","), "memory")
 		}
 	}
@@ -42,7 +42,7 @@ func hierarchies(cgroups, mounts string) ([]hierarchy, error) {
 		return v1, nil
 	}
 	if len(v2) == 0 {
-		return nil, errors.New("a real node requires cgroups, but none are mounted")
+		return nil, errors.New("a real node requires cgroups with the memory controller, but none are mounted")
 	}
 	return v2, nil
 }
@@ -51,13 +51,13 @@ func hierarchies(cgroups, mounts string) ([]hierarchy, error) {
 func groupDir(mounts, controllers, group string) (string, bool) {
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(line, " - ")
-		mount, kind := strings.Fields(before), strings.Fields(after)
-		if len(mount) < 5 || len(kind) < 3 {
+		mount, filesystem := strings.Fields(before), strings.Fields(after)
+		if len(mount) < 5 || len(filesystem) < 3 {
 			continue
 		}
-		matches := kind[0] == "cgroup2" && controllers == ""
-		if kind[0] == "cgroup" && controllers != "" {
-			matches = containsAll(strings.Split(kind[2], ","), strings.Split(controllers, ","))
+		matches := filesystem[0] == "cgroup2" && controllers == ""
+		if filesystem[0] == "cgroup" && controllers != "" {
+			matches = containsAll(strings.Split(filesystem[2], ","), strings.Split(controllers, ","))
 		}
 		relative, err := filepath.Rel(mount[3], group)
 		if matches && err == nil && !strings.HasPrefix(relative, "..") {
@@ -71,10 +71,10 @@ func containsAll(values, required []string) bool {
 	return !slices.ContainsFunc(required, func(value string) bool { return !slices.Contains(values, value) })
 }
 
-// clusterGroups returns the groups of the cluster with the name, below those of this process, so the limits of this process apply to
-// the cluster. In version 2 a group with processes cannot delegate controllers, so its nearest ancestor that delegates them is used.
-func clusterGroups(found []hierarchy, name string) ([]hierarchy, error) {
-	var groups []hierarchy
+// clusterGroups returns the groups of the cluster with the name. In version 1 they are below the groups of this process, whose limits
+// apply to the cluster. In version 2, where groups with processes cannot delegate controllers, they are below an ancestor that does.
+func clusterGroups(found []cgroup, name string) ([]cgroup, error) {
+	var groups []cgroup
 	for _, h := range found {
 		if h.controllers == "" {
 			parent, err := delegatingAncestor(h.group)
@@ -101,8 +101,8 @@ func delegatingAncestor(group string) (string, error) {
 	}
 }
 
-// joinGroups creates the groups, after it has removed those of an earlier node, and moves this process into them.
-func joinGroups(groups []hierarchy) error {
+// joinGroups creates the groups, after it has removed those of an earlier run, and moves this process into them.
+func joinGroups(groups []cgroup) error {
 	for _, h := range groups {
 		if err := removeGroups(h.group); err != nil {
 			return err
@@ -132,7 +132,7 @@ func joinGroups(groups []hierarchy) error {
 const cpuShares = "3072"
 
 // inheritedFiles returns the files of the parent that a new group of version 1 needs before it accepts a process.
-func inheritedFiles(h hierarchy) []string {
+func inheritedFiles(h cgroup) []string {
 	if slices.Contains(strings.Split(h.controllers, ","), "cpuset") {
 		return []string{"cpuset.cpus", "cpuset.mems"}
 	}

@@ -14,7 +14,7 @@ const mountsOfVersion1 = `31 24 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=7
 35 31 0:30 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd
 `
 
-func TestHierarchies(t *testing.T) {
+func TestOwnCgroups(t *testing.T) {
 	for name, c := range map[string]struct{ cgroups, mounts, want string }{
 		"version 1": {
 			"9:name=systemd:/\n4:memory:/docker/abc/session\n1:cpu,cpuacct:/\n0::/\n", mountsOfVersion1,
@@ -26,16 +26,16 @@ func TestHierarchies(t *testing.T) {
 		"not mounted": {"4:memory:/\n", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := hierarchies(c.cgroups, c.mounts)
+			found, err := ownCgroups(c.cgroups, c.mounts)
 			if (err != nil) != (c.want == "") {
-				t.Fatalf("error %v, want hierarchies %q", err, c.want)
+				t.Fatalf("error %v, want cgroups %q", err, c.want)
 			}
 			var got []string
 			for _, h := range found {
 				got = append(got, h.controllers+"="+h.group)
 			}
 			if strings.Join(got, " ") != c.want {
-				t.Errorf("hierarchies %q, want %q", got, c.want)
+				t.Errorf("cgroups %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -52,14 +52,14 @@ func TestClusterGroupIsBelowDelegatingAncestor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	groups, err := clusterGroups([]hierarchy{{group: leaf}}, "a")
+	groups, err := clusterGroups([]cgroup{{group: leaf}}, "a")
 	if err != nil || groups[0].group != filepath.Join(root, "testcluster-a") {
 		t.Errorf("got groups %v and error %v, want testcluster-a in %s", groups, err, root)
 	}
 	if err := os.Remove(filepath.Join(root, "cgroup.subtree_control")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clusterGroups([]hierarchy{{group: leaf}}, "a"); err == nil || !strings.Contains(err.Error(), "delegates cpu, memory, pids") {
+	if _, err := clusterGroups([]cgroup{{group: leaf}}, "a"); err == nil || !strings.Contains(err.Error(), "delegates cpu, memory, pids") {
 		t.Errorf("got error %v without a delegating group, want one with the controllers", err)
 	}
 }

@@ -47,7 +47,7 @@ func (s Settings) joinClusterGroups() error {
 	if err := errors.Join(groupErr, mountErr); err != nil {
 		return fmt.Errorf("finding cgroups: %w", err)
 	}
-	found, err := hierarchies(string(cgroups), string(mounts))
+	found, err := ownCgroups(string(cgroups), string(mounts))
 	if err != nil {
 		return err
 	}

@@ -20,11 +20,11 @@ func LimitMemory(pid int, name string, bytes int64) (remove func() error, err er
 	if err != nil {
 		return nil, fmt.Errorf("finding cgroups: %w", err)
 	}
-	found, err := hierarchies(string(cgroups), string(mounts))
+	found, err := ownCgroups(string(cgroups), string(mounts))
 	if err != nil {
 		return nil, err
 	}
-	groups, err := clusterGroups(slices.DeleteFunc(found, func(h hierarchy) bool {
+	groups, err := clusterGroups(slices.DeleteFunc(found, func(h cgroup) bool {
 		return h.controllers != "" && !slices.Contains(strings.Split(h.controllers, ","), "memory")
 	}), name)
 	if err != nil {

@@ -47,7 +47,7 @@ func mountKernel() error {
 	if err != nil {
 		return fmt.Errorf("reading the mounts: %w", err)
 	}
-	found, err := hierarchies(string(cgroups), string(mounts))
+	found, err := ownCgroups(string(cgroups), string(mounts))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@ package rbac
 
 import "slices"
 
-// untested has the permissions that no suite uses by reason, as grants without the prefix of the roles. The line of a permission is
+// untested contains, by reason, the permissions that no suite uses, as grants without the prefix of the roles. The line of a permission is
 // removed when a spec uses it.
 var untested = map[string][]string{
 	"no cert-manager runs in the suites; unit tests of RayClusters use a fake client": {
@@ -24,7 +24,7 @@ var untested = map[string][]string{
 		"appwrapper: patch podgroups.scheduling.k8s.io", "appwrapper: patch podgroups.scheduling.sigs.k8s.io",
 		"appwrapper: patch podgroups.scheduling.x-k8s.io",
 	},
-	"required to adopt a Route with another host, which not all suites do": {
+	"required to adopt a Route with another host; the suites of these components contain none": {
 		"raycluster: update routes.route.openshift.io/custom-host",
 		"modelcatalog-namespaced: update routes.route.openshift.io/custom-host model-catalog-https",
 	},
@@ -32,7 +32,7 @@ var untested = map[string][]string{
 		"raycluster: list dscinitializations.dscinitialization.opendatahub.io default-dsci",
 		"raycluster: watch dscinitializations.dscinitialization.opendatahub.io default-dsci",
 	},
-	"OpenShift requires it for a change of owner references; specs delete other children when a feature is disabled": {
+	"OpenShift requires the verb delete for a change of owner references; in the specs the operator deletes only other child objects": {
 		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
 		"olm: delete prometheusrules.monitoring.coreos.com odh-platform-operator in its own namespace",
 		"olm: delete servicemonitors.monitoring.coreos.com odh-platform-operator-metrics in its own namespace",
@@ -70,7 +70,7 @@ var untested = map[string][]string{
 		"modelregistry-namespaced: get backendtlspolicies.gateway.networking.k8s.io",
 		"modelregistry-namespaced: patch backendtlspolicies.gateway.networking.k8s.io",
 	},
-	"no suite creates this object of a legacy installation": {
+	"no suite creates these objects of a legacy installation": {
 		"platform: delete deployments.apps catalog-controller-manager",
 		"modelcatalog-namespaced: patch configmaps model-catalog-default-sources",
 	},

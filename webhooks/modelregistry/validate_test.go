@@ -22,7 +22,7 @@ func TestNamespaceErrors(t *testing.T) {
 	requireError(t, errs, "REGISTRIES_NAMESPACE") // the error names the setting
 }
 
-func TestValidateRequiresDatabase(t *testing.T) {
+func TestValidateDatabase(t *testing.T) {
 	for spec, want := range map[string]string{
 		"{rest: {}, mysql: {}}":                                                   "",                                                                                                   // [modelregistry-3]
 		"{rest: {}, postgres: {}}":                                                "",                                                                                                   // [modelregistry-3]
@@ -43,8 +43,8 @@ func TestValidateRequiresDatabase(t *testing.T) {
 	}
 }
 
-// Names that would fail later are rejected on create, D32. Existing registries keep their names.
-func TestNamesAreValidatedOnCreate(t *testing.T) {
+// Names that would fail later are rejected on create, D32, and long ones when a generated database is added.
+func TestNamesAreValidated(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, test := range []struct{ name, spec, want string }{
 		{"demo-1", external, ""},
@@ -137,7 +137,7 @@ func TestWarnings(t *testing.T) {
 		m := registry(t, spec)
 		got := warnings(m, nil)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
-			t.Errorf("%s: got warnings %q, want one that begins with %q", spec, got, want)
+			t.Errorf("%s: got warnings %q, want one with prefix %q, or none for an empty prefix", spec, got, want)
 		}
 		if got := warnings(m, m.DeepCopy()); len(got) > 0 {
 			t.Errorf("%s: got warnings %q for an update without changes, want none", spec, got)
@@ -154,7 +154,7 @@ func TestWarnings(t *testing.T) {
 		old := registry(t, "{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 5Gi, storageClassName: fast}}}")
 		got := warnings(registry(t, change), old)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
-			t.Errorf("%s: got warnings %q, want one that begins with %q", change, got, want)
+			t.Errorf("%s: got warnings %q, want one with prefix %q, or none for an empty prefix", change, got, want)
 		}
 	}
 	several := warnings(registry(t, "{rest: {}, grpc: {port: 1}, enable_database_upgrade: true, mysql: {host: h}}"), &v1beta1.ModelRegistry{})
@@ -193,7 +193,7 @@ func TestErrorsNameFieldAndFix(t *testing.T) {
 	}
 }
 
-// The rules do not modify objects, because the controller calls them with objects of its cache.
+// The rules do not modify objects, because the controller calls Validate and Default with objects of its cache.
 func TestRulesDoNotModifyObjects(t *testing.T) {
 	for _, spec := range []string{external, "{rest: {}, oauthProxy: {}, postgres: {}}", "{rest: {image: '" + defaultImage + "'}, mysql: {host: h}, kubeRBACProxy: {}}"} {
 		m := registry(t, spec)

@@ -86,8 +86,8 @@ func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApp
 	return job
 }
 
-// migrationLabels returns spec.podLabels without the label that the Service of the server selects, and the operator's labels. NetworkPolicies
-// of a database may select labelInstance, which all pods of an MLflow have.
+// migrationLabels returns the operator's labels and spec.podLabels, except the label that the Service of the server selects.
+// NetworkPolicies of a database may select labelInstance, which all pods of an MLflow have.
 func migrationLabels(m *mlflowv1.MLflow) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, m.Spec.PodLabels)

@@ -152,7 +152,7 @@ func TestOAuthContainer(t *testing.T) {
 	}
 }
 
-// [O3] The sidecar uses the port and TLS of the REST proxy, and verifies the certificate of the mesh.
+// [O3] The sidecar verifies the certificate of the mesh, and sends a client certificate if the mesh requires one.
 func TestSidecarUpstreamTLS(t *testing.T) {
 	mountsMeshTLS := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {

@@ -43,8 +43,8 @@ func TestCodeLabel(t *testing.T) {
 
 func TestCallsAreCounted(t *testing.T) {
 	p, _ := newPool(t)
-	response := error(nil)
-	port, _ := serve(t, "127.0.0.1:0", &fakeMesh{respond: func(context.Context) error { return response }}, nil)
+	var callErr error
+	port, _ := serve(t, "127.0.0.1:0", &fakeMesh{respond: func(context.Context) error { return callErr }}, nil)
 	must(t, p.Ensure("fraud", target(port)))
 	if got := clientCount(t); got != 1 {
 		t.Errorf("%v clients, want 1", got)
@@ -58,7 +58,7 @@ func TestCallsAreCounted(t *testing.T) {
 	call()
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	call()
-	response = status.Error(codes.NotFound, "no such model")
+	callErr = status.Error(codes.NotFound, "no such model")
 	call()
 	for code, count := range before {
 		if got := callCount(t, "GetVModelStatus", code) - count; got != 1 {

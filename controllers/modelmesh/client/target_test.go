@@ -110,7 +110,7 @@ func TestEndpointSliceReconciler(t *testing.T) {
 	}
 }
 
-// The host of the dial target, which decides on the use of a proxy, ends in .svc. The name in the certificate is <service>.<namespace>.
+// The host in the dial target of a Service, which decides on the use of a proxy, ends in .svc. The name in the certificate does not.
 func TestDialTarget(t *testing.T) {
 	pair := newKeyPair(t, "mesh.fraud")
 	for name, tc := range map[string]struct {

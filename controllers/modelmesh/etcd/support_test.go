@@ -52,7 +52,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// authorize rejects requests without the current token.
+// authorize rejects requests without the current token if a password is required.
 func (s *fakeServer) authorize(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

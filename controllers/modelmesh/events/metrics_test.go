@@ -55,6 +55,7 @@ func TestWatchingGauge(t *testing.T) {
 	f.Forget("fraud")
 	expect("the series of the forgotten namespace are deleted", map[string]float64{"home/vmodels": 1, "home/registry": 1})
 	f.Ensure("home", "another")
+	f.waitWatched(t, "a", "root/mm/another")
 	expect("the new Service is watched", map[string]float64{"home/vmodels": 1, "home/registry": 1})
 	f.Forget("home")
 	expect("all series are deleted", map[string]float64{})

@@ -100,7 +100,7 @@ func TestBreakerLimitsConcurrentCalls(t *testing.T) {
 	env.breakers.done("ns", nil, now)
 	env.clock.SetTime(now.Add(2 * minBackoff))
 	if env.reconcile(predictorKey); env.mesh.calls() != 1 || !env.status().Available {
-		t.Errorf("%d calls, %+v", env.mesh.calls(), env.status())
+		t.Errorf("%d calls, status %+v, want one call and an available model", env.mesh.calls(), env.status())
 	}
 }
 
@@ -119,6 +119,6 @@ func TestModelsOfUnresponsiveMeshShareBreaker(t *testing.T) {
 	env.reconcile(other)
 	env.reconcile(predictorKey)
 	if env.mesh.calls() != 3 || !env.status().Available {
-		t.Errorf("%d calls, %+v", env.mesh.calls(), env.status())
+		t.Errorf("%d calls, status %+v, want three calls and an available model", env.mesh.calls(), env.status())
 	}
 }

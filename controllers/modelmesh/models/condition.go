@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// componentTransformer is the key of a transformer in status.components. With a transformer KServe sets the addresses.
+// componentTransformer is the key of a transformer in status.components. With a transformer KServe sets status.url and status.address.
 const componentTransformer = "transformer"
 
 // requiredKServeConditions are the conditions of KServe that must be True, if they exist, for a ready InferenceService.
@@ -157,12 +157,12 @@ func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.Predi
 		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model is loaded and serves requests"
 	}
 	conditions.Set(&s.Conditions, conditionAvailable, status, cmp.Or(reason, "ModelPending"), message, s.ObservedGeneration)
-	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.SummaryOptions{ReadyCondition: conditionAvailable, Pending: pendingSpec(s, generation), Stalled: isStuck(s)})
+	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.SummaryOptions{ReadyCondition: conditionAvailable, Pending: pendingReason(s, generation), Stalled: isStuck(s)})
 	return s
 }
 
-// pendingSpec returns the reason why the current spec is not served yet, or nil.
-func pendingSpec(s v1alpha1.PredictorStatus, generation int64) *conditions.Pending {
+// pendingReason returns why an available model may not serve the current spec, or nil.
+func pendingReason(s v1alpha1.PredictorStatus, generation int64) *conditions.Pending {
 	switch {
 	case isStuck(s):
 		reason, message := unavailableReason(s)

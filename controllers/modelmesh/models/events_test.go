@@ -52,7 +52,7 @@ func TestEventsForStatusTransitions(t *testing.T) {
 
 // Each failure is compared with the status before the write, not with the object that the response was decoded into.
 func TestEachFailureIsReported(t *testing.T) {
-	for _, key := range []types.NamespacedName{predictorKey, serviceKey} {
+	for _, key := range []types.NamespacedName{predictorKey, inferenceServiceKey} {
 		env := newTestEnv(t, newPredictor(), newInferenceService(t, sklearnModel))
 		env.mesh.err = meshclient.ErrNoAddress
 		env.reconcile(key)

@@ -83,7 +83,7 @@ func TestOnEndpointsChanged(t *testing.T) {
 	if e, _ := es.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
 		t.Errorf("state %+v, want it dirty because of changed pods, without backoff", e)
 	}
-	es.onSourceReady("isvc")
+	es.onModelSourceReady("isvc")
 	if got, want := drain(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// kstatus computes the wanted status from the conditions of a Predictor of generation 3.
-func TestReadyFollowsKstatus(t *testing.T) {
+// kstatus computes the expected status from the conditions of a Predictor of generation 3.
+func TestKstatusOfConditions(t *testing.T) {
 	withFailureInfo := func(reason v1alpha1.FailureReason, message string) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {
 			s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: message}
@@ -33,7 +33,7 @@ func TestReadyFollowsKstatus(t *testing.T) {
 	}{
 		"new":                                 {nil, "False", "ModelPending", kstatus.InProgressStatus},
 		"loading":                             {[]func(*v1alpha1.PredictorStatus){withState("Loading", false, "UpToDate")}, "False", "ModelLoading", kstatus.InProgressStatus},
-		"loading on request":                  {[]func(*v1alpha1.PredictorStatus){withState("Loading", true, "UpToDate")}, "True", "ModelLoading", kstatus.InProgressStatus},
+		"loading on demand":                   {[]func(*v1alpha1.PredictorStatus){withState("Loading", true, "UpToDate")}, "True", "ModelLoading", kstatus.InProgressStatus},
 		"loaded":                              {[]func(*v1alpha1.PredictorStatus){withState("Loaded", true, "UpToDate")}, "True", "ModelLoaded", kstatus.CurrentStatus},
 		"standby":                             {[]func(*v1alpha1.PredictorStatus){withState("Standby", true, "UpToDate")}, "True", "ModelStandby", kstatus.CurrentStatus},
 		"no pod":                              {[]func(*v1alpha1.PredictorStatus){withFailureInfo("RuntimeUnhealthy", messageNoPods)}, "False", "RuntimeUnhealthy", kstatus.InProgressStatus},

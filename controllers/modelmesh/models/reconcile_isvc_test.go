@@ -13,7 +13,7 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
-const serviceID = "digits__isvc-6b2eb0b8bf"
+const inferenceServiceModelID = "digits__isvc-6b2eb0b8bf"
 
 func getCondition(s *v1beta1.InferenceService, conditionType string) v1beta1.Condition {
 	for _, c := range s.Status.Conditions {
@@ -32,21 +32,21 @@ func TestInferenceServiceBecomesReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, newInferenceService(t, spec))
-			env.mesh.response = responseFor(serviceID, modelStatus(loading))
-			env.reconcile(serviceKey)
-			env.mesh.response = responseFor(serviceID, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
-			env.states.markDirty(serviceKey)
-			if requeueAfter := env.reconcile(serviceKey); requeueAfter != 0 {
+			env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loading))
+			env.reconcile(inferenceServiceKey)
+			env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
+			env.states.markDirty(inferenceServiceKey)
+			if requeueAfter := env.reconcile(inferenceServiceKey); requeueAfter != 0 {
 				t.Errorf("requeue after %s, want none", requeueAfter)
 			}
 			s := env.inferenceService()
 			if getCondition(s, "Ready").Status != corev1.ConditionTrue || s.Status.URL != grpcAddress || s.Status.Components["predictor"].RestURL != restAddress {
 				t.Errorf("status %+v, want Ready with the addresses", s.Status)
 			}
-			if got := env.mesh.setRequests[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != serviceID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
+			if got := env.mesh.setRequests[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != inferenceServiceModelID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
 				t.Errorf("request %v, want owner isvc and vmodel digits", got)
 			}
-			env.expectSteadyState(serviceKey)
+			env.expectSteadyState(inferenceServiceKey)
 			env.expectEvent("Normal ModelLoaded")
 		})
 	}
@@ -57,45 +57,45 @@ func TestInferenceServiceObservedGeneration(t *testing.T) {
 	s := newInferenceService(t, sklearnModel)
 	s.Generation = 3
 	env := newTestEnv(t, s)
-	env.mesh.response = responseFor(serviceID, modelStatus(loading))
-	env.reconcile(serviceKey)
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loading))
+	env.reconcile(inferenceServiceKey)
 	if got := env.inferenceService().Status.ObservedGeneration; got != 3 {
 		t.Errorf("observedGeneration %d, want %d", got, 3)
 	}
-	env.expectSteadyState(serviceKey)
+	env.expectSteadyState(inferenceServiceKey)
 }
 
-// As in the recording, the status of a new InferenceService without pods has a failure and no transition status.
+// As in testdata/recordings, the status of a new InferenceService without pods has a failure and no transition status.
 func TestInferenceServiceWithoutPods(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
 	env.mesh.err = meshclient.ErrNoAddress
-	env.reconcile(serviceKey)
+	env.reconcile(inferenceServiceKey)
 	m := env.inferenceService().Status.ModelStatus
 	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
-		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: serviceID}) {
+		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: inferenceServiceModelID}) {
 		t.Errorf("model status %+v, want Pending with RuntimeUnhealthy and no copies", m)
 	}
 	if c := getCondition(env.inferenceService(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
 		t.Errorf("condition %+v, want PredictorReady False with RuntimeUnhealthy", c)
 	}
-	env.expectSteadyState(serviceKey)
+	env.expectSteadyState(inferenceServiceKey)
 }
 
 // A long message of a runtime is truncated: the API server would reject the status.
 func TestLongFailureMessageIsTruncated(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
-	env.mesh.response = responseFor(serviceID, withCopies(modelStatus(loadFailed, strings.Repeat("ä", 1<<20)), newCopy("a", loadFailed, unixMilliAfter(0))))
-	env.reconcile(serviceKey)
+	env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loadFailed, strings.Repeat("ä", 1<<20)), newCopy("a", loadFailed, unixMilliAfter(0))))
+	env.reconcile(inferenceServiceKey)
 	s := env.inferenceService()
 	for _, message := range []string{s.Status.ModelStatus.LastFailureInfo.Message, getCondition(s, "Ready").Message, getCondition(s, "PredictorReady").Message} {
 		if len(message) > maxMessageBytes || len(message) < maxMessageBytes-4 || !utf8.ValidString(message) {
 			t.Errorf("message of %d bytes, want valid UTF-8 of about %d", len(message), maxMessageBytes)
 		}
 	}
-	env.expectSteadyState(serviceKey)
-	env.mesh.response = responseFor(serviceID, modelStatus(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessageBytes)+": [_no_runtime]"))
-	env.states.markDirty(serviceKey)
-	env.reconcile(serviceKey)
+	env.expectSteadyState(inferenceServiceKey)
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessageBytes)+": [_no_runtime]"))
+	env.states.markDirty(inferenceServiceKey)
+	env.reconcile(inferenceServiceKey)
 	if got := env.inferenceService().Status.ModelStatus.LastFailureInfo; got.Reason != "NoSupportingRuntime" || got.Message != messageUnsupported {
 		t.Errorf("reason %s, message %q, want NoSupportingRuntime from the end of the message", got.Reason, got.Message)
 	}
@@ -104,13 +104,13 @@ func TestLongFailureMessageIsTruncated(t *testing.T) {
 // A load failure is written once: the time of the mesh is truncated to seconds, as the API stores it.
 func TestLoadFailureOfInferenceServiceIsWrittenOnce(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
-	env.mesh.response = responseFor(serviceID, withCopies(modelStatus(loadFailed, "broken"), newCopy("a", loadFailed, unixMilliAfter(0))))
-	env.reconcile(serviceKey)
+	env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loadFailed, "broken"), newCopy("a", loadFailed, unixMilliAfter(0))))
+	env.reconcile(inferenceServiceKey)
 	before := getCondition(env.inferenceService(), "Ready")
 	for range 5 {
 		env.clock.SetTime(env.clock.Now().Add(time.Minute))
-		env.states.markDirty(serviceKey)
-		env.reconcile(serviceKey)
+		env.states.markDirty(inferenceServiceKey)
+		env.reconcile(inferenceServiceKey)
 	}
 	if len(env.patches) != 1 {
 		t.Errorf("patches %q, want one", env.patches)
@@ -130,8 +130,8 @@ func TestStatusPatchKeepsForeignFields(t *testing.T) {
 	s.Status.Components = map[string]v1beta1.ComponentStatus{"transformer": {URL: "http://t"}}
 	s.Status.URL = "http://t.example.com"
 	env := newTestEnv(t, s)
-	env.mesh.response = responseFor(serviceID, modelStatus(loaded))
-	env.reconcile(serviceKey)
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loaded))
+	env.reconcile(inferenceServiceKey)
 	for _, foreign := range []string{"transformer", "observedGeneration", "deploymentMode", `"url":"http`, "spec"} {
 		if strings.Contains(env.patches[0], foreign) {
 			t.Errorf("patch %s contains %s", env.patches[0], foreign)
@@ -146,7 +146,7 @@ func TestStatusPatchKeepsForeignFields(t *testing.T) {
 func TestInferenceServiceConversionErrors(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
 	env.mesh.err = meshclient.ErrNoAddress
-	env.reconcile(serviceKey)
+	env.reconcile(inferenceServiceKey)
 	s := env.inferenceService()
 	c, m := getCondition(s, "PredictorReady"), s.Status.ModelStatus
 	if c.Status != corev1.ConditionFalse || c.Reason != "InvalidPredictorSpec" || !strings.Contains(c.Message, "unsupported storageUri scheme") {
@@ -156,17 +156,17 @@ func TestInferenceServiceConversionErrors(t *testing.T) {
 		t.Errorf("model status %+v, want InvalidSpec without a model ID", m)
 	}
 	env.expectEvent("Warning InvalidPredictorSpec")
-	env.expectSteadyState(serviceKey)
+	env.expectSteadyState(inferenceServiceKey)
 	s.Spec.Predictor.Model.StorageURI = new("ftp://b/p")
 	if err := env.client.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	env.reconcile(serviceKey)
+	env.reconcile(inferenceServiceKey)
 	env.expectEvent("Warning InvalidPredictorSpec")
 
 	env.mesh.err, env.mesh.response = nil, responseFor("digits__isvc-0123456789", modelStatus(loaded))
 	env.states.markPodsChanged("ns")
-	env.reconcile(serviceKey)
+	env.reconcile(inferenceServiceKey)
 	if c := getCondition(env.inferenceService(), "Ready"); c.Status != corev1.ConditionTrue || len(env.mesh.setRequests) != 0 {
 		t.Errorf("condition %+v, want Ready with the previous model, and no registration", c)
 	}
@@ -177,9 +177,9 @@ func TestInferenceServiceOfAnotherMode(t *testing.T) {
 	s := newInferenceService(t, sklearnModel)
 	s.Annotations = nil
 	env := newTestEnv(t, s)
-	env.hasClient = false
+	env.hasMeshClient = false
 	for range 3 {
-		if requeueAfter := env.reconcile(serviceKey); requeueAfter != 0 {
+		if requeueAfter := env.reconcile(inferenceServiceKey); requeueAfter != 0 {
 			t.Errorf("requeue after %s, want none", requeueAfter)
 		}
 	}
@@ -187,18 +187,18 @@ func TestInferenceServiceOfAnotherMode(t *testing.T) {
 		t.Errorf("%d calls, %d writes, %d states, want none", env.mesh.calls(), len(env.patches), len(env.states.entries))
 	}
 	env = newTestEnv(t, newInferenceService(t, sklearnModel))
-	env.mesh.response = responseFor(serviceID, modelStatus(loaded))
-	env.reconcile(serviceKey)
+	env.mesh.response = responseFor(inferenceServiceModelID, modelStatus(loaded))
+	env.reconcile(inferenceServiceKey)
 	s = env.inferenceService()
 	s.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
 	if err := env.client.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	env.reconcile(serviceKey)
+	env.reconcile(inferenceServiceKey)
 	if got := env.mesh.deleteRequests; len(got) != 1 || got[0].GetOwner() != "isvc" {
 		t.Errorf("delete requests %v, want one for owner isvc", got)
 	}
-	env.expectSteadyState(serviceKey)
+	env.expectSteadyState(inferenceServiceKey)
 }
 
 // [UP-F6] Fields of an InferenceService that have no effect are reported once, when it is registered.

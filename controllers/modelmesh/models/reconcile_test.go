@@ -48,7 +48,7 @@ func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
 	}
 	env.expectSteadyState(predictorKey)
 
-	// An event of etcd indicates that the model is loaded.
+	// Any event causes a call, which returns that the model is loaded.
 	env.mesh.response = responseFor(id, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
 	env.states.markDirty(predictorKey)
 	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
@@ -115,8 +115,8 @@ func TestPausedInferenceServiceIsNotRegistered(t *testing.T) {
 	s := newInferenceService(t, sklearnModel)
 	s.Annotations[names.PausedAnnotation] = "true"
 	env := newTestEnv(t, s)
-	env.reconcile(serviceKey)
-	env.expectSteadyState(serviceKey)
+	env.reconcile(inferenceServiceKey)
+	env.expectSteadyState(inferenceServiceKey)
 	if env.mesh.calls() != 0 {
 		t.Errorf("%d calls for a paused InferenceService, want none", env.mesh.calls())
 	}
@@ -181,7 +181,7 @@ func TestStatusWritesOfNewModel(t *testing.T) {
 	}
 }
 
-// A model is not reconciled until the cache contains the last status: an update would conflict.
+// A model is not reconciled until the cache contains the last status, for a limited time: an update would conflict.
 func TestModelWaitsForCacheWithLastStatus(t *testing.T) {
 	env := newTestEnv(t, newPredictor())
 	source := env.sources[modelmesh.SourcePredictor].(*predictorSource)
@@ -207,7 +207,7 @@ func TestModelIsPendingWithoutPods(t *testing.T) {
 	want := v1alpha1.PredictorStatus{
 		TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: newFailure("RuntimeUnhealthy", "Waiting for runtime Pod to become available", modelID(t, env), "", nil),
 	}
-	if diff := cmp.Diff(want, env.status()); diff != "" { // as in the recordings
+	if diff := cmp.Diff(want, env.status()); diff != "" { // as the legacy controller, see recordings_test.go
 		t.Error(diff)
 	}
 	if !strings.Contains(env.patches[0], `"resourceVersion":"999"`) || !strings.Contains(env.patches[0], `"grpcEndpoint":""`) || !strings.Contains(env.patches[0], `"time":null`) {
@@ -238,7 +238,7 @@ func TestFailedCallIsRetried(t *testing.T) {
 	env := newTestEnv(t, newPredictor())
 	env.mesh.err = status.Error(codes.Unavailable, "connection refused")
 	requeueAfter := env.reconcile(predictorKey)
-	if requeueAfter < minBackoff || len(env.patches) != 1 { // the status of a model that is not ready
+	if requeueAfter < minBackoff || len(env.patches) != 1 { // one patch sets the conditions
 		t.Errorf("failed call: requeue after %s, %d writes", requeueAfter, len(env.patches))
 	}
 	env.expectSteadyState(predictorKey)
@@ -263,7 +263,7 @@ func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	env.mesh.response = responseFor(modelID(t, env), modelStatus(loaded))
 	env.reconcile(predictorKey)
 	if s := env.status(); s.ActiveModelState != v1alpha1.Loaded {
-		t.Errorf("status %+v, want that of the event during the call", s)
+		t.Errorf("status %+v, want Loaded, from the call after the event", s)
 	}
 	env.mesh.response = responseFor(modelID(t, env), modelStatus(loadFailed, "x"))
 	env.states.markDirty(predictorKey)
@@ -346,8 +346,8 @@ func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 	for name, prepare := range map[string]func(*testEnv){
 		"no pods":            func(env *testEnv) { env.mesh.err = meshclient.ErrNoAddress },
 		"mesh unreachable":   func(env *testEnv) { env.mesh.err = status.Error(codes.Unavailable, "refused") },
-		"no client":          func(env *testEnv) { env.hasClient = false },
-		"namespace disabled": func(env *testEnv) { env.hasClient, env.namespaceEnabled = false, false },
+		"no client":          func(env *testEnv) { env.hasMeshClient = false },
+		"namespace disabled": func(env *testEnv) { env.hasMeshClient, env.namespaceEnabled = false, false },
 		"no vmodel": func(env *testEnv) {
 			env.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: modelStatus(notFound)}
 		},
@@ -372,7 +372,7 @@ func TestModelIDConflictIsReported(t *testing.T) {
 	env.mesh.setErr = alreadyExists()
 	env.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: modelStatus(notFound)} // the operator owns no model of this name
 	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 {
-		t.Error("no requeue after a conflict or failure")
+		t.Error("no requeue after a conflict")
 	}
 	s := env.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
@@ -401,13 +401,13 @@ func TestModelIDConflictIsReported(t *testing.T) {
 	env.mesh.err = status.Error(codes.DeadlineExceeded, "too slow")
 	env.states.markDirty(predictorKey)
 	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 {
-		t.Error("no requeue after a conflict or failure")
+		t.Error("no requeue after a failed call")
 	}
 }
 
 func TestModelInDisabledNamespaceIsReported(t *testing.T) {
 	env := newTestEnv(t, newPredictor())
-	env.hasClient = false
+	env.hasMeshClient = false
 	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 || len(env.patches) != 1 {
 		t.Errorf("no client: requeue after %s, writes %v, want one write and no requeue", requeueAfter, env.patches)
 	}
@@ -419,7 +419,7 @@ func TestModelInDisabledNamespaceIsReported(t *testing.T) {
 		t.Errorf("unexpected status %+v", s)
 	}
 	env.expectSteadyState(predictorKey)
-	env.hasClient, env.namespaceEnabled, env.mesh.response = true, true, responseFor(modelID(t, env), modelStatus(loaded))
+	env.hasMeshClient, env.namespaceEnabled, env.mesh.response = true, true, responseFor(modelID(t, env), modelStatus(loaded))
 	env.states.markPodsChanged("ns")
 	env.reconcile(predictorKey)
 	if s := env.status(); !s.Available || s.LastFailureInfo != nil {
@@ -458,12 +458,12 @@ func TestDeletedPredictorIsDeletedFromMesh(t *testing.T) {
 	env.expectSteadyState(predictorKey)
 }
 
-// A model without a resource, which was deleted while the operator was not running, is deleted from the mesh.
+// A model whose resource was deleted while the operator was not running is deleted from the mesh.
 func TestModelWithoutResourceIsDeletedFromMesh(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key   types.NamespacedName
 		owner string
-	}{"Predictor": {predictorKey, "ksp"}, "InferenceService": {serviceKey, "isvc"}} {
+	}{"Predictor": {predictorKey, "ksp"}, "InferenceService": {inferenceServiceKey, "isvc"}} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t)
 			env.reconcile(tc.key)
@@ -479,7 +479,7 @@ func TestModelWithoutResourceIsDeletedFromMesh(t *testing.T) {
 		})
 	}
 	env := newTestEnv(t)
-	env.hasClient = false
+	env.hasMeshClient = false
 	env.states.markDirty(predictorKey)
 	env.reconcile(predictorKey)
 	if _, known := env.states.get(predictorKey); !known {
@@ -495,8 +495,8 @@ func TestModelWithoutResourceIsDeletedFromMesh(t *testing.T) {
 func TestModelIsKeptIfAPIIsNotServed(t *testing.T) {
 	env := newTestEnv(t)
 	env.servedAPIs = capability.NewSet()
-	env.states.markDirty(serviceKey)
-	env.reconcile(serviceKey)
+	env.states.markDirty(inferenceServiceKey)
+	env.reconcile(inferenceServiceKey)
 	if env.mesh.calls() != 0 {
 		t.Error("the mesh was called although InferenceServices are not served")
 	}
@@ -585,7 +585,7 @@ func TestReconcileReturnsReadErrors(t *testing.T) {
 	env := newTestEnv(t, newPredictor())
 	readErr := errors.New("read failed")
 	env.enabled = func(_ context.Context, _ string) (bool, error) { return false, readErr }
-	env.hasClient = false
+	env.hasMeshClient = false
 	if _, err := env.Reconcile(t.Context(), ctrl.Request{NamespacedName: predictorKey}); !errors.Is(err, readErr) {
 		t.Errorf("error %v, want the read error", err)
 	}

@@ -75,7 +75,7 @@ func comparableStatus(t *testing.T, object client.Object) map[string]any {
 	switch o := object.(type) {
 	case *v1alpha1.Predictor: // empty fields are omitted in YAML
 		decoded.Status["grpcEndpoint"], decoded.Status["httpEndpoint"] = o.Status.GRPCEndpoint, o.Status.HTTPEndpoint
-		delete(decoded.Status, "conditions") // the legacy controller set none; see TestReadyFollowsKstatus
+		delete(decoded.Status, "conditions") // the legacy controller set none; see TestKstatusOfConditions
 		delete(decoded.Status, "observedGeneration")
 	case *v1beta1.InferenceService: // a default of the CRD, which the fake client does not set
 		states, _ := decoded.Status["modelStatus"].(map[string]any)["states"].(map[string]any)

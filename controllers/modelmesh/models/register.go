@@ -161,16 +161,16 @@ func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceMo
 	if !vmodel.active.known || vmodel.hasTargetStatus && !vmodel.target.known {
 		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", state.info.GetStatus().String())
 	}
-	withoutMessage := vmodel.targetHasNoMessage()
-	if !vmodel.active.isUnsupported() && !vmodel.target.isUnsupported() && !withoutMessage || model.specError != "" {
+	withoutInstance := vmodel.isTargetWithoutInstance()
+	if !vmodel.active.isUnsupported() && !vmodel.target.isUnsupported() && !withoutInstance || model.specError != "" {
 		return vmodel, nil
 	}
 	supported, err := r.isSupported(ctx, model)
 	if err != nil {
 		return vmodel, err
 	}
-	if withoutMessage {
-		vmodel.target = unsupportedLabel(model.Label())
+	if withoutInstance {
+		vmodel.target = unsupportedStatus(model.Label())
 	}
 	if supported && state.startOrCheckGracePeriod(r.clock.Now()) {
 		vmodel.active, vmodel.target = vmodel.active.waitIfUnsupported(), vmodel.target.waitIfUnsupported()

@@ -29,11 +29,11 @@ const maxConcurrentReconciles = 16
 
 const controllerName = modelmeshcontroller.ComponentName + "-models"
 
-// The RBAC markers of package modelmesh allow reading Predictors and InferenceServices.
+// The RBAC markers of package controllers/modelmesh allow reading Predictors and InferenceServices.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors/status;inferenceservices/status,verbs=patch
 
-// Setup adds the controller for the models of Predictors and InferenceServices to a manager. It is a modelmesh.Subcontroller.
+// Setup adds the controller for the models of Predictors and InferenceServices to a manager. It is a modelmeshcontroller.Subcontroller.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Dependencies) error {
 	r := &modelReconciler{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Lister.HasSupportingRuntime, cause: shared.Lister.Cause, clock: shared.Clock,
@@ -69,7 +69,7 @@ func (es *eventSource) subscribe(ctx context.Context, shared *modelmeshcontrolle
 	shared.Events.Subscribe(ctx, func(e meshevents.Event) { es.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
-			es.onSourceReady(modelmesh.SourceInferenceService)
+			es.onModelSourceReady(modelmesh.SourceInferenceService)
 		}
 	})
 }
@@ -92,13 +92,13 @@ type eventSource struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the controller starts
 }
 
-// Start implements source.Source. It enqueues all models with a state, because enqueue drops keys before the start.
+// Start implements source.Source. It enqueues all models in the state cache, because enqueue drops keys before the start.
 func (es *eventSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	es.mu.Lock()
 	es.queue = queue
 	es.mu.Unlock()
 	for id := range es.sources {
-		es.onSourceReady(id)
+		es.onModelSourceReady(id)
 	}
 	return nil
 }
@@ -139,5 +139,5 @@ func (es *eventSource) onEndpointsChanged(namespace string) {
 	es.enqueue(es.states.markPodsChanged(namespace)...)
 }
 
-// onSourceReady enqueues the models of a source that have a state: while the source is unavailable, reconciles do nothing.
-func (es *eventSource) onSourceReady(id string) { es.enqueue(es.states.keysOfSource(id)...) }
+// onModelSourceReady enqueues the cached models of a source when its API is served: earlier reconciles did nothing.
+func (es *eventSource) onModelSourceReady(id string) { es.enqueue(es.states.keysOfSource(id)...) }

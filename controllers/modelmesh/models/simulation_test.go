@@ -408,7 +408,7 @@ func (sim *simulation) endFaults(t testing.TB) {
 	t.Fatalf("calls are still scheduled: %v", sim.timers)
 }
 
-// check compares the vmodels of the mesh and the status of each model with the wanted paths by name.
+// check compares the vmodels of the mesh and the status of each model with the expected paths by name.
 func (sim *simulation) check(t testing.TB, want map[string]string) error {
 	all, err := sim.mesh.store.List(context.Background())
 	if err != nil {

@@ -25,12 +25,12 @@ const (
 	messageNamespaceDisabled = "The namespace is not served by ModelMesh: label it modelmesh-enabled=true"
 )
 
-// maxMessageBytes limits a failure message. Messages of runtimes can have megabytes, and the status of an InferenceService holds three
+// maxMessageBytes limits a failure message. Messages of runtimes can be megabytes long, and the status of an InferenceService holds three
 // copies: the API server would reject it.
 const maxMessageBytes = 32 << 10
 
-// noInstancePrefix is the prefix of the error of the mesh for a model that no live instance can load. The type of the model and the required
-// labels follow, or noRuntimeSuffix if no runtime supports the type.
+// noInstancePrefix is the prefix of the error of the mesh for a model that no live instance can load. The type of the model follows, then
+// the required labels, or noRuntimeSuffix if no runtime supports the type.
 const (
 	noInstancePrefix = "There are no running instances that meet the label requirements of type "
 	noRuntimeSuffix  = "[_no_runtime]"
@@ -71,8 +71,8 @@ func parseConcreteStatus(info *meshpb.ModelStatusInfo) concreteStatus {
 // grpcErrorPrefix is the prefix of the message of a failure that the mesh has not stored yet.
 const grpcErrorPrefix = "io.grpc.StatusRuntimeException: "
 
-// parseLoadFailure distinguishes a failed load, which has a failed copy, from a load without an instance. The mesh finds no instance for seconds
-// after a pod starts, and after a pod ends until the lease of the pod expires.
+// parseLoadFailure distinguishes a failed load, which has a failed copy, from a load without an instance and from an unsupported
+// model. The mesh finds no instance for seconds after a pod starts, and after a pod ends until the lease of the pod expires.
 func parseLoadFailure(message string, copies []*meshpb.ModelStatusInfo_ModelCopyInfo) concreteStatus {
 	label, found := strings.CutPrefix(message, noInstancePrefix)
 	switch {
@@ -81,7 +81,7 @@ func parseLoadFailure(message string, copies []*meshpb.ModelStatusInfo_ModelCopy
 	case !strings.HasSuffix(label, noRuntimeSuffix):
 		return waitingForPod()
 	default:
-		return unsupportedLabel(label)
+		return unsupportedStatus(label)
 	}
 }
 
@@ -90,8 +90,8 @@ func waitingForPod() concreteStatus {
 	return concreteStatus{state: v1alpha1.Loading, reason: v1alpha1.RuntimeUnhealthy, message: messageNoSupportingPod, known: true}
 }
 
-// unsupportedLabel returns the status of a model with a label that no runtime supports.
-func unsupportedLabel(label string) concreteStatus {
+// unsupportedStatus returns the status of a model with a label that no runtime supports.
+func unsupportedStatus(label string) concreteStatus {
 	unsupported := concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.NoSupportingRuntime, message: messageUnsupported, known: true}
 	if name, found := strings.CutPrefix(strings.TrimSuffix(label, ": "+noRuntimeSuffix), "rt:"); found {
 		unsupported.reason, unsupported.message = v1alpha1.RuntimeNotRecognized, messageUnknownRuntime+": create or enable the runtime "+name+", or name another one"
@@ -128,8 +128,8 @@ type vmodelStatus struct {
 	failedCopies, totalCopies       int
 }
 
-// targetHasNoMessage reports whether the target waits for an instance that supports it: the mesh returns no error for this state.
-func (v vmodelStatus) targetHasNoMessage() bool {
+// isTargetWithoutInstance reports whether no instance can load the target of a failed transition: the mesh returns no error for this state.
+func (v vmodelStatus) isTargetWithoutInstance() bool {
 	return v.status == meshpb.VModelStatusInfo_TRANSITION_FAILED && !v.targetIsActive && v.target.state == v1alpha1.Loading &&
 		v.target.reason == "" && len(v.targetCopies) == 0
 }
@@ -152,7 +152,7 @@ func parseVModelStatus(info *meshpb.VModelStatusInfo) vmodelStatus {
 	return v
 }
 
-// countCopies adds the copies of a model, except of a model without instances.
+// countCopies adds the copies of a model to the counts, unless it waits for a pod or is unsupported.
 func (v *vmodelStatus) countCopies(parsed concreteStatus, info *meshpb.ModelStatusInfo) {
 	if parsed.reason != "" && parsed.reason != v1alpha1.ModelLoadFailed {
 		return

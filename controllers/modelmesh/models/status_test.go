@@ -195,8 +195,8 @@ func TestTimeOfFailureIsKept(t *testing.T) {
 	}
 }
 
-// The API server rejects a status with a year of more than four digits.
-func TestTimesOutOfRangeAreOmitted(t *testing.T) {
+// The current time replaces an unset or later time: the API server rejects a year of more than four digits.
+func TestTimesOutOfRangeAreReplaced(t *testing.T) {
 	for ms, want := range map[uint64]*metav1.Time{
 		0: metaTimeAfter(0), maxUnixMilli: metaTime(time.UnixMilli(maxUnixMilli)), maxUnixMilli + 1: metaTimeAfter(0), math.MaxInt64: metaTimeAfter(0), math.MaxUint64: metaTimeAfter(0),
 	} {
@@ -265,7 +265,7 @@ func TestNeedsLoad(t *testing.T) {
 	}
 }
 
-func TestStatusOfUnregisteredModel(t *testing.T) {
+func TestWithFailureAndClearInvalidSpec(t *testing.T) {
 	s := withFailure(v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, v1alpha1.InvalidPredictorSpec, "message", "m")
 	if s.TransitionStatus != v1alpha1.InvalidSpec || s.ActiveModelState != v1alpha1.Loaded || *s.LastFailureInfo != *newFailure("InvalidPredictorSpec", "message", "m", "", nil) {
 		t.Errorf("status %+v, want InvalidSpec with the loaded model unchanged", s)

@@ -100,15 +100,15 @@ type testEnv struct {
 	clock      *clocktesting.FakePassiveClock
 	recorder   *events.FakeRecorder
 	servedAPIs capability.Set
-	// hasClient is true if the namespace has a client, hasRuntime if it has a runtime for the model.
-	hasClient, namespaceEnabled, hasRuntime bool
+	// hasMeshClient is true if the namespace has a mesh client, hasRuntime if it has a runtime for the model.
+	hasMeshClient, namespaceEnabled, hasRuntime bool
 	// patches contains the status patches; patchErr is the error of each.
 	patches  []string
 	patchErr error
 	// missingReferences are those of the Predictor; referencesUnknown is true before they are known.
 	missingReferences []reference.Missing
 	referencesUnknown bool
-	// runtimeCause is the cause that the runtimes report; causeUnknown is true before they report it.
+	// runtimeCause is the reported reason why no runtime has a pod; causeUnknown is true before it is known.
 	runtimeCause modelmeshcontroller.Cause
 	causeUnknown bool
 }
@@ -124,7 +124,7 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	}
 	env := &testEnv{
 		t: t, mesh: &fakeMesh{httpURL: restAddress}, clock: clocktesting.NewFakePassiveClock(now), recorder: events.NewFakeRecorder(50),
-		hasClient: true, namespaceEnabled: true, servedAPIs: capability.NewSet(capability.InferenceService),
+		hasMeshClient: true, namespaceEnabled: true, servedAPIs: capability.NewSet(capability.InferenceService),
 	}
 	env.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Predictor{}, &v1beta1.InferenceService{}).
@@ -135,7 +135,7 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 				missingReferences: func(string, string) ([]reference.Missing, bool) { return env.missingReferences, !env.referencesUnknown }},
 			modelmesh.SourceInferenceService: &inferenceServiceSource{client: env.client, served: func() capability.Set { return env.servedAPIs }, clock: env.clock, writes: reconciler.NewStatusWrites(env.clock, 0)},
 		},
-		client:    func(string) (meshclient.Client, bool) { return env.mesh, env.hasClient },
+		client:    func(string) (meshclient.Client, bool) { return env.mesh, env.hasMeshClient },
 		enabled:   func(context.Context, string) (bool, error) { return env.namespaceEnabled, nil },
 		supported: func(context.Context, string, string) (bool, error) { return env.hasRuntime, nil },
 		cause: func(context.Context, string, string) (modelmeshcontroller.Cause, bool, error) {
@@ -149,7 +149,7 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	return env
 }
 
-// patch records a status patch.
+// patch records a status patch and applies it, as a real client does.
 func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 	data, err := p.Data(o)
 	if err != nil {
@@ -175,9 +175,9 @@ func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o cl
 }
 
 var (
-	predictorKey = types.NamespacedName{Namespace: "ksp_ns", Name: "digits"}
-	serviceKey   = types.NamespacedName{Namespace: "isvc_ns", Name: "digits"}
-	objectKey    = types.NamespacedName{Namespace: "ns", Name: "digits"}
+	predictorKey        = types.NamespacedName{Namespace: "ksp_ns", Name: "digits"}
+	inferenceServiceKey = types.NamespacedName{Namespace: "isvc_ns", Name: "digits"}
+	objectKey           = types.NamespacedName{Namespace: "ns", Name: "digits"}
 )
 
 // newPredictor returns a valid Predictor with the defaults of its CRD.
@@ -230,7 +230,7 @@ func (env *testEnv) expectSteadyState(key types.NamespacedName) {
 	}
 }
 
-// status returns the status of the Predictor without its conditions, which TestReadyFollowsKstatus checks.
+// status returns the status of the Predictor without its conditions, which TestKstatusOfConditions checks.
 func (env *testEnv) status() v1alpha1.PredictorStatus {
 	env.t.Helper()
 	p := &v1alpha1.Predictor{}

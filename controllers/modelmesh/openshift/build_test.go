@@ -69,7 +69,7 @@ func namesOf(objects []*unstructured.Unstructured) []string {
 	return kindsAndNames
 }
 
-// [O5] An enabled namespace has the ServiceAccount, its binding, a cookie key, and the RoleBinding for the Prometheus of the platform.
+// [O5] On OpenShift an enabled namespace has a ServiceAccount, its binding, a cookie key, and a RoleBinding for the platform's Prometheus.
 func TestDesiredObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
 	for name, in := range map[string]Inputs{

@@ -138,12 +138,12 @@ func TestHasName(t *testing.T) {
 		"object with another name":     {hasName("a", "b"), newMetadata("team", "c", nil), false},
 		"no names":                     {hasName(), newMetadata("team", "", nil), false},
 	} {
-		for description, got := range map[string]bool{
+		for eventType, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
 			"update": tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.object, ObjectNew: tc.object}),
 		} {
 			if got != tc.want {
-				t.Errorf("%s: %s returned %t, want %t", name, description, got, tc.want)
+				t.Errorf("%s: %s returned %t, want %t", name, eventType, got, tc.want)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func passesUpdate(t *testing.T, p predicate.Predicate, oldObject, newObject clie
 	return p.Update(event.UpdateEvent{ObjectOld: oldObject, ObjectNew: newObject})
 }
 
-func TestInferenceServicePredicates(t *testing.T) {
+func TestSpecOrAnnotationsChanged(t *testing.T) {
 	now := metav1.Now()
 	for name, tc := range map[string]struct {
 		change func(*v1beta1.InferenceService)

@@ -125,14 +125,14 @@ func TestJoinVersions(t *testing.T) {
 	}
 }
 
-// Caches does not cache foreign Secrets and ConfigMaps in full.
+// Foreign Secrets and ConfigMaps are not cached in full, and this package caches only metadata.
 func TestCaches(t *testing.T) {
 	for _, need := range append(Caches(), runtimes.Caches("")...) {
 		if need.IncludeForeign && need.FullObjects && (need.Kind == secretKind || need.Kind == configMapKind) {
 			t.Errorf("%s: foreign objects are cached in full", need.Kind.Kind)
 		}
 	}
-	if len(Caches()) != len(component.FullObjectKinds([]component.Component{{Caches: Caches()}}))+7 {
-		t.Errorf("caches %+v, want only metadata", Caches())
+	if full := component.FullObjectKinds([]component.Component{{Caches: Caches()}}); len(full) > 0 {
+		t.Errorf("full objects of %v are cached, want only metadata", full)
 	}
 }

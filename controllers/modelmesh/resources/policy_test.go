@@ -34,7 +34,7 @@ func renderGuards(t *testing.T, served capability.Set, changes ...func(*meshsett
 func enableAuthProxy(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
 // [M34] [O4] The guards depend on the platform and the settings. Only the NetworkPolicy of the legacy installation is adopted.
-func TestOnlyLegacyNetworkPolicyIsAdopted(t *testing.T) {
+func TestBuildGuards(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	noPolicy := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
 	for name, c := range map[string]struct {
@@ -57,17 +57,19 @@ func TestOnlyLegacyNetworkPolicyIsAdopted(t *testing.T) {
 	policyFor := func(labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
-	if !selectsLegacyPods(policyFor(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(policyFor(map[string]any{"app": "other"})) {
-		t.Error("selectsLegacyPods must return true for the policy of the legacy installation only")
+	adoptIf := BuildGuards(namespaceInputs())[0].AdoptIf
+	legacyLabels := map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	if !adoptIf(policyFor(legacyLabels)) || adoptIf(policyFor(map[string]any{"app": "other"})) {
+		t.Error("AdoptIf must return true for the policy of the legacy installation only")
 	}
 }
 
-// [O6] With restricted settings or a proxy, only trusted peers can reach the ports without authentication.
+// [O6] With restricted settings or a proxy, only trusted peers can reach the gRPC and REST ports without authentication.
 func TestRestrictedPolicy(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	plain := capability.NewSet(capability.ServiceMonitor)
-	peersByPort := func(served capability.Set, changes ...func(*meshsettings.Settings)) map[string]string {
-		peers := map[string]string{}
+	peerCountsByPort := func(served capability.Set, changes ...func(*meshsettings.Settings)) map[string]string {
+		counts := map[string]string{}
 		rules, _, _ := unstructured.NestedSlice(renderGuards(t, served, changes...)[0].Object, "spec", "ingress")
 		for _, r := range rules {
 			rule := r.(map[string]any)
@@ -75,25 +77,25 @@ func TestRestrictedPolicy(t *testing.T) {
 			for _, p := range rule["ports"].([]any) {
 				port := p.(map[string]any)["port"]
 				key := fmt.Sprint(port)
-				peers[key] += map[bool]string{true: "all", false: fmt.Sprint(len(from))}[len(from) == 0] + " "
+				counts[key] += map[bool]string{true: "all", false: fmt.Sprint(len(from))}[len(from) == 0] + " "
 			}
 		}
-		return peers
+		return counts
 	}
 	restricted := func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }
 	for name, c := range map[string]struct {
 		got, want map[string]string
 	}{
-		"OpenShift":              {peersByPort(openShift), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
-		"OpenShift, restricted":  {peersByPort(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
-		"Kubernetes, proxy":      {peersByPort(plain, enableAuthProxy), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
-		"Kubernetes":             {peersByPort(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
-		"Kubernetes, restricted": {peersByPort(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
-		"no open ports": {peersByPort(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
+		"OpenShift":              {peerCountsByPort(openShift), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
+		"OpenShift, restricted":  {peerCountsByPort(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
+		"Kubernetes, proxy":      {peerCountsByPort(plain, enableAuthProxy), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
+		"Kubernetes":             {peerCountsByPort(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
+		"Kubernetes, restricted": {peerCountsByPort(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
+		"Kubernetes, restricted, neither REST nor metrics": {peerCountsByPort(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
 			map[string]string{"8033": "1 2 ", "8080": "1 "}},
 	} {
 		if !maps.Equal(c.got, c.want) {
-			t.Errorf("%s: peers by port %v, want %v", name, c.got, c.want)
+			t.Errorf("%s: numbers of peers by port %v, want %v", name, c.got, c.want)
 		}
 	}
 }

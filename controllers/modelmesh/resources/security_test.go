@@ -41,8 +41,8 @@ func violations(pod corev1.PodSpec, c corev1.Container) []string {
 	return fields
 }
 
-// ModelMesh containers always meet the restricted standard. Runtime containers meet it if the namespace enforces it or the platform
-// assigns a user; elsewhere they can run as root, as the images of model servers do. [M40]
+// In the current form ModelMesh containers meet the restricted standard. Runtime containers meet it if the namespace enforces it or the
+// platform assigns a user; elsewhere they can run as root, as the images of model servers do. [M40]
 func TestPodSecurity(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -87,7 +87,7 @@ func TestRunAsUserOfRuntimeContainers(t *testing.T) {
 	}
 }
 
-// Fields of the runtime are kept. In a restricted namespace missing fields are added.
+// Fields of the runtime are kept. The current form adds missing fields in a restricted namespace, except on OpenShift.
 func TestRuntimeSecurityContextIsKept(t *testing.T) {
 	root := &corev1.SecurityContext{RunAsUser: new(int64(0))}
 	added := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}}, ReadOnlyRootFilesystem: new(true)}

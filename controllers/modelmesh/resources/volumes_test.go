@@ -142,7 +142,7 @@ func TestClaimVolumeNamesAreUnique(t *testing.T) {
 	})
 }
 
-// Pods start without storage credentials. [M39]
+// In the current form pods start without storage credentials. [M39]
 func TestStorageSecretIsOptional(t *testing.T) {
 	for form, change := range forms {
 		volumes := buildPod(t, inputs(runtimeSpec(), change)).Volumes

@@ -112,7 +112,7 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 	}
 }
 
-// When the last runtime is deleted or the label removed, the guards are deleted after the Deployments. A setting deletes the NetworkPolicy.
+// When the last runtime is deleted or the namespace disabled, guards are deleted after Deployments. A setting deletes the NetworkPolicy.
 func TestGuardsAreDeletedLast(t *testing.T) {
 	deletions := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
 	for name, change := range map[string]func(*testEnv){
@@ -120,7 +120,7 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 			env.must(env.api.Delete(t.Context(), newServingRuntime("r", "onnx")))
 			env.must(env.api.Delete(t.Context(), newClusterServingRuntime("shared", "onnx")))
 		},
-		"label removed": func(env *testEnv) {
+		"namespace disabled": func(env *testEnv) {
 			namespace := &corev1.Namespace{}
 			env.get(namespace, "", "ns")
 			namespace.Labels[modelmesh.LabelEnabled] = "false"

@@ -205,7 +205,7 @@ func newLegacyDeploymentWithProxy(t *testing.T, env *testEnv, r *v1alpha1.Servin
 	return d
 }
 
-// [M7] [O2] Pods whose proxy has a public cookie key are replaced once, after the cookie Secret has been created, and one Event reports it.
+// [M7] [O2] Pods whose proxy has a public cookie key are replaced once, after the cookie Secret if they need it. One Event reports it.
 func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	noChange := func(*testEnv) {}
 	for name, tc := range map[string]struct {

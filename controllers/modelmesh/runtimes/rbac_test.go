@@ -38,7 +38,7 @@ func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 	slices.Sort(owners)
 	owners = slices.Compact(owners)
 	env.expect("kinds of owners", owners, []string{"clusterservingruntimes", "deployments", "namespaces", "services", "servingruntimes"})
-	granted := finalizerPermissions(t, "../../../config/rbac/modelmesh/role.yaml", "../../../config/rbac/modelmesh/runtimes/role.yaml")
+	granted := updatableResources(t, "../../../config/rbac/modelmesh/role.yaml", "../../../config/rbac/modelmesh/runtimes/role.yaml")
 	for _, owner := range owners {
 		if !slices.Contains(granted, owner+"/finalizers") {
 			t.Errorf("no role allows updating %s/finalizers", owner)
@@ -68,8 +68,8 @@ func (env *testEnv) blockingOwners(namespace string, names ...string) []string {
 	return owners
 }
 
-// finalizerPermissions returns the resources that the roles in the files allow updating.
-func finalizerPermissions(t *testing.T, files ...string) []string {
+// updatableResources returns the resources that the roles in the files allow updating.
+func updatableResources(t *testing.T, files ...string) []string {
 	t.Helper()
 	var allowed []string
 	for _, file := range files {

@@ -147,7 +147,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 }
 
 // [M6] A field that cannot be decoded makes its runtime invalid.
-func TestMalformedRuntimeIsReported(t *testing.T) {
+func TestMalformedRuntimeIsInvalid(t *testing.T) {
 	env := newTestEnv(t)
 	malformed := newServingRuntime("malformed", "onnx")
 	specErr := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, DecodeError: "spec.replicas cannot be read"})
@@ -208,7 +208,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 		t.Error("the foreign Service was deleted")
 	}
 	if len(env.mesh.targets)+len(env.mesh.services) > 0 {
-		t.Errorf("clients after the label was removed: %v, %v, want none", env.mesh.targets, env.mesh.services)
+		t.Errorf("clients after the namespace was disabled: %v, %v, want none", env.mesh.targets, env.mesh.services)
 	}
 
 	env = newTestEnv(t, append(foreignObjects(), newServingRuntime("r", "onnx"))...)
@@ -245,7 +245,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	expectOneReport("Deployment ns/modelmesh-serving-r")
 }
 
-// [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
+// [M11] A foreign Service with the name of the managed one is reported by an Event on each enabled runtime until it is deleted.
 func TestForeignServiceIsReported(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	env := newTestEnv(t, foreign, newServingRuntime("r", "onnx"), newClusterServingRuntime("shared", "onnx"), newServingRuntime("disabled", "onnx", disabled))
@@ -435,7 +435,7 @@ func TestAutoscalerFollowsAnnotations(t *testing.T) {
 	}
 }
 
-// [modelmesh-98] [M25] A runtime without models is scaled to zero after the grace period. A restart of the operator restarts the period.
+// [modelmesh-98] [M25] A runtime without models is scaled to zero after the grace period, if it has pods. A restart starts a new period.
 func TestScaleToZero(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"))
 	model := newPredictor("m", "onnx")

@@ -20,8 +20,8 @@ func newOpenShiftEnv(t *testing.T) *testEnv {
 	return env
 }
 
-// hasProxy reports whether the pods have the sidecar and the Service has its port, and returns the ServiceAccount of the pods.
-func (env *testEnv) hasProxy() (pods, service bool, account string) {
+// sidecarState reports whether the pods have the sidecar and the Service has its port, and returns the ServiceAccount of the pods.
+func (env *testEnv) sidecarState() (pods, service bool, account string) {
 	env.Helper()
 	spec := env.deploymentOf("r").Spec.Template.Spec
 	for _, c := range spec.Containers {
@@ -40,7 +40,7 @@ func (env *testEnv) hasProxy() (pods, service bool, account string) {
 func TestNoSidecarInSingleNamespace(t *testing.T) {
 	env := newOpenShiftEnv(t)
 	env.reconcileUntilStable("ns")
-	if pods, service, account := env.hasProxy(); !pods || !service || account != "modelmesh-serving-sa" {
+	if pods, service, account := env.sidecarState(); !pods || !service || account != "modelmesh-serving-sa" {
 		t.Errorf("all namespaces: proxy in pods %t, in Service %t, account %q, want the proxy in both and its account", pods, service, account)
 	}
 
@@ -50,7 +50,7 @@ func TestNoSidecarInSingleNamespace(t *testing.T) {
 		env.create(newEtcdSecret("ns"), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-controller", UID: "uid-of-the-operator"}})
 		env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "ns"}
 		env.reconcileUntilStable("ns")
-		if pods, service, account := env.hasProxy(); pods || service || account != "" {
+		if pods, service, account := env.sidecarState(); pods || service || account != "" {
 			t.Errorf("single namespace, mode %s: proxy in pods %t, in Service %t, account %q, want none", mode, pods, service, account)
 		}
 		if emitted := strings.Join(recordedEvents(env.events), "\n"); strings.Contains(emitted, "REST has no authentication") != wantEvent {
@@ -59,7 +59,7 @@ func TestNoSidecarInSingleNamespace(t *testing.T) {
 	}
 	env.settings.ServiceAccountName = "runner"
 	env.reconcileUntilStable("ns")
-	if _, _, account := env.hasProxy(); account != "runner" {
+	if _, _, account := env.sidecarState(); account != "runner" {
 		t.Errorf("account %q, want %q", account, "runner")
 	}
 }

@@ -48,7 +48,7 @@ type testEnv struct {
 	settings meshsettings.Settings
 	served   capability.Set
 	mesh     *fakeClients
-	// writes contains "verb kind name" of each write; reads contains the same of each get from the API server.
+	// writes contains "verb kind name" of each write that failRequest does not fail; reads contains the same of each get from the API server.
 	writes, reads []string
 	// failRequest, if set, returns the error of a request.
 	failRequest func(verb, kind, name string) error

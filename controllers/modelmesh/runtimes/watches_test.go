@@ -83,7 +83,7 @@ func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
 	}
 }
 
-// If Enabled fails, the namespace is enqueued: the reconcile retries.
+// If the cache fails, an object enqueues its namespace, whose reconcile retries. A cluster-scoped object enqueues none.
 func TestEnqueueAfterReadError(t *testing.T) {
 	env := newWatchEnv(t)
 	env.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: failingReader{}}}

@@ -94,7 +94,7 @@ func FuzzStorageEntries(f *testing.F) {
 	})
 }
 
-// The largest document is decoded fast, because other namespaces wait for their settings. The limit allows for slow machines.
+// Large documents and many aliases are decoded fast: other namespaces wait for their settings. The limit allows for slow machines.
 func TestLargeDocuments(t *testing.T) {
 	const size = maxDocumentBytes - 100
 	fill := func(start string, piece func(i int) string) string {

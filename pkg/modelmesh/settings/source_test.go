@@ -359,7 +359,7 @@ func TestEventsHaveResourceVersion(t *testing.T) {
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
-		t.Errorf("got events for %+v, want one for each invalid version of the ConfigMap, with its resourceVersion", regarding)
+		t.Errorf("got events for %+v, want one for each invalid document, with the first resourceVersion that has it", regarding)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestSetAndGet(t *testing.T) {
 	old := metav1.NewTime(time.Unix(1000, 0))
 	list[0].LastTransitionTime = old
 	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "another message", 4) || !list[0].LastTransitionTime.Equal(&old) {
-		t.Error("lastTransitionTime changed, although the status did not")
+		t.Error("want Set to report a change for a new message and to keep lastTransitionTime")
 	}
 	Set(&list, "Available", metav1.ConditionTrue, "Up", "", 4)
 	if list[0].LastTransitionTime.Equal(&old) || !IsTrue(list, "Available") {

@@ -43,7 +43,7 @@ func job(parallelism, completions string) string {
 		", template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/a:1'}]}}}}"
 }
 
-// startManager runs a manager on the webhook port of the configurations.
+// startManager runs a manager on the port of the installed webhook configurations.
 func startManager(ctx context.Context, args ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{

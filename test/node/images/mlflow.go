@@ -10,8 +10,8 @@ import (
 // MLflowImage is the image in the settings of the operator.
 const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 
-// mlflowPlugins has the application `kubernetes-auth` and the workspaces of `kubernetes://`. It requires Python 3.12, and is the latest
-// release that supports mlflowRelease.
+// mlflowPlugins has the app `kubernetes-auth` and the workspace store for `kubernetes://` URIs. It requires Python 3.12, and is the
+// latest release that supports mlflowRelease.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
 // mlflowRelease is the oldest MLflow that the operator supports. The shared requirements file does not contain MLflow.
@@ -22,10 +22,7 @@ const EarlierMLflowImage = "localhost/mlflow:3.12.0"
 
 const earlierMLflow = "mlflow==3.12.0\nmlflow-skinny==3.12.0\nmlflow-tracing==3.12.0\n"
 
-// MLflow builds an image with the names. It has the public release of MLflow that [operands] tests, and the plugins of the
-// platform's images.
-//
-// [operands]: https://pkg.go.dev/github.com/odh-platform/odh-platform-operator/test/operands
+// MLflow builds an image with these names. It contains the public release mlflowRelease and the plugins of the platform's images.
 func MLflow(ctx context.Context, s Store, checkout string, names ...string) error {
 	layers, err := s.mlflow(ctx, checkout)
 	if err != nil {
