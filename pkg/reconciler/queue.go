@@ -22,21 +22,21 @@ const (
 	defaultWorkers = 4
 )
 
-// ControllerOptions are the options of every controller of the operator: a queue that is fair to namespaces, and a back-off per object.
-// There is no overall rate limit, because one tenant could exhaust it for all others.
-func ControllerOptions(workers int) controller.Options {
+// ControllerOptions are the options of every controller of the operator: a queue that is fair to namespaces, each of which has at most
+// perNamespaceLimit reconciles, and a back-off per object. There is no overall rate limit, because one tenant could exhaust it for all others.
+func ControllerOptions(workers, perNamespaceLimit int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return newFairQueue(name, limiter, max(workers-1, 1))
+			return newFairQueue(name, limiter, max(perNamespaceLimit, 1))
 		},
 	}
 }
 
 // NewController returns the builder of a controller with ControllerOptions that watches the sources.
 func NewController(mgr ctrl.Manager, name string, sources ...source.Source) *builder.Builder {
-	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(ControllerOptions(defaultWorkers))
+	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(ControllerOptions(defaultWorkers, defaultWorkers-1))
 	for _, s := range sources {
 		b.WatchesRawSource(s)
 	}

@@ -19,7 +19,7 @@ func request(namespace, name string) reconcile.Request {
 // newQueue returns the queue of a controller and shuts it down after the test.
 func newQueue(t *testing.T, workers int) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
-	options := ControllerOptions(workers)
+	options := ControllerOptions(workers, workers-1)
 	q := options.NewQueue("", options.RateLimiter)
 	t.Cleanup(q.ShutDown)
 	return q
@@ -45,6 +45,30 @@ func TestQueueIsFairToNamespaces(t *testing.T) {
 	}
 	want := []string{"busy/failing-000", "idle/first", "/node", "busy/failing-001", "idle/second", "busy/failing-002", "busy/failing-003"}
 	if !slices.Equal(got, want) {
+		t.Errorf("got order %q, want %q", got, want)
+	}
+}
+
+// A namespace at its limit does not delay others, although workers are free.
+func TestQueueLimitsReconcilesOfNamespace(t *testing.T) {
+	options := ControllerOptions(16, 2)
+	q := options.NewQueue("", options.RateLimiter)
+	t.Cleanup(q.ShutDown)
+	var got []string
+	get := func() (r reconcile.Request) {
+		r, _ = q.Get()
+		got = append(got, r.String())
+		return r
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		q.Add(request("slow", name))
+	}
+	first, _ := get(), get()
+	q.Add(request("other", "x"))
+	get()
+	q.Done(first)
+	get()
+	if want := []string{"slow/a", "slow/b", "other/x", "slow/c"}; !slices.Equal(got, want) {
 		t.Errorf("got order %q, want %q", got, want)
 	}
 }
@@ -123,7 +147,7 @@ func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 
 // The backoff grows to one minute, for each object separately.
 func TestMaxBackoff(t *testing.T) {
-	limiter := ControllerOptions(defaultWorkers).RateLimiter
+	limiter := ControllerOptions(defaultWorkers, defaultWorkers-1).RateLimiter
 	var last time.Duration
 	for range 1000 {
 		last = limiter.When(request("a", "failing"))

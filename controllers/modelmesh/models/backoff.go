@@ -27,8 +27,6 @@ const (
 	runtimeGracePeriod = 5 * time.Minute
 	// jitter spreads the calls of many models after one event.
 	jitter = 0.3
-	// busyDelay is the delay of a call while the mesh of the namespace has maxConcurrentCalls calls in flight.
-	busyDelay = 200 * time.Millisecond
 	// maxFailures is the number of failed calls in a row after which the status reports the failure.
 	maxFailures = 3
 )
@@ -85,18 +83,11 @@ func (s *modelState) startOrCheckGracePeriod(now time.Time) bool {
 	return now.Sub(s.waitingSince) < runtimeGracePeriod
 }
 
-const (
-	// probeTimeout is how long a probe, the first call after a failure, blocks other calls to the mesh unless it ends earlier. It equals the
-	// timeout of a call, so that an unreachable mesh occupies only one of the workers, which all namespaces share.
-	probeTimeout = 10 * time.Second
-	// maxConcurrentCalls limits the calls in flight per namespace: a slow mesh must not occupy all workers.
-	maxConcurrentCalls = 4
-)
+// probeTimeout is how long a probe, the first call after a failure, blocks other calls to the mesh unless it ends earlier. It equals the
+// timeout of a call, so that an unreachable mesh occupies only one of the workers, which all namespaces share.
+const probeTimeout = 10 * time.Second
 
-var (
-	errCircuitOpen  = errors.New("the last call failed a moment ago")
-	errTooManyCalls = errors.New("other calls are in progress")
-)
+var errCircuitOpen = errors.New("the last call failed a moment ago")
 
 // circuitBreakers isolate namespaces: a failing or slow mesh does not delay models of other namespaces. The zero value is ready to use.
 type circuitBreakers struct {
@@ -112,7 +103,7 @@ type circuitBreaker struct {
 	lastErr   error
 }
 
-// allow returns nil if a call may start, or else errCircuitOpen or errTooManyCalls. After nil the caller must call done. After a failed call,
+// allow returns nil if a call may start, or else errCircuitOpen. After nil the caller must call done. After a failed call,
 // allow permits one call at a time.
 func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 	b.mu.Lock()
@@ -126,8 +117,6 @@ func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 		b.byNamespace[namespace] = breaker
 	}
 	switch {
-	case breaker.inFlight >= maxConcurrentCalls:
-		return errTooManyCalls
 	case breaker.nextProbe.IsZero():
 	case now.Before(breaker.nextProbe):
 		return fmt.Errorf("%w: %w", errCircuitOpen, breaker.lastErr)

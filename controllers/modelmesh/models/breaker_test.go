@@ -73,44 +73,13 @@ func TestBreakerAllowsOneProbe(t *testing.T) {
 	}
 }
 
-// A slow mesh occupies at most maxConcurrentCalls workers.
-func TestBreakerLimitsConcurrentCalls(t *testing.T) {
-	var b circuitBreakers
-	for range maxConcurrentCalls {
-		if err := b.allow("slow", now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := b.allow("slow", now); !errors.Is(err, errTooManyCalls) {
-		t.Errorf("error %v, want errTooManyCalls", err)
-	}
-	if err := b.allow("ns", now); err != nil {
-		t.Errorf("error %v in another namespace", err)
-	}
-	env := newTestEnv(t, newPredictor())
-	env.mesh.response = responseFor("x", modelStatus(loaded))
-	for range maxConcurrentCalls {
-		if err := env.breakers.allow("ns", now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if requeueAfter := env.reconcile(predictorKey); requeueAfter <= 0 || requeueAfter > 2*minBackoff || env.mesh.calls() != 0 || len(env.patches) != 1 {
-		t.Errorf("requeue after %s, %d calls, %d writes", requeueAfter, env.mesh.calls(), len(env.patches))
-	}
-	env.breakers.done("ns", nil, now)
-	env.clock.SetTime(now.Add(2 * minBackoff))
-	if env.reconcile(predictorKey); env.mesh.calls() != 1 || !env.status().Available {
-		t.Errorf("%d calls, status %+v, want one call and an available model", env.mesh.calls(), env.status())
-	}
-}
-
 // All models of a namespace whose mesh does not respond make one call together.
 func TestModelsOfUnresponsiveMeshShareBreaker(t *testing.T) {
 	env := newTestEnv(t, newPredictor(), newPredictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
 	env.mesh.err = status.Error(codes.DeadlineExceeded, "too slow")
 	env.reconcile(predictorKey)
 	other := predictorKey
-	other.Name = "other"
+	other.Name = "ksp_other"
 	if requeueAfter := env.reconcile(other); requeueAfter < minBackoff || env.mesh.calls() != 1 {
 		t.Errorf("requeue after %s, %d calls", requeueAfter, env.mesh.calls())
 	}

@@ -45,10 +45,10 @@ func TestEventsBeforeStartAreNotLost(t *testing.T) {
 	es.onEtcdEvent("isvc", "other", "c")
 	es.onEtcdEvent("isvc", "other", "c")
 	es.onEtcdEvent("unknown", "ns", "d")
-	if got, want := drain(q), []string{"isvc_other/c", "ksp_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
+	if got, want := drain(q), []string{"ns/ksp_a", "ns/ksp_b", "other/isvc_c"}; !slices.Equal(got, want) {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
-	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_other", Name: "c"}} {
+	for _, key := range []types.NamespacedName{{Namespace: "ns", Name: "ksp_a"}, {Namespace: "ns", Name: "ksp_b"}, {Namespace: "other", Name: "isvc_c"}} {
 		if e, known := es.states.get(key); !known || !e.dirty {
 			t.Errorf("%s: state %+v, want it known and dirty", key, e)
 		}
@@ -61,9 +61,9 @@ func TestModelWithIDConflictIsEnqueued(t *testing.T) {
 	if err := es.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	es.states.store(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, modelState{result: idConflict})
+	es.states.store(types.NamespacedName{Namespace: "ns", Name: "isvc_a"}, modelState{result: idConflict})
 	es.onEtcdEvent("ksp", "ns", "a")
-	if got, want := drain(q), []string{"isvc_ns/a", "ksp_ns/a"}; !slices.Equal(got, want) {
+	if got, want := drain(q), []string{"ns/isvc_a", "ns/ksp_a"}; !slices.Equal(got, want) {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
 }
@@ -73,35 +73,27 @@ func TestOnEndpointsChanged(t *testing.T) {
 	if err := es.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []types.NamespacedName{{Namespace: "isvc_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "ksp_other", Name: "c"}} {
+	for _, key := range []types.NamespacedName{{Namespace: "ns", Name: "isvc_a"}, {Namespace: "ns", Name: "ksp_b"}, {Namespace: "other", Name: "ksp_c"}} {
 		es.states.store(key, modelState{result: statusReceived, attempts: 3, nextCall: now, waitingSince: now})
 	}
 	es.onEndpointsChanged("ns")
-	if got, want := drain(q), []string{"isvc_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
+	if got, want := drain(q), []string{"ns/isvc_a", "ns/ksp_b"}; !slices.Equal(got, want) {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
-	if e, _ := es.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
+	if e, _ := es.states.get(types.NamespacedName{Namespace: "ns", Name: "ksp_b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
 		t.Errorf("state %+v, want it dirty because of changed pods, without backoff", e)
 	}
 	es.onModelSourceReady("isvc")
-	if got, want := drain(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
+	if got, want := drain(q), []string{"ns/isvc_a"}; !slices.Equal(got, want) {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
 }
 
 func TestSplitKey(t *testing.T) {
-	for key, want := range map[types.NamespacedName]struct{ source, namespace string }{
-		{Namespace: "ksp_ns"}:  {"ksp", "ns"},
-		{Namespace: "isvc_ns"}: {"isvc", "ns"},
-	} {
-		source, name := splitKey(key)
-		if source != want.source || name.Namespace != want.namespace {
-			t.Errorf("%s: source %s, namespace %s", key, source, name.Namespace)
+	for _, name := range []types.NamespacedName{{Namespace: "ns", Name: "n"}, {Namespace: "ns", Name: "of_etcd"}} {
+		if source, got := splitKey(modelKey("isvc", name)); source != "isvc" || got != name {
+			t.Errorf("splitKey returned source %s and name %s, want isvc and %s", source, got, name)
 		}
-	}
-	name := types.NamespacedName{Namespace: "ns", Name: "n"}
-	if source, got := splitKey(modelKey("isvc", name)); source != "isvc" || got != name {
-		t.Errorf("splitKey returned source %s and name %s, want isvc and %s", source, got, name)
 	}
 }
 
@@ -140,17 +132,17 @@ func TestStateCacheLimitsStatesFromEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range maxFromEtcd + 100 {
-		es.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: strconv.Itoa(n)})
+		es.states.markDirty(types.NamespacedName{Namespace: "ns", Name: "ksp_" + strconv.Itoa(n)})
 	}
-	other := types.NamespacedName{Namespace: "ksp_other", Name: "a"}
+	other := types.NamespacedName{Namespace: "other", Name: "ksp_a"}
 	es.states.markDirty(other)
 	if len(es.states.entries) != maxFromEtcd+1 {
 		t.Errorf("%d states, want the limit plus one of another namespace", len(es.states.entries))
 	}
 	es.states.delete(other)
-	es.states.delete(types.NamespacedName{Namespace: "ksp_ns", Name: "0"})
-	es.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "new"})
-	if _, known := es.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(es.states.fromEtcdCounts) != 1 {
+	es.states.delete(types.NamespacedName{Namespace: "ns", Name: "ksp_0"})
+	es.states.markDirty(types.NamespacedName{Namespace: "ns", Name: "ksp_new"})
+	if _, known := es.states.get(types.NamespacedName{Namespace: "ns", Name: "ksp_new"}); !known || len(es.states.fromEtcdCounts) != 1 {
 		t.Errorf("the state of a new name was not created; counts %v", es.states.fromEtcdCounts)
 	}
 }

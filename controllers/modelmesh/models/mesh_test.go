@@ -160,8 +160,8 @@ func TestModelThatFailsToLoadIsLoadedOnce(t *testing.T) {
 		sim.run(t, 5*time.Second)
 		writes := len(sim.patches)
 		for range 30 {
-			sim.enqueue(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
-			sim.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
+			sim.enqueue(types.NamespacedName{Namespace: "ns", Name: "ksp_p1"})
+			sim.states.markDirty(types.NamespacedName{Namespace: "ns", Name: "ksp_p1"})
 			sim.run(t, 10*time.Second)
 		}
 		s := sim.statusOf(t, "p1")

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -121,8 +120,6 @@ func (r *modelReconciler) refreshStatus(ctx context.Context, model *resourceMode
 // scheduleNextCall sets the time of the next call from the result of the last one.
 func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
-	case errors.Is(failure, errTooManyCalls):
-		state.nextCall = now.Add(wait.Jitter(busyDelay, jitter))
 	case failure != nil:
 		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", failure.Error())
 		state.failures, state.lastError = state.failures+1, failure.Error()

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -33,7 +32,7 @@ func TestRecordedStatusesMatch(t *testing.T) {
 			object, source := decodeRecording(t, input)
 			env := newTestEnv(t, object)
 			env.mesh.err = meshclient.ErrNoAddress
-			env.reconcile(types.NamespacedName{Namespace: source + "_" + object.GetNamespace(), Name: object.GetName()})
+			env.reconcile(modelKey(source, client.ObjectKeyFromObject(object)))
 			if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				t.Fatal(err)
 			}

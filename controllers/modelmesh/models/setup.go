@@ -23,9 +23,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// maxConcurrentReconciles is high because reconciles wait for responses of the mesh, up to ten seconds each, and the mesh of one namespace
-// must not delay all other namespaces.
-const maxConcurrentReconciles = 16
+const (
+	// maxConcurrentReconciles is high because reconciles wait for responses of the mesh, up to ten seconds each.
+	maxConcurrentReconciles = 16
+	// maxReconcilesPerNamespace limits the reconciles of one namespace: a slow mesh must not occupy all workers.
+	maxReconcilesPerNamespace = 4
+)
 
 const controllerName = modelmeshcontroller.ComponentName + "-models"
 
@@ -47,7 +50,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 	}
 	meshSource := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
 	controllerBuilder := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
-		WithOptions(reconciler.ControllerOptions(maxConcurrentReconciles)).
+		WithOptions(reconciler.ControllerOptions(maxConcurrentReconciles, maxReconcilesPerNamespace)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), enqueueFor(modelmesh.SourcePredictor))).
 		WatchesRawSource(meshSource)
 	if withInferenceServices {

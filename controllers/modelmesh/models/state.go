@@ -184,13 +184,13 @@ func (c *stateCache) keys(matches func(source string, name types.NamespacedName)
 	return keys
 }
 
-// modelKey returns the key of a model of a source. Neither sources nor namespaces contain an underscore.
+// modelKey returns the key of a model of a source. No source contains an underscore.
 func modelKey(source string, name types.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: source + "_" + name.Namespace, Name: name.Name}
+	return types.NamespacedName{Namespace: name.Namespace, Name: source + "_" + name.Name}
 }
 
 // splitKey returns the source and the name of a key.
 func splitKey(key types.NamespacedName) (string, types.NamespacedName) {
-	source, namespace, _ := strings.Cut(key.Namespace, "_")
-	return source, types.NamespacedName{Namespace: namespace, Name: key.Name}
+	source, name, _ := strings.Cut(key.Name, "_")
+	return source, types.NamespacedName{Namespace: key.Namespace, Name: name}
 }

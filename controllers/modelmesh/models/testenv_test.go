@@ -175,8 +175,8 @@ func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o cl
 }
 
 var (
-	predictorKey        = types.NamespacedName{Namespace: "ksp_ns", Name: "digits"}
-	inferenceServiceKey = types.NamespacedName{Namespace: "isvc_ns", Name: "digits"}
+	predictorKey        = types.NamespacedName{Namespace: "ns", Name: "ksp_digits"}
+	inferenceServiceKey = types.NamespacedName{Namespace: "ns", Name: "isvc_digits"}
 	objectKey           = types.NamespacedName{Namespace: "ns", Name: "digits"}
 )
 
