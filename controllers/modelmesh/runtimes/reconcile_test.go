@@ -241,6 +241,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 	expectOneReport("ConfigMap ns/tc-config") // it blocks the Deployment
 	env.must(env.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}}))
+	env.must(env.api.Delete(t.Context(), newEtcdSecret("ns")))
 	env.reconcileOnce("ns")
 	expectOneReport("Deployment ns/modelmesh-serving-r")
 }

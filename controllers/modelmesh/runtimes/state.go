@@ -55,6 +55,8 @@ type namespaceState struct {
 	clientKeyPair       *meshclient.KeyPair
 	storage             storageContent
 	storageSecretExists bool
+	// errForeignEtcdSecret is set if the pods would use an etcd Secret that a user created and the settings do not allow.
+	errForeignEtcdSecret error
 	// errPrerequisites is the error of the guards and the shared configuration. Deployments are applied only if it is nil.
 	errPrerequisites error
 }
