@@ -593,9 +593,11 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// The operator's namespace is enabled without a label, but gets no objects unless it has runtimes or models.
+// The operator's namespace is enabled without a label, but gets no objects unless it has multi-model runtimes or models.
 func TestUnusedOperatorNamespace(t *testing.T) {
-	env := newTestEnv(t)
+	ofKServe := newServingRuntime("kserve", "onnx", singleModel)
+	ofKServe.Namespace = "own"
+	env := newTestEnv(t, ofKServe)
 	env.expect("writes", env.reconcileUntilStable("own"), nil)
 	if _, connected := env.mesh.targets["own"]; connected {
 		t.Error("the operator connects to an unused namespace")
