@@ -174,7 +174,7 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 func (p *parser) note(format string, args ...any) {
-	p.notes = appendLimited(p.notes, fmt.Sprintf(format, args...), "more keys have no effect")
+	p.notes = appendLimited(p.notes, fmt.Sprintf(format, args...), "there are more: correct these first")
 }
 
 // appendLimited appends up to maxMessages messages, and then once the message that there are others.
