@@ -18,7 +18,7 @@ import (
 
 var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 	Name: "odh_platform_modelmesh_clients",
-	Help: "Number of namespaces whose ModelMesh routing layer the manager is connected to.",
+	Help: "Number of namespaces for whose ModelMesh routing layer the manager has a client.",
 })
 
 // Pool holds the clients of all namespaces. It is safe for concurrent use. It is a manager Runnable that closes all connections at shutdown.

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"slices"
@@ -56,6 +57,10 @@ func TestParse(t *testing.T) {
 func TestTLSConfigErrors(t *testing.T) {
 	const endpoint = "https://etcd:2379"
 	cert, key := certificate(t, "etcd")
+	plainText := func(endpoint string) string {
+		return "endpoints has " + endpoint + ", but another endpoint or a certificate requires TLS: write https:// for each endpoint, " +
+			"or for none and remove the certificate"
+	}
 	for name, tc := range map[string]struct {
 		connection Connection
 		files      map[string]string
@@ -78,14 +83,21 @@ func TestTLSConfigErrors(t *testing.T) {
 			"could not load client key pair: tls: failed to find any PEM data in certificate input"},
 		"CA that is not PEM": {
 			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form: write one"},
+		"second is https":      {Connection{Endpoints: "http://a:2379,https://b:2379"}, nil, plainText("http://a:2379")},
+		"second is http":       {Connection{Endpoints: "https://a:2379, HTTP://b:2379"}, nil, plainText("HTTP://b:2379")},
+		"http with a CA":       {Connection{Endpoints: "http://a:2379", Certificate: cert}, nil, plainText("http://a:2379")},
+		"http with a key pair": {Connection{Endpoints: "http://a:2379", ClientKey: key, ClientCertificate: cert}, nil, plainText("http://a:2379")},
 	} {
-		tc.connection.Endpoints = endpoint
+		tc.connection.Endpoints = cmp.Or(tc.connection.Endpoints, endpoint)
 		data := secret(t, tc.connection, tc.files)
 		if _, _, err := ConfigOf(data); err == nil || err.Error() != tc.want {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 		if _, err := New(data); err == nil || err.Error() != "failed to create etcd client config: "+tc.want {
 			t.Errorf("%s: New returned error %v", name, err)
+		}
+		if _, err := Copy(data, "mesh", "vision", nil); err == nil && strings.HasPrefix(tc.want, "endpoints") {
+			t.Errorf("%s: the pods would get a connection without TLS", name)
 		}
 	}
 }
@@ -112,7 +124,7 @@ func TestCertificateFileTakesPrecedence(t *testing.T) {
 func TestClientCertificateFilesTakePrecedence(t *testing.T) {
 	cert, key := certificate(t, "file")
 	config, _, err := ConfigOf(secret(t, Connection{
-		Endpoints: "http://etcd:2379", ClientKey: "no PEM", ClientKeyFile: "k", ClientCertificate: "no PEM", ClientCertificateFile: "c",
+		Endpoints: "https://etcd:2379", ClientKey: "no PEM", ClientKeyFile: "k", ClientCertificate: "no PEM", ClientCertificateFile: "c",
 	}, map[string]string{"k": key, "c": cert}))
 	must(t, err)
 	if config.TLS == nil || len(config.TLS.Certificates) != 1 || config.TLS.Certificates[0].Leaf.DNSNames[0] != "file" {
@@ -130,11 +142,10 @@ func TestTLSConfig(t *testing.T) {
 		connection Connection
 		want       bool
 	}{
-		"https":           {Connection{Endpoints: "https://etcd:2379"}, true},
-		"second is https": {Connection{Endpoints: "http://a:2379,https://b:2379"}, true},
-		"http":            {Connection{Endpoints: "http://etcd:2379"}, false},
-		"no scheme":       {Connection{Endpoints: "etcd:2379"}, false},
-		"CA":              {Connection{Endpoints: "http://etcd:2379", Certificate: ca}, true},
+		"https":     {Connection{Endpoints: "https://a:2379,https://b:2379"}, true},
+		"http":      {Connection{Endpoints: "http://etcd:2379"}, false},
+		"no scheme": {Connection{Endpoints: "etcd:2379"}, false},
+		"CA":        {Connection{Endpoints: "etcd:2379", Certificate: ca}, true},
 	} {
 		config, _, err := ConfigOf(secret(t, tc.connection, nil))
 		must(t, err)

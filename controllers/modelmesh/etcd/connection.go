@@ -21,7 +21,7 @@ const ConnectionKey = "etcd_connection"
 
 // Connection is the JSON document under ConnectionKey. The copies of the Secret in model namespaces have the fields in this order.
 type Connection struct {
-	// Endpoints are comma-separated URLs. The etcd client uses the scheme of the first one for all of them.
+	// Endpoints are comma-separated URLs. Clients use the scheme of one of them for all, see Material.
 	Endpoints string `json:"endpoints"`
 	UserID    string `json:"userid,omitempty"`
 	Password  string `json:"password,omitempty"`
@@ -89,6 +89,7 @@ type TLSMaterial struct {
 }
 
 // Material returns the CA, the client certificate and the client key, each inline or from the key of the Secret that the connection names.
+// It returns an error if TLS is configured and an endpoint has http://, because clients could then connect to all of them without TLS.
 func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 	var material TLSMaterial
 	for _, source := range []struct {
@@ -116,6 +117,12 @@ func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 			missing = "client_certificate"
 		}
 		return material, fmt.Errorf("need to set both client_key/client_key_file and client_certificate/client_certificate_file: add %[1]s or %[1]s_file", missing)
+	}
+	urls := c.URLs()
+	needsTLS := material.CA != nil || material.Certificate != nil || slices.ContainsFunc(urls, isHTTPS)
+	if i := slices.IndexFunc(urls, isHTTP); i >= 0 && needsTLS {
+		return material, fmt.Errorf("endpoints has %s, but another endpoint or a certificate requires TLS: write https:// for each endpoint, "+
+			"or for none and remove the certificate", urls[i])
 	}
 	return material, nil
 }
@@ -148,7 +155,9 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 	return config, connection.RootPrefix, nil
 }
 
-func isHTTPS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
+func isHTTP(endpoint string) bool { return strings.HasPrefix(strings.ToLower(endpoint), "http://") }
+
+func isHTTPS(endpoint string) bool { return strings.HasPrefix(strings.ToLower(endpoint), "https://") }
 
 // tlsConfig returns nil if neither an endpoint nor a certificate requires TLS. Without a CA the system's CAs are used.
 func (m TLSMaterial) tlsConfig(https bool) (*tls.Config, error) {

@@ -36,7 +36,7 @@ func qualifyHosts(endpoints, namespace string) string {
 	for i, endpoint := range parts {
 		_, rest, found := strings.Cut(endpoint, "://")
 		if !found {
-			rest = endpoint
+			rest = strings.TrimLeft(endpoint, " ")
 		}
 		host := rest
 		if end := strings.IndexAny(rest, ":/ "); end >= 0 {

@@ -49,6 +49,8 @@ func TestQualifyHosts(t *testing.T) {
 		"http://etcd/path":                     "http://etcd.mesh/path",
 		"http://a:1,https://b.c:2,http://s:3":  "http://a.mesh:1,https://b.c:2,http://s.mesh:3",
 		"http://a:1, http://b:2":               "http://a.mesh:1, http://b.mesh:2",
+		"etcd-0:1, etcd-1:2":                   "etcd-0.mesh:1, etcd-1.mesh:2",
+		" fd00::1":                             " fd00::1",
 		"http://etcd.other.svc:2379":           "http://etcd.other.svc:2379",
 		"http://10.0.0.1:2379":                 "http://10.0.0.1:2379",
 		"http://[fd00::1]:2379":                "http://[fd00::1]:2379",

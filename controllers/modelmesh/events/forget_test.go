@@ -54,11 +54,15 @@ func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	poll.Until(t, 30*time.Second, "the gauge has a series for both watches", func() bool { return maps.Equal(gaugeValues(t), want) })
 }
 
-// floodingReader returns an empty list and sends the given number of new keys to a watch.
-type floodingReader struct{ keys int }
+// floodingReader lists the keys from 0 to known, and sends those from 0 to keys to a watch.
+type floodingReader struct{ keys, known int }
 
-func (r *floodingReader) List(context.Context, string, bool) (meshetcd.Listing, error) {
-	return meshetcd.Listing{Revision: 1, ClusterID: 1}, nil
+func (r *floodingReader) List(_ context.Context, prefix string, _ bool) (meshetcd.Listing, error) {
+	listing := meshetcd.Listing{Revision: 1, ClusterID: 1}
+	for n := range r.known {
+		listing.Entries = append(listing.Entries, meshetcd.Entry{Key: fmt.Sprintf("%s%d", prefix, n)})
+	}
+	return listing, nil
 }
 
 func (r *floodingReader) Watch(ctx context.Context, prefix string, _ int64, handle func([]meshetcd.Entry)) error {
@@ -71,13 +75,17 @@ func (r *floodingReader) Watch(ctx context.Context, prefix string, _ int64, hand
 	return errors.New("the watch was not cancelled")
 }
 
-// A watch ends with ErrTooLarge when it exceeds MaxKeys.
+// A watch ends with ErrTooLarge when it exceeds MaxKeys. A known key may change at MaxKeys, which a listing may have.
 func TestListAndWatchLimitsKeys(t *testing.T) {
 	w := &prefixWatch{
-		client: &floodingReader{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
+		client: &floodingReader{keys: meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
 		parse: func(id string, _ []byte) (string, string, error) { return "", id, nil },
 	}
-	if err := w.listAndWatch(t.Context()); !errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) > meshetcd.MaxKeys {
-		t.Errorf("%d known keys, error %v, want at most %d and ErrTooLarge", len(w.known), err, meshetcd.MaxKeys)
+	if err := w.listAndWatch(t.Context()); !errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) > meshetcd.MaxKeys+1 {
+		t.Errorf("%d known keys, error %v, want at most %d and ErrTooLarge", len(w.known), err, meshetcd.MaxKeys+1)
+	}
+	w.client = &floodingReader{keys: 2, known: meshetcd.MaxKeys}
+	if err := w.listAndWatch(t.Context()); err == nil || errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) != meshetcd.MaxKeys {
+		t.Errorf("%d known keys, error %v, want %d and another error", len(w.known), err, meshetcd.MaxKeys)
 	}
 }

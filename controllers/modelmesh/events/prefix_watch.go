@@ -108,11 +108,10 @@ func (p *prefixWatch) listAndWatch(ctx context.Context) error {
 	defer cancel(nil)
 	return p.client.Watch(ctx, p.prefix, listing.Revision, func(entries []meshetcd.Entry) {
 		for _, entry := range entries {
-			if len(p.known) >= meshetcd.MaxKeys && !entry.Deleted {
+			if p.handleEntry(entry); len(p.known) > meshetcd.MaxKeys {
 				cancel(meshetcd.ErrTooLarge)
 				return
 			}
-			p.handleEntry(entry)
 		}
 	})
 }

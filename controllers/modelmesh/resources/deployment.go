@@ -152,7 +152,7 @@ func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes [
 	volumeNames := map[string]bool{}
 	for _, v := range volumes {
 		if volumeNames[*v.Name] {
-			return fmt.Errorf("spec.volumes: the pod would have two volumes named %q, one of them of ModelMesh or of a claim: choose another name", *v.Name)
+			return fmt.Errorf("spec.volumes: the pod would have two volumes named %q, counting those of ModelMesh and of claims: choose another name", *v.Name)
 		}
 		volumeNames[*v.Name] = true
 	}
@@ -160,7 +160,7 @@ func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes [
 		paths := map[string]bool{}
 		for _, m := range c.VolumeMounts {
 			if paths[*m.MountPath] {
-				return fmt.Errorf("spec.containers[%s]: two volumes would be mounted at %q, one of them of ModelMesh: choose another path", *c.Name, *m.MountPath)
+				return fmt.Errorf("spec.containers[%s]: two volumes would be mounted at %q, counting those of ModelMesh: choose another path", *c.Name, *m.MountPath)
 			}
 			paths[*m.MountPath] = true
 			if !volumeNames[*m.Name] {

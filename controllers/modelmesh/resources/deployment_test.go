@@ -170,10 +170,12 @@ func TestConflictingNamesAreRejected(t *testing.T) {
 		want string
 	}{
 		"volume of TLS": {inputs(runtimeSpec(withVolume("tls-certs")), withTLS),
-			`spec.volumes: the pod would have two volumes named "tls-certs", one of them of ModelMesh or of a claim: choose another name`},
-		"two volumes": {inputs(runtimeSpec(withVolume("a"), withVolume("a"))), `two volumes named "a"`},
+			`spec.volumes: the pod would have two volumes named "tls-certs", counting those of ModelMesh and of claims: choose another name`},
+		"two volumes": {inputs(runtimeSpec(withVolume("a"), withVolume("a"))), `two volumes named "a", counting those of ModelMesh`},
 		"models directory": {inputs(runtimeSpec(withVolume("a"), withMount("a", "/models"))),
-			`spec.containers[server]: two volumes would be mounted at "/models", one of them of ModelMesh: choose another path`},
+			`spec.containers[server]: two volumes would be mounted at "/models", counting those of ModelMesh: choose another path`},
+		"two mounts": {inputs(runtimeSpec(withVolume("a"), withVolume("b"), withMount("a", "/x"), withMount("b", "/x"))),
+			`spec.containers[server]: two volumes would be mounted at "/x", counting those of ModelMesh: choose another path`},
 		"socket directory": {inputs(runtimeSpec(withSockets, withVolume("a"), withMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
 		"unknown volume":   {inputs(runtimeSpec(withMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
 		"invalid endpoint": {inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},

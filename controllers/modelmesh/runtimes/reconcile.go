@@ -3,6 +3,8 @@ package runtimes
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -132,10 +135,12 @@ func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return toResult(requeueAfter, err)
 }
 
-// isUnused reports whether the namespace is the operator's and has neither runtimes nor models. The operator's namespace is enabled without a
-// label, but must not get a Service in a cluster without ModelMesh.
+// isUnused reports whether the namespace is the operator's and has neither multi-model runtimes nor models. The operator's namespace is
+// enabled without a label, but must not get a Service in a cluster without ModelMesh.
 func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
-	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
+	isMultiModel := func(rt modelmesh.Runtime) bool { return pkgmodelmesh.IsMultiModel(rt.Spec) }
+	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.models) == 0 &&
+		!slices.ContainsFunc(slices.Collect(maps.Values(state.runtimes)), isMultiModel)
 }
 
 // toResult ignores errors about terminating objects, requeues if a user must fix all errors, and returns others for a retry with backoff.

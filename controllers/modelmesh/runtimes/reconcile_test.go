@@ -241,6 +241,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 	expectOneReport("ConfigMap ns/tc-config") // it blocks the Deployment
 	env.must(env.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}}))
+	env.must(env.api.Delete(t.Context(), newEtcdSecret("ns")))
 	env.reconcileOnce("ns")
 	expectOneReport("Deployment ns/modelmesh-serving-r")
 }
@@ -592,9 +593,11 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// The operator's namespace is enabled without a label, but gets no objects unless it has runtimes or models.
+// The operator's namespace is enabled without a label, but gets no objects unless it has multi-model runtimes or models.
 func TestUnusedOperatorNamespace(t *testing.T) {
-	env := newTestEnv(t)
+	ofKServe := newServingRuntime("kserve", "onnx", singleModel)
+	ofKServe.Namespace = "own"
+	env := newTestEnv(t, ofKServe)
 	env.expect("writes", env.reconcileUntilStable("own"), nil)
 	if _, connected := env.mesh.targets["own"]; connected {
 		t.Error("the operator connects to an unused namespace")

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,8 +107,8 @@ func (r *runtimeReconciler) validate(ctx context.Context, state *namespaceState,
 	if problem := r.admissionRules.Forbidden(webhook.References(r.admissionRules, rt.Spec, state.Namespace)); problem != nil {
 		return problem, nil
 	}
-	if state.errTLSSecretMissing != nil {
-		return state.errTLSSecretMissing, nil
+	if problem := cmp.Or(state.errTLSSecretMissing, state.errForeignEtcdSecret); problem != nil {
+		return problem, nil
 	}
 	configMap := rt.Object.GetAnnotations()[productConfigMapAnnotation]
 	if configMap == "" {

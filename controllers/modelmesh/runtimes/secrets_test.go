@@ -114,12 +114,29 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	}
 }
 
-// Unless the administrator allows it, the operator does not connect to the etcd of a namespace.
+// Unless the administrator allows it, neither the operator nor pods connect to the etcd of a namespace.
 func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
-	env := newTestEnv(t, newServingRuntime("r", "onnx"), newEtcdSecret("ns"))
+	foreign := newEtcdSecret("ns")
+	env := newTestEnv(t, newServingRuntime("r", "onnx"), foreign)
+	env.settings.ScaleToZero.Enabled = false
 	env.reconcileUntilStable("ns")
-	if emitted := strings.Join(recordedEvents(env.events), "\n"); !strings.Contains(emitted, "allowNamespaceEtcd") || len(env.mesh.ownData["ns"]) != 0 {
-		t.Errorf("the etcd watcher received %q, want nothing; events %s", env.mesh.ownData, emitted)
+	const want = "the Secret model-serving-etcd in namespace ns was not created by the operator, so the Deployments of the namespace " +
+		"do not change: delete the Secret, or ask an administrator to set allowNamespaceEtcd: true"
+	if emitted := strings.Join(recordedEvents(env.events), "\n"); strings.Count(emitted, want) != 1 {
+		t.Errorf("events %s, want one with %q", emitted, want)
+	}
+	if len(env.mesh.ownData["ns"]) != 0 || env.hasDeployment("r") {
+		t.Errorf("the etcd watcher received %q, Deployment %t, want neither", env.mesh.ownData, env.hasDeployment("r"))
+	}
+	env.settings.AllowNamespaceEtcd = true
+	if env.reconcileUntilStable("ns"); !env.hasDeployment("r") {
+		t.Error("there is no Deployment although the Secret is allowed")
+	}
+	env.settings.AllowNamespaceEtcd, env.settings.PodsPerRuntime = false, 7
+	env.expect("writes with existing pods", env.reconcileUntilStable("ns"), nil)
+	env.must(env.api.Delete(t.Context(), foreign))
+	if env.reconcileUntilStable("ns"); env.replicasOf("r") != 7 || !isManaged(env.copiedEtcdSecret()) {
+		t.Error("the Deployment or the Secret was not applied after the Secret of the user was deleted")
 	}
 }
 

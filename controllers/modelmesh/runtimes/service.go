@@ -117,7 +117,8 @@ func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *na
 }
 
 // reconcileEtcdSecret applies the Secret with which the pods of a namespace connect to etcd. The operator's namespace has the source Secret
-// itself. A Secret that another client created in a namespace is never changed.
+// itself. A Secret that another client created in a namespace is never changed. Unless it is allowed, no Deployment is applied, because
+// the pods would use it.
 func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *namespaceState) error {
 	name, operatorNamespace := state.Settings.EtcdSecretName, state.OperatorNamespace
 	foreignData, err := r.foreignEtcdData(ctx, state.Namespace, name)
@@ -125,7 +126,8 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 		return err
 	}
 	if foreignData != nil && !state.Settings.AllowNamespaceEtcd {
-		state.reportToAllRuntimes(actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s was not created by the operator and is not used: delete it, or ask an administrator to set allowNamespaceEtcd", name, state.Namespace))
+		state.errForeignEtcdSecret = fmt.Errorf("the Secret %s in namespace %s was not created by the operator, so the Deployments of the "+
+			"namespace do not change: delete the Secret, or ask an administrator to set allowNamespaceEtcd: true", name, state.Namespace)
 		return r.etcdWatcher.ConnectOwn(state.Namespace, nil)
 	}
 	state.reportToAllRuntimes(actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.etcdWatcher.ConnectOwn(state.Namespace, foreignData)))

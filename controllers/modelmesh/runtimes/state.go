@@ -55,6 +55,8 @@ type namespaceState struct {
 	clientKeyPair       *meshclient.KeyPair
 	storage             storageContent
 	storageSecretExists bool
+	// errForeignEtcdSecret is set if the pods would use an etcd Secret that a user created and the settings do not allow.
+	errForeignEtcdSecret error
 	// errPrerequisites is the error of the guards and the shared configuration. Deployments are applied only if it is nil.
 	errPrerequisites error
 }
@@ -150,7 +152,6 @@ func (state *namespaceState) reportToAllRuntimes(action, message string) {
 }
 
 // serviceOwner returns the owner of the Service and whether the namespace is known to enforce the restricted Pod Security Standard.
-// Objects that are not cached are read once.
 func (r *runtimeReconciler) serviceOwner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
 	if r.Namespaces.SingleNamespace() {
 		owner, err := r.getOperatorDeployment(ctx, namespace)

@@ -174,7 +174,7 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 func (p *parser) note(format string, args ...any) {
-	p.notes = appendLimited(p.notes, fmt.Sprintf(format, args...), "more keys have no effect")
+	p.notes = appendLimited(p.notes, fmt.Sprintf(format, args...), "there are more: correct these first")
 }
 
 // appendLimited appends up to maxMessages messages, and then once the message that there are others.
@@ -247,7 +247,12 @@ func (s Settings) requestsAboveLimits() (errs []error) {
 
 // portConflicts returns errors for listeners of a pod on the same port. Ports without a setting are fixed.
 func (s Settings) portConflicts() []error {
-	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the preStop hooks"}
+	used := map[int32]string{
+		8080: "the traffic between pods", 8085: "the adapter", 8086: "the puller", 8089: "the probes", 8090: "the preStop hooks",
+	}
+	if s.RESTProxy.Enabled && s.AuthProxy.Mode != AuthProxyNever {
+		used[8443], used[8444] = "the authentication proxy", "the authentication proxy"
+	}
 	var errs []error
 	for _, listener := range []struct {
 		name    string

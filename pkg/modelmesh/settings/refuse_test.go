@@ -60,6 +60,10 @@ func TestReadErrors(t *testing.T) {
 		"a: 1\n---\nb: 2":            "the settings must be one YAML document: remove the other documents",
 		"a: 1\n--- {":                "the settings must be one YAML document",
 		"inferenceServicePort: 8089": "inferenceServicePort 8089 is also the port of the probes: choose another",
+		"metrics: {port: 8443}":      "metrics.port 8443 is also the port of the authentication proxy: choose another",
+		"restProxy: {port: 8444}":    "restProxy.port 8444 is also the port of the authentication proxy: choose another",
+		"metrics: {port: 8085}":      "metrics.port 8085 is also the port of the adapter",
+		"inferenceServicePort: 8086": "inferenceServicePort 8086 is also the port of the puller",
 		"metrics: {port: 8033}":      "metrics.port 8033 is also the port of inferenceServicePort",
 		"restProxy: {port: 8080}":    "restProxy.port 8080 is also the port of the traffic between pods",
 		"restProxy: {port: 2112}":    "metrics.port 2112 is also the port of restProxy.port",
@@ -82,6 +86,16 @@ func TestReadErrors(t *testing.T) {
 func TestPortsOfDisabledListeners(t *testing.T) {
 	mustRead(t, Default(), "restProxy: {enabled: false, port: 2112}")
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
+	mustRead(t, Default(), "metrics: {port: 8443}\nauthProxy: {mode: never}")
+	mustRead(t, Default(), "metrics: {port: 8444}\nrestProxy: {enabled: false}")
+}
+
+// Errors about the keys of a map are sorted, so that an unchanged document causes no second Event.
+func TestErrorsOfMapsAreSorted(t *testing.T) {
+	_, _, err := Read(Default(), "runtimePodLabels: {d: [], b: [], f: [], a: [], c: [], e: []}")
+	if err == nil || !slices.IsSorted(strings.Split(err.Error(), "\n")) || strings.Count(err.Error(), "\n") != 5 {
+		t.Errorf("error %v, want a sorted line for each key", err)
+	}
 }
 
 // All errors are reported, each in a line.

@@ -288,7 +288,7 @@ func (s *Source) report(doc *document, notes []string, err error, consequence st
 	if err != nil {
 		log.Info("Settings of ModelMesh contain errors")
 	} else {
-		log.Info("Settings of ModelMesh contain keys without effect")
+		log.Info("Settings of ModelMesh contain keys without effect or unsupported values")
 	}
 	if doc != nil {
 		s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))

@@ -117,7 +117,8 @@ func stringMap(target *map[string]string, badKey, badValue func(string) []string
 		if *target == nil && len(fields) > 0 {
 			*target = map[string]string{}
 		}
-		for key, field := range fields {
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			field := fields[key]
 			value, ok := field.(string)
 			switch {
 			case field == nil:

@@ -175,19 +175,19 @@ var _ = Describe("An enabled namespace", func() {
 var _ = Describe("Foreign objects with the names of child objects", func() {
 	It("are not taken over, and the runtime gets an Event [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "foreign")
-		guards := []client.Object{
+		blocking := []client.Object{
 			&networkingv1.NetworkPolicy{ObjectMeta: objectMeta(ns, "modelmesh-runtimes")},
-			&corev1.ConfigMap{ObjectMeta: objectMeta(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // its deletion triggers a reconcile
+			&corev1.ConfigMap{ObjectMeta: objectMeta(ns, "tc-config"), Data: map[string]string{"theirs": "x"}},
+			etcdSecret(ns, "http://theirs:2379"), // its deletion triggers a reconcile
 		}
 		foreign := []client.Object{
-			etcdSecret(ns, "http://theirs:2379"),
 			&appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-r"), Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{
 					Containers: []corev1.Container{{Name: "theirs", Image: "registry.example.com/theirs:1"}}}},
 			}},
 		}
-		for _, o := range append(guards, foreign...) {
+		for _, o := range append(blocking, foreign...) {
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 		}
 		r := createRuntime(ctx, ns, "r", "onnx")
@@ -198,8 +198,9 @@ var _ = Describe("Foreign objects with the names of child objects", func() {
 		} {
 			env.WaitForEvent(ctx, r, "RuntimeRefused", text)
 		}
+		env.WaitForEvent(ctx, r, "InvalidRuntime", "the Secret model-serving-etcd in namespace "+ns+" was not created by the operator")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
-		for _, o := range guards {
+		for _, o := range blocking {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
 			Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
