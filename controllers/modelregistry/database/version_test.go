@@ -66,7 +66,7 @@ func TestImageAnnotations(t *testing.T) {
 
 func TestCheckImage(t *testing.T) {
 	for name, test := range map[string]struct {
-		desired, dataVersion Image
+		desired, imageOfData Image
 		reason               string
 		parts                []string
 	}{
@@ -77,7 +77,7 @@ func TestCheckImage(t *testing.T) {
 		"unknown version":     {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
 		"same unnamed image":  {Image{"mine", 0}, Image{"mine", 16}, "", nil},
 	} {
-		reason, message := CheckImage(test.desired, test.dataVersion, "a-claim", "spec.postgres.image")
+		reason, message := CheckImage(test.desired, test.imageOfData, "a-claim", "spec.postgres.image")
 		if reason != test.reason || (message == "") != (reason == "") {
 			t.Errorf("%s: unexpected reason %q or message %q", name, reason, message)
 		}
