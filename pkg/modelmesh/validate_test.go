@@ -127,7 +127,7 @@ func TestValidateErrors(t *testing.T) {
 	}
 }
 
-// Conflicts under other settings are warnings. [M41]
+// Conflicts under other settings, fields without effect, and errors are reported as warnings. [M41]
 func TestWarnings(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec

@@ -14,7 +14,7 @@ func configMapWithKey(namespace, name, key, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
 }
 
-// Resolve merges the documents in the order of a Source. The environment takes precedence for the name of the etcd Secret.
+// Resolve merges the documents in the order of a Source. The environment takes precedence for the name of the etcd Secret, unless it is the default.
 func TestResolve(t *testing.T) {
 	defaults := configMapWithKey("home", DefaultsName, DefaultsKey, "podsPerRuntime: 7\nmetrics: {enabled: true}")
 	admin := configMapWithKey("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: 8\nodd: 1")
@@ -31,9 +31,9 @@ func TestResolve(t *testing.T) {
 		"defaults":                               {config.ModelMesh{}, Documents{Defaults: defaults}, 7, DefaultServiceName, DefaultEtcdSecret, 0},
 		"defaults file":                          {config.ModelMesh{Defaults: "podsPerRuntime: 5", DefaultsFile: "f"}, Documents{}, 5, DefaultServiceName, DefaultEtcdSecret, 0},
 		"administrators":                         {config.ModelMesh{}, Documents{Defaults: defaults, Admin: admin}, 8, DefaultServiceName, DefaultEtcdSecret, 1},
-		"environment":                            {config.ModelMesh{EtcdSecretName: "custom-etcd"}, Documents{}, 2, DefaultServiceName, "custom-etcd", 0},
+		"environment":                            {config.ModelMesh{EtcdSecretName: "custom-etcd"}, Documents{Admin: configMapWithKey("home", ConfigMapName, ConfigMapKey, "etcdSecretName: by-key")}, 2, DefaultServiceName, "custom-etcd", 0},
 		"namespace":                              {config.ModelMesh{}, Documents{Admin: admin, Namespace: tenant}, 9, DefaultServiceName, DefaultEtcdSecret, 1},
-		"default etcd Secret in the environment": {config.ModelMesh{EtcdSecretName: DefaultEtcdSecret}, Documents{Admin: configMapWithKey("home", ConfigMapName, ConfigMapKey, "{}")}, 2, DefaultServiceName, DefaultEtcdSecret, 0},
+		"default etcd Secret in the environment": {config.ModelMesh{EtcdSecretName: DefaultEtcdSecret}, Documents{Admin: configMapWithKey("home", ConfigMapName, ConfigMapKey, "etcdSecretName: by-key")}, 2, DefaultServiceName, "by-key", 0},
 	} {
 		s, notes, err := Resolve(tc.cfg, tc.d)
 		if err != nil || s.PodsPerRuntime != tc.pods || s.ServiceName != tc.service || s.EtcdSecretName != tc.etcd || len(notes) != tc.notes {

@@ -136,7 +136,7 @@ restProxy: {image: {command: [x]}}
 	}
 }
 
-// A namespace can set amounts, but not code, identity, credentials and addresses.
+// A namespace cannot set code, identity, credentials and addresses.
 func TestNamespaceAuthority(t *testing.T) {
 	var allowed, all []string
 	for line := range strings.Lines(allKeysDocument) {
@@ -177,7 +177,7 @@ func TestNamespaceAuthority(t *testing.T) {
 	}
 }
 
-// A namespace can set the replica count of the administrators. Labels with which the platform selects pods have no effect.
+// A namespace can repeat a replica count of the administrators that is above its own limit. Labels with which the platform selects pods have no effect.
 func TestSettingLimits(t *testing.T) {
 	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
 		t.Error(err)

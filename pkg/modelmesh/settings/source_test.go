@@ -94,7 +94,7 @@ func TestEtcdSecretName(t *testing.T) {
 	}
 }
 
-// Before the first valid document there are no settings, because the defaults could change the names of existing Services and Deployments.
+// There are no settings before the first valid version of an existing document, because the defaults could change the names of existing Services and Deployments.
 func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: none"))
 	for range 3 {
@@ -359,7 +359,7 @@ func TestEventsHaveResourceVersion(t *testing.T) {
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
-		t.Errorf("got events for %+v, want one for each invalid version of the ConfigMap, with its resourceVersion", regarding)
+		t.Errorf("got events for %+v, want one for each new error, with the resourceVersion of the ConfigMap", regarding)
 	}
 }
 
