@@ -14,7 +14,7 @@ func configMapWithKey(namespace, name, key, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
 }
 
-// Resolve merges the documents in the order of a Source. The environment takes precedence for the name of the etcd Secret, unless it is the default.
+// Resolve merges the documents in the order of a Source. The environment takes precedence for a custom etcd Secret.
 func TestResolve(t *testing.T) {
 	defaults := configMapWithKey("home", DefaultsName, DefaultsKey, "podsPerRuntime: 7\nmetrics: {enabled: true}")
 	admin := configMapWithKey("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: 8\nodd: 1")

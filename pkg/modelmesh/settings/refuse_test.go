@@ -177,7 +177,7 @@ func TestNamespaceAuthority(t *testing.T) {
 	}
 }
 
-// A namespace can repeat a replica count of the administrators that is above its own limit. Labels with which the platform selects pods have no effect.
+// A namespace can repeat a replica count of the administrators above its limit. Labels with which the platform selects pods have no effect.
 func TestSettingLimits(t *testing.T) {
 	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
 		t.Error(err)
