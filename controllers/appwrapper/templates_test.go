@@ -50,5 +50,6 @@ func TestUncachedTemplatesAreReadAtStart(t *testing.T) {
 			t.Errorf("%s: got %d reads and more from idle reconciles, want at least one and none; reads %q", process, reads, f.reads)
 		}
 		f.restart()
+		f.reads = nil
 	}
 }

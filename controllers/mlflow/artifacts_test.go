@@ -102,7 +102,7 @@ func TestArtifactsServerLifecycle(t *testing.T) {
 	}
 }
 
-// The message names the server that is not ready. Available becomes False when no pod of that server is ready. [mlflow-83]
+// The message names the server that is not ready. Available is False from no ready pod of that server until all are. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
 	w.reconcileWithWorkloads()
@@ -196,15 +196,15 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	w.reconcileWithWorkloads()
 	first, second := &corev1.Secret{}, &corev1.Secret{}
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
-		t.Fatal("want different certificates for the tracking server and the artifact server")
+		t.Fatal("want different certificates for the tracking server and the artifacts server")
 	}
 	if uid := getMLflow(t, w.server).UID; w.Certificates.AwaitRenewal(uid) == nil || len(w.Certificates.CABundle(uid, "mlflow-artifacts-tls")) == 0 {
-		t.Error("the certificate of the artifact server has no renewal timer or no CA")
+		t.Error("the certificate of the artifacts server has no renewal timer or no CA")
 	}
 	disableArtifactsServer(t, w.server)
 	w.reconcileWithWorkloads()
 	if !w.get("mlflow-tls", first) || w.get("mlflow-artifacts-tls", second) {
-		t.Error("want only the certificate of the artifact server deleted")
+		t.Error("want only the certificate of the artifacts server deleted")
 	}
 }
 

@@ -103,7 +103,7 @@ func newGate(t *testing.T, served capability.Set, objects ...client.Object) *pla
 
 var servedCapabilities = capability.NewSet(mlflowOperatorKind)
 
-// [mlflow-65] A closed gate sets three conditions and returns a Wait; an open one sets one condition. While the deletion of the
+// [mlflow-65] A closed gate sets three conditions and returns a Wait; an open one sets at most one. While the deletion of the
 // MLflowOperator is blocked, Available is not changed [D32].
 func TestPlatformGateWait(t *testing.T) {
 	const before = "Available=True DeploymentReady: up"

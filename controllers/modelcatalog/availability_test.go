@@ -79,7 +79,7 @@ func catalogNamed(namespace, name, uid string, age time.Duration) aihubv1alpha1.
 	return c
 }
 
-// [D23] One Catalog is active. The messages of the others name it and the fix.
+// [D23] One Catalog is active. The messages of the others contain the cause and the fix.
 func TestInactiveState(t *testing.T) {
 	first, second := catalogNamed("a", "catalog", "1", 2*time.Hour), catalogNamed("b", "catalog", "2", time.Hour)
 	sameAge, misnamed := catalogNamed("c", "catalog", "3", 2*time.Hour), catalogNamed("a", "other", "4", 3*time.Hour)
@@ -92,13 +92,13 @@ func TestInactiveState(t *testing.T) {
 		reason    string
 		message   string
 	}{
-		"oldest":                       {first, "", "", ""},
-		"younger":                      {second, "", ReasonNotActive, "namespace a"},
-		"same creation time":           {sameAge, "", ReasonNotActive, "namespace a"},
-		"other name":                   {misnamed, "", ReasonMisplaced, `named "catalog"`},
-		"outside of the namespace":     {first, "b", ReasonMisplaced, "namespace b"},
-		"in the configured namespace":  {second, "b", "", ""},
-		"other Catalog is terminating": {catalogNamed("e", "catalog", "6", 0), "e", "", ""},
+		"oldest that is not terminating":       {first, "", "", ""},
+		"younger":                              {second, "", ReasonNotActive, "namespace a"},
+		"same creation time":                   {sameAge, "", ReasonNotActive, "namespace a"},
+		"other name":                           {misnamed, "", ReasonMisplaced, `named "catalog"`},
+		"outside of the namespace":             {first, "b", ReasonMisplaced, "namespace b"},
+		"in the configured namespace":          {second, "b", "", ""},
+		"only one in the configured namespace": {catalogNamed("e", "catalog", "6", 0), "e", "", ""},
 	} {
 		state := inactiveState(&test.catalog, append(all, test.catalog), test.namespace)
 		if state.Reason != test.reason || !strings.Contains(state.Message, test.message) {

@@ -44,7 +44,7 @@ func TestProxyOfTheServer(t *testing.T) {
 	}{
 		"unset":                           {nil, fromCluster},
 		"proxy of the Catalog only":       {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, fromCatalog},
-		"no proxy":                        {&aihubv1alpha1.CatalogProxy{}, nil},
+		"empty spec.proxy":                {&aihubv1alpha1.CatalogProxy{}, nil},
 		"empty httpProxy":                 {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: server.Enabled}, nil},
 		"only mode":                       {&aihubv1alpha1.CatalogProxy{Mode: server.Disabled}, fromCluster},
 		"only certificateSecretName":      {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, fromCluster},

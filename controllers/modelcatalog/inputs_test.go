@@ -31,7 +31,7 @@ func TestBuildInputs(t *testing.T) {
 
 // Metadata of the catalog's Secrets is read from separate caches, and everything else from the cache of the manager.
 func TestDelegatingClient(t *testing.T) {
-	env := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+	env := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)})
 	delegating := env.r.extraCaches.delegatingClient(newTestEnv(t).server) // only the extra caches contain objects
 	for name, test := range map[string]struct {
 		object client.Object

@@ -71,7 +71,8 @@ func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	}
 }
 
-// A Deployment with another selector is recreated once, after its dependents have lost their owner references to it.
+// A Deployment with another selector, or of the database with another strategy, is recreated once, after the Service has lost its owner
+// reference to it.
 func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "old-"+resources.Name)}
@@ -84,14 +85,14 @@ func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	}
 	orphanWrite, deleteWrite := -1, -1
 	for i, w := range env.writes {
-		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && orphanWrite < 0 {
+		if w == "apply Service/"+resources.Name && orphanWrite < 0 {
 			orphanWrite = i
 		}
 		if w == "delete Deployment/"+resources.Name {
 			deleteWrite = i
 		}
 	}
-	if orphanWrite < 0 || deleteWrite < orphanWrite || len(mustGet(env, service).OwnerReferences) != 1 {
+	if orphanWrite < 0 || deleteWrite < orphanWrite || !metav1.IsControlledBy(mustGet(env, service), newCatalog()) || len(service.OwnerReferences) != 1 {
 		t.Errorf("the Service lost its owner reference at write %d, the Deployment was deleted at write %d; want this order: %v", orphanWrite, deleteWrite, env.writes)
 	}
 	env.reconcileUntilStable()

@@ -265,7 +265,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 	}
 }
 
-// Strings of the spec do not change the number of objects, containers and variables.
+// Strings of the spec and the domain do not change the number of objects, containers and variables.
 func FuzzStringsKeepStructure(f *testing.F) {
 	f.Add("db.example.com", "secret", "apps.example.com")
 	f.Add("a\": {}\n- b: c", "{{.}}", "$(X)")

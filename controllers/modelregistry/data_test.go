@@ -16,11 +16,11 @@ import (
 )
 
 func ownerReference(kind, name string, uid types.UID) metav1.OwnerReference {
-	group := v1beta1.GroupVersion.String()
+	apiVersion := v1beta1.GroupVersion.String()
 	if kind != v1beta1.Kind {
-		group = "v1"
+		apiVersion = "v1"
 	}
-	return metav1.OwnerReference{APIVersion: group, Kind: kind, Name: name, UID: uid}
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid}
 }
 
 func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {

@@ -60,8 +60,8 @@ func TestEventsByLabels(t *testing.T) {
 		object  client.Object
 		want    []string
 	}{
-		"cluster-scoped object":      {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
-		"object without a namespace": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo")), nil},
+		"cluster-scoped object":                             {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
+		"cluster-scoped object without the namespace label": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo")), nil},
 		"object of the catalog": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x",
 			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
 		"pod of the server":                    {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},

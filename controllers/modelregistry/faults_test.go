@@ -113,7 +113,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// [D1] If any request of a deletion fails, the registry remains until its cluster-scoped objects are deleted, and retained data is retained.
+// [D1] If any request of a deletion fails, a later reconcile deletes the objects without an owner reference and retains the data.
 func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	finalizeWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
 		env = newTestEnv(t, optionalKinds)

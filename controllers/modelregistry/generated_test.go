@@ -125,7 +125,7 @@ func TestMajorVersionOfSpec(t *testing.T) {
 	env.expectCondition(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "RELATED_IMAGE_POSTGRESQL_16_IMAGE")
 }
 
-// After the deletion of the claim with its data any version can run.
+// After the deletion of the claim and the Deployment of the database, any version can run.
 func TestDeletedClaimIsRecreatedForAnyVersion(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -181,7 +181,7 @@ func TestBackups(t *testing.T) {
 	env.expectCondition(m, ConditionBackup, "", "")
 }
 
-// A foreign claim or a rejected CronJob does not affect the availability of the registry.
+// A foreign claim or a rejected CronJob is reported in the condition and does not fail the reconcile. Other errors do.
 func TestBackupFailuresAreReported(t *testing.T) {
 	t.Run("foreign claim", func(t *testing.T) {
 		env := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
@@ -264,6 +264,6 @@ func TestDatabaseTLS(t *testing.T) {
 	}
 	env.requireWait(env.reconcile(newRegistry("other", withGeneratedDatabase)), "available")
 	if env.get(&corev1.Secret{}, "ns", "other-postgres-tls") {
-		t.Error("a certificate was issued, although no registry needs one")
+		t.Error("a certificate was issued for a registry whose database does not use TLS")
 	}
 }

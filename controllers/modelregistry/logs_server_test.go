@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
-// The lines are those of Model Registry v0.2.22. [S3]
+// The lines refused to broken are those of Model Registry v0.2.22. [S3]
 func TestServerLogs(t *testing.T) {
 	const (
 		refused     = "W1121 18:14:28.970199   27559 connect.go:83] Retrying connection to MySQL (attempt 6/25): Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// podWith returns a pod of the server with container statuses.
+// podWith returns a pod with container statuses.
 func podWith(name string, containers ...corev1.ContainerStatus) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, c := range containers {

@@ -56,18 +56,18 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 		exists []client.Object
 		want   bool
 	}{
-		"no other registry":                                 {"gateway.example.com", []client.Object{sharedGrant()}, true},
-		"gateway mode is off":                               {"", []client.Object{sharedGrant()}, true},
-		"other registry without grant":                      {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
-		"gateway mode is off, other registry without grant": {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
-		"other registry with its own grant":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
-		"other registry in the previous namespace":          {"gateway.example.com", []client.Object{sharedGrant(), legacy, grantTo("other")}, false},
-		"other registry is not published":                   {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
-		"other registry with a route in another namespace":  {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
-		"one of two other registries without grant":         {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
-		"catalog without grant":                             {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
-		"catalog with its own grant":                        {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog"), grantTo("model-catalog")}, true},
-		"foreign grant":                                     {"gateway.example.com", []client.Object{foreign}, false},
+		"no other registry":                                     {"gateway.example.com", []client.Object{sharedGrant()}, true},
+		"gateway mode is off":                                   {"", []client.Object{sharedGrant()}, true},
+		"other registry without grant":                          {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
+		"gateway mode is off, other registry without grant":     {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
+		"other registry with its own grant":                     {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
+		"other registry with a route in the previous namespace": {"gateway.example.com", []client.Object{sharedGrant(), legacy, grantTo("other")}, false},
+		"other registry is not published":                       {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
+		"registry in another namespace":                         {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
+		"one of two other registries without grant":             {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
+		"catalog without grant":                                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
+		"catalog with its own grant":                            {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog"), grantTo("model-catalog")}, true},
+		"foreign grant":                                         {"gateway.example.com", []client.Object{foreign}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("demo", registrytest.AddProxy)

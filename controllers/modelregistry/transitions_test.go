@@ -302,8 +302,8 @@ func TestRecreatedRegistryUsesRetainedData(t *testing.T) {
 			if same := string(after.Data["password"]) == string(before.Data["password"]); same != kept {
 				t.Errorf("the password is unchanged: %t, want %t", same, kept)
 			}
-			if name := env.addressOf(second); strings.HasSuffix(name, "/models") != kept {
-				t.Errorf("address %s", name)
+			if address := env.addressOf(second); strings.HasSuffix(address, "/models") != kept {
+				t.Errorf("address %s", address)
 			}
 			if owned := metav1.IsControlledBy(after, second); owned == kept {
 				t.Errorf("owners %v", after.OwnerReferences)

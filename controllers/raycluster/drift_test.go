@@ -70,7 +70,7 @@ func content(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// scalars returns the paths of all scalars that the controller owns.
+// scalars returns the paths of the scalars outside of lists that the controller owns and other clients can change.
 func scalars(value any, path []string) [][]string {
 	fields, isObject := value.(map[string]any)
 	if !isObject {

@@ -194,10 +194,10 @@ func TestMemoryIsReleased(t *testing.T) {
 		next http.Handler
 		body func() io.Reader
 	}{
-		"response":             {http.NotFoundHandler(), func() io.Reader { return jsonString(halfPool) }},
-		"panic":                {panics, func() io.Reader { return jsonString(halfPool) }},
-		"client timeout":       {make(blockingHandler), func() io.Reader { return jsonString(halfPool) }},
-		"a failingReader body": {http.NotFoundHandler(), func() io.Reader { return io.MultiReader(jsonString(9), failingReader{}) }},
+		"response":                   {http.NotFoundHandler(), func() io.Reader { return jsonString(halfPool) }},
+		"panic":                      {panics, func() io.Reader { return jsonString(halfPool) }},
+		"client timeout":             {make(blockingHandler), func() io.Reader { return jsonString(halfPool) }},
+		"a body that cannot be read": {http.NotFoundHandler(), func() io.Reader { return io.MultiReader(jsonString(9), failingReader{}) }},
 	} {
 		b := NewBudget()
 		for range 5 {

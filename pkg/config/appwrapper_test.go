@@ -102,7 +102,7 @@ func TestAppWrapperPrecedence(t *testing.T) {
 	if got.SchedulerName != "first" || got.DefaultQueueName != "second" || got.FaultTolerance.RetryLimit != 9 || got.FaultTolerance.ResetPause != 5*time.Second {
 		t.Errorf("got %+v, want the file to override the AppWrapper ConfigMap, and that to override the CodeFlare ConfigMap", got)
 	}
-	// A second call returns the same configuration.
+	// A later call does not return the values of these ConfigMaps.
 	again, _, err := cfg.AppWrapper()
 	if err != nil || again.SchedulerName != "" || again.FaultTolerance.RetryLimit != 9 {
 		t.Errorf("AppWrapper without ConfigMaps returned %+v, error %v, want only the value of the file", again, err)

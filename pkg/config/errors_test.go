@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An error is one line that names the setting, its value and the fix.
+// An error names the setting, its value and the fix, in one line unless the file is not valid YAML.
 func TestLoadRejectsInvalidSettings(t *testing.T) {
 	args := func(a ...string) inputs { return inputs{args: a} }
 	env := func(name, value string) inputs { return inputs{env: map[string]string{name: value}} }
@@ -49,7 +49,7 @@ func TestLoadRejectsInvalidSettings(t *testing.T) {
 		"lease too short":        {args("--leader-elect-lease-duration=10s"), []string{"10s", "--leader-elect-lease-duration"}},
 		"retry too long":         {args("--leader-elect-retry-period=9s"), []string{"9s", "--leader-elect-retry-period"}},
 		"log level":              {args("--zap-log-level=loud"), []string{"--zap-log-level", "loud"}},
-		"log file key":           {file("logging: {encoder: xml}"), []string{"logging.encoder", "xml"}},
+		"log encoder in file":    {file("logging: {encoder: xml}"), []string{"logging.encoder", "xml"}},
 
 		"missing file":                 {args("--config=gone.yaml"), []string{"gone.yaml", "does not exist", "--config"}},
 		"not YAML":                     {inputs{args: []string{"--config=f"}, files: map[string]string{"f": "a: [b"}}, []string{"f is not valid YAML"}},

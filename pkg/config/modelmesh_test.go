@@ -32,7 +32,7 @@ func meshVariables() (map[string]string, ModelMesh) {
 		}
 }
 
-// A blank variable counts as unset. Any other value overrides the default.
+// Each variable overrides the default of its setting. A blank variable counts as unset.
 func TestModelMeshVariables(t *testing.T) {
 	env, want := meshVariables()
 	if diff := cmp.Diff(want, mustLoad(t, inputs{env: env}).ModelMesh); diff != "" {
@@ -166,9 +166,9 @@ func TestDevModeLogging(t *testing.T) {
 func TestModelMeshFlags(t *testing.T) {
 	cfg := mustLoad(t, inputs{args: []string{
 		"--metrics-addr=:1", "--health-probe-bind-address=:2", "--enable-leader-election", "--leader-elect-type=lease",
-		"--leader-elect-lease-duration-sec=15s", "--leader-elect-lease-renew-deadline-sec", "10s", "--leader-elect-retry-period-sec=2s",
+		"--leader-elect-lease-duration-sec=16s", "--leader-elect-lease-renew-deadline-sec", "11s", "--leader-elect-retry-period-sec=3s",
 	}})
-	want := LeaderElection{Enabled: true, Namespace: "opendatahub", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	want := LeaderElection{Enabled: true, Namespace: "opendatahub", LeaseDuration: 16 * time.Second, RenewDeadline: 11 * time.Second, RetryPeriod: 3 * time.Second}
 	if diff := cmp.Diff(want, cfg.LeaderElection); diff != "" || cfg.Metrics.BindAddress != ":1" || cfg.Health.BindAddress != ":2" {
 		t.Errorf("leader election (-want +got):\n%s\nmetrics %+v, health %+v", diff, cfg.Metrics, cfg.Health)
 	}
@@ -179,7 +179,7 @@ func TestModelMeshFlags(t *testing.T) {
 }
 
 // The variable of the debug server has no effect, and the manager reports that [M8].
-func TestPprofHasNoEffect(t *testing.T) {
+func TestPprofVariableHasNoEffect(t *testing.T) {
 	if warnings := mustLoad(t, inputs{}).Warnings; warnings != nil {
 		t.Errorf("unexpected warnings: %q", warnings)
 	}

@@ -42,7 +42,7 @@ func registryVariables() (map[string]string, ModelRegistry) {
 		}
 }
 
-// [modelregistry-61] A blank variable counts as unset. Any other value overrides the default.
+// [modelregistry-61] Each variable overrides the default of its setting. A blank variable counts as unset.
 func TestRegistryVariables(t *testing.T) {
 	env, want := registryVariables()
 	if diff := cmp.Diff(want, mustLoad(t, inputs{env: env}).ModelRegistry); diff != "" {
@@ -110,7 +110,7 @@ modelcatalog:
 	}
 }
 
-// [modelregistry-62] As in the legacy operator, each boolean variable recognizes one value. In addition, any value of
+// [modelregistry-62] As in the legacy operator, each boolean variable recognizes one value. In addition, any nonempty value of
 // ENABLE_MODEL_CATALOG but false requests a Catalog.
 func TestRegistrySwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ skip, bootstrap, validate bool }{
@@ -169,7 +169,7 @@ func TestGatewayDomainWithScheme(t *testing.T) {
 }
 
 // Exposure by a Gateway causes a warning unless its namespace and that of the HTTPRoutes are set.
-func TestWarningWithoutGateway(t *testing.T) {
+func TestWarningWithoutGatewayNamespaces(t *testing.T) {
 	for _, tc := range []struct {
 		env      map[string]string
 		warnings int

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each key of the CodeFlare configuration changes only its setting of Ray or AppWrapper, and is not reported as unknown.
-func TestEveryCodeFlareKeyIsRead(t *testing.T) {
+// Each key of the CodeFlare configuration is accepted without a warning, and changes only its setting of Ray or AppWrapper, or none.
+func TestEveryCodeFlareKeyIsAccepted(t *testing.T) {
 	unchanged := func(*RayCluster, *AppWrapper) {}
 	for text, want := range map[string]func(*RayCluster, *AppWrapper){
 		// Keys outside of kuberay and appwrapper have no effect: they are obsolete or set by flags of the manager.
@@ -88,7 +88,7 @@ func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, data := range []map[string]string{nil, {}, {"a": "", "b": ""}} {
 		legacy := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: data}
 		if _, _, err := mustLoad(t, inputs{}).RayCluster(legacy); err == nil || !strings.HasPrefix(err.Error(), "ConfigMap a/b: cannot resolve the configuration: it has ") {
-			t.Errorf("%v: got error %v, want one containing 'ConfigMap a/b: cannot resolve the configuration: it has '", data, err)
+			t.Errorf("%v: got error %v, want one that starts with 'ConfigMap a/b: cannot resolve the configuration: it has '", data, err)
 		}
 	}
 }

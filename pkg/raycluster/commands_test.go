@@ -38,7 +38,8 @@ func TestSignCommand(t *testing.T) {
 	}
 }
 
-// [R12] [R13] The command succeeds once the certificate is valid, signed by the mounted CA, and contains the address of the pod.
+// [R12] [R13] The command succeeds once the certificate is valid, signed by the mounted CA, and contains the address of the pod, and
+// always in the pod that cleans up Redis.
 func TestWaitCommand(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("openssl is not installed; the image of the init container contains it")

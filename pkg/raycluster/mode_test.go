@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 		"certificates of KubeRay":                             {all, openShift, "spec: {tlsOptions: {enabled: true}}", "{}", Mode{Auth: AuthOAuth, Policies: true}},
 		"policies of KubeRay":                                 {all, openShift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"policies of KubeRay, trusted":                        {trusting, openShift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
-		"KubeRay of the platform":                             {all, secured, "{}", "{}", Mode{ByKubeRay: true}},
+		"secured by KubeRay":                                  {all, secured, "{}", "{}", Mode{ByKubeRay: true}},
 		"secured by KubeRay, with injected certificates":      {all, secured, "{}", "spec: " + secretIssuedSpec, Mode{ByKubeRay: true}},
 		"secured by KubeRay with a token, trusted":            {trusting, secured, "spec: {authOptions: {mode: token}}", "{}", Mode{ByKubeRay: true}},
 		"secured by KubeRay, publish is open":                 {config.RayCluster{Publish: config.PublishOpen}, secured, "{}", "{}", Mode{ByKubeRay: true}},

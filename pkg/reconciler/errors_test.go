@@ -100,8 +100,8 @@ func TestInvalidRequestIsTerminal(t *testing.T) {
 	}
 }
 
-// Reconciled is set for an error only if no other condition reports it.
-func TestEveryErrorIsReported(t *testing.T) {
+// Reconciled is set for an error that no other condition reports, but not for conflicts, waits and terminating namespaces or objects.
+func TestUnreportedErrorSetsReconciled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
 		reported string // message of a condition of the component
@@ -289,7 +289,7 @@ func TestBlockingObjectsAreRequeued(t *testing.T) {
 		"terminating":                         {terminating, time.Second},
 		"deletion timed out":                  {timedOut, time.Minute},
 		"foreign":                             {foreign, time.Minute},
-		"joined errors":                       {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: timedOut}, &apply.Error{Err: foreign}))), time.Minute},
+		"two, joined and wrapped":             {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: timedOut}, &apply.Error{Err: foreign}))), time.Minute},
 		"joined with a shorter wait":          {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
 		"joined with an internal error":       {errors.Join(timedOut, internalErr), 0},
 		"joined with a terminating namespace": {errors.Join(timedOut, namespaceTerminatingErr), time.Minute},

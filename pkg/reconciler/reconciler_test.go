@@ -179,7 +179,7 @@ func TestPhasesStopAtFirstError(t *testing.T) {
 	}
 }
 
-func TestConflictIsRequeued(t *testing.T) {
+func TestFailedStatusPatch(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "widgets"}, key.Name, errors.New("changed"))
 	diskErr := errors.New("disk full")
 	for name, tc := range map[string]struct {

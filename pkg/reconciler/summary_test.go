@@ -31,15 +31,15 @@ func TestReadyWithWaits(t *testing.T) {
 		err       error
 		want      string
 	}{
-		"available":                     {metav1.ConditionTrue, nil, "Ready=True Up"},
-		"waiting for a later time":      {metav1.ConditionTrue, &Wait{For: "the renewal of the certificate", Retry: time.Hour}, "Ready=True Up"},
-		"rollout in progress":           {metav1.ConditionTrue, &Wait{For: "the rollout", Unready: true}, "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
-		"joined with a shorter requeue": {metav1.ConditionTrue, errors.Join(&Wait{For: "later", Retry: time.Hour}, &Wait{For: "the rollout", Unready: true}), "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
-		"rollout stalled":               {metav1.ConditionTrue, &Wait{For: "the rollout", Stalled: true}, "Ready=False RolloutInProgress, Stalled=True RolloutInProgress"},
-		"waiting for pods":              {metav1.ConditionFalse, &Wait{For: "pods"}, "Ready=False Down, Reconciling=True Down"},
-		"waiting for the user":          {metav1.ConditionFalse, &Wait{For: "a valid spec", Stalled: true}, "Ready=False Down, Stalled=True Down"},
-		"invalid request":               {metav1.ConditionTrue, invalidErr, "Ready=False RequestInvalid, Stalled=True RequestInvalid"},
-		"error without a condition":     {metav1.ConditionTrue, internalErr, "Ready=False ReconcileError"},
+		"available":                 {metav1.ConditionTrue, nil, "Ready=True Up"},
+		"waiting for a later time":  {metav1.ConditionTrue, &Wait{For: "the renewal of the certificate", Retry: time.Hour}, "Ready=True Up"},
+		"rollout in progress":       {metav1.ConditionTrue, &Wait{For: "the rollout", Unready: true}, "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
+		"rollout and a later time":  {metav1.ConditionTrue, errors.Join(&Wait{For: "later", Retry: time.Hour}, &Wait{For: "the rollout", Unready: true}), "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
+		"rollout stalled":           {metav1.ConditionTrue, &Wait{For: "the rollout", Stalled: true}, "Ready=False RolloutInProgress, Stalled=True RolloutInProgress"},
+		"waiting for pods":          {metav1.ConditionFalse, &Wait{For: "pods"}, "Ready=False Down, Reconciling=True Down"},
+		"waiting for the user":      {metav1.ConditionFalse, &Wait{For: "a valid spec", Stalled: true}, "Ready=False Down, Stalled=True Down"},
+		"invalid request":           {metav1.ConditionTrue, invalidErr, "Ready=False RequestInvalid, Stalled=True RequestInvalid"},
+		"error without a condition": {metav1.ConditionTrue, internalErr, "Ready=False ReconcileError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err, status := tc.err, tc.available

@@ -67,7 +67,7 @@ func TestRolloutHashWithoutReferences(t *testing.T) {
 	}
 }
 
-func TestHashesContainNoValues(t *testing.T) {
+func TestHashesAnnotation(t *testing.T) {
 	env := &environment{hashes: map[string]string{"Secret/db": "0123"}, refs: []Reference{{Kind: Secret, Name: "db"}}}
 	env.reconcile(t)
 	if want := `{"Secret/db":"0123"}`; env.current.Hashes != want {

@@ -21,7 +21,7 @@ import (
 
 var meta = metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}
 
-// Unset fields are omitted, because server-side apply would take them from other field managers.
+// Unset optional fields are omitted, because server-side apply would take them from other field managers.
 func TestTypedDropsUnsetFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		config runtime.ApplyConfiguration

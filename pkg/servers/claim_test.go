@@ -19,13 +19,13 @@ func TestSetStorageClassIfUnbound(t *testing.T) {
 	}{
 		"no class":         {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
 		"other class":      {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
-		"bound":            {claim(corev1.ClaimBound, "v", nil), new("fast"), ""},
-		"volume assigned":  {claim(corev1.ClaimPending, "v", nil), new("fast"), ""},
-		"empty class":      {claim(corev1.ClaimPending, "", nil), new(""), ""},
-		"no desired class": {claim(corev1.ClaimPending, "", nil), nil, ""},
+		"bound":            {claim(corev1.ClaimBound, "v", nil), new("fast"), "unset"},
+		"volume assigned":  {claim(corev1.ClaimPending, "v", nil), new("fast"), "unset"},
+		"empty class":      {claim(corev1.ClaimPending, "", nil), new(""), "unset"},
+		"no desired class": {claim(corev1.ClaimPending, "", nil), nil, "unset"},
 	} {
 		SetStorageClassIfUnbound(c.claim, c.class)
-		got := ""
+		got := "unset"
 		if c.claim.Spec.StorageClassName != nil {
 			got = *c.claim.Spec.StorageClassName
 		}

@@ -151,7 +151,7 @@ func TestEnsureRenewsInTime(t *testing.T) {
 	}
 }
 
-// The CA of the certificate that pods still serve stays in the bundle for a limited time, even if the Secret was deleted.
+// The CA of the certificate that pods still serve stays in the bundle for a limited time, even if the Secret was deleted or emptied.
 func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
 	for name, change := range map[string]func(*testIssuer, *corev1.Secret){
 		"deleted": func(env *testIssuer, s *corev1.Secret) { env.remove(s) },

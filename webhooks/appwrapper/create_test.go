@@ -144,7 +144,7 @@ func TestInvalidNamesAreRejected(t *testing.T) {
 		"dots without a queue":           {name: "a.b"},
 		"dots with a queue":              {name: "a.b", queue: "q", want: "must have no dots"},
 		"61 characters, eleven pod sets": {name: strings.Repeat("a", 61), podSets: 11, want: "at most 60 characters"},
-		"no pod sets":                    {name: "aw", podSets: -1},
+		"negative number of pod sets":    {name: "aw", podSets: -1},
 	} {
 		wrapper := newAppWrapper(t, component(pod))
 		wrapper.Name, wrapper.Labels = tc.name, map[string]string{"kueue.x-k8s.io/queue-name": tc.queue}

@@ -248,11 +248,11 @@ func mustJSON(t *testing.T, object any) string {
 // An applied {} that server-side apply has turned into null is restored. A null of the user is kept.
 func TestAppliedObjectsAreRestored(t *testing.T) {
 	for name, test := range map[string]struct{ operation, fields, old, want string }{
-		"applied":                  {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
-		"updated":                  {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
-		"applied field missing":    {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
-		"field of another manager": {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
-		"no old object":            {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
+		"applied": {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"updated": {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
+		"applied field missing in the old object": {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"field of another manager":                {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"old object without a spec":               {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")

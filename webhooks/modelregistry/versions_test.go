@@ -47,10 +47,10 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {serviceRoute: enabled, image: i}}",
 			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {serviceRoute: enabled, image: i}}"},
 	} {
-		for platform, want := range map[bool]string{false: test.kubernetes, true: test.openShift} {
-			d := &defaulter{source(settings(platform))}
+		for openShift, want := range map[bool]string{false: test.kubernetes, true: test.openShift} {
+			d := &defaulter{source(settings(openShift))}
 			r := request(t, admissionv1.Create, object(t, test.version, test.spec), nil)
-			requireEqual(t, fmt.Sprintf("%s, OpenShift %t", name, platform), object(t, test.version, want), applyPatch(t, r, d.Handle(t.Context(), r)))
+			requireEqual(t, fmt.Sprintf("%s, OpenShift %t", name, openShift), object(t, test.version, want), applyPatch(t, r, d.Handle(t.Context(), r)))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func injectedLists(object map[string]any) []injectedList {
 	return all
 }
 
-// leaves returns the paths of all scalars below a value, except those that users may set.
+// leaves returns the paths of all scalars below a value, except names and those that users may set.
 func leaves(value any, at fieldPath) []fieldPath {
 	var out []fieldPath
 	switch value := value.(type) {
@@ -125,7 +125,7 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	return out
 }
 
-// storedClusters returns the stored clusters of a variant, with hashed names and, if possible, with legacy ones.
+// storedClusters returns the stored clusters of a variant, with hashed names and, on OpenShift with OAuth, also with legacy ones.
 func storedClusters(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{"hashed": applyDefaults(t, s, clusterWithWorkerGroups(t), nil)}

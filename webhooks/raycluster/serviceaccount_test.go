@@ -188,9 +188,9 @@ func TestResourcesAndSecurityContext(t *testing.T) {
 func TestCertificateContainerRunsAsRayUser(t *testing.T) {
 	s := onOpenShift().with(plain)
 	for name, test := range map[string]struct {
-		change   func(map[string]any)
-		want     any
-		wantRoot bool
+		change      func(map[string]any)
+		want        any
+		wantNonRoot bool
 	}{
 		"default":              {func(map[string]any) {}, int64(1000), true},
 		"UID of the pod":       {put(int64(7), in(headPod, "securityContext", "runAsUser")...), int64(7), true},
@@ -198,7 +198,7 @@ func TestCertificateContainerRunsAsRayUser(t *testing.T) {
 		"root":                 {put(int64(0), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(0), false},
 	} {
 		context := at(find(listAt(applyDefaults(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
-		if _, nonRoot := context["runAsNonRoot"]; context["runAsUser"] != test.want || nonRoot != test.wantRoot {
+		if _, nonRoot := context["runAsNonRoot"]; context["runAsUser"] != test.want || nonRoot != test.wantNonRoot {
 			t.Errorf("%s: unexpected securityContext: %v", name, context)
 		}
 	}

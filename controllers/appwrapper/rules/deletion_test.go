@@ -118,7 +118,7 @@ func TestRulesWhileFailed(t *testing.T) {
 		{"deletion delayed", []change{delay, completed(4 * time.Minute)}, want{rule: "wait for the deletion grace period", requeueAfter: 6 * time.Minute, conditions: []string{"DeletingResources=False/DeletionPaused"}}},
 		{"deletion delayed, after an earlier reset", []change{delay, completed(4 * time.Minute), withConditionsFalse(awv1beta2.ConditionDeletingResources)},
 			want{rule: "wait for the deletion grace period", requeueAfter: 6 * time.Minute, conditions: []string{"DeletingResources=False/DeletionPaused"}}},
-		{"deletion delayed, suspended", []change{delay, completed(4 * time.Minute), withSuspend}, want{rule: "delete resources", action: DeleteComponents}},
+		{"suspended before the delay expired", []change{delay, completed(4 * time.Minute), withSuspend}, want{rule: "delete resources", action: DeleteComponents}},
 		{"delay expired", []change{delay, pausedFor(10 * time.Minute)}, want{rule: "delete resources", action: DeleteComponents}},
 		{"deletion started, suspended", []change{delay, completed(time.Minute), deletingFor(time.Second), withSuspend}, want{rule: "delete resources", action: DeleteComponents}},
 		{"deletion started, no longer suspended", []change{delay, completed(time.Minute), deletingFor(time.Second)}, want{rule: "delete resources", action: DeleteComponents}},

@@ -164,7 +164,7 @@ func TestIgnoreTransient(t *testing.T) {
 	}
 }
 
-// The condition reports the state of Auth, or else the first namespace that failed. It is omitted until Auth is read.
+// The condition reports the state of Auth, or else the failed namespaces with the error of the first by name. It is omitted until Auth is read.
 func TestReportState(t *testing.T) {
 	observed := auth{}
 	r := &Report{auth: func() auth { return observed }, failures: map[string]string{}}

@@ -45,7 +45,7 @@ var withOtherImage = func(f *Facts) {
 	withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })(f)
 }
 
-// checkCases are the cases with a running server.
+// checkCases are the cases with a running server or a check Job.
 var checkCases = []ruleCase{
 	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
 	{"Jobs of CronJobs run while nothing is checked", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},

@@ -112,7 +112,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	}
 }
 
-// checkSafety checks that at most one Job runs, never together with a server; that no Job starts without a request or is
+// checkSafety checks that at most one migration Job runs, never together with a server; that none starts without a request or is
 // interrupted; and that a server is stopped only after a successful check and while no Job of a CronJob runs.
 func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unobservedFacts := *f

@@ -32,7 +32,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// objectPaths builds the objects of an MLflow with the text in every string field, and returns the path and type of every field.
+// objectPaths builds the objects of an MLflow with the text in its string fields, and returns the path and type of every field.
 func objectPaths(t testing.TB, text string) []string {
 	t.Helper()
 	text = "x" + strings.ReplaceAll(text, ",", ";") // an origin with a comma is ignored

@@ -42,13 +42,14 @@ func TestMigrationExits(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("[mlflow-43] (-want +got):\n%s", diff)
 	}
-	for _, cause := range regexp.MustCompile(`(?m)^    \("([a-z]+)", \(`).FindAllStringSubmatch(migrationProgram, -1) {
+	causes := regexp.MustCompile(`(?m)^    \("([a-z]+)", \(`).FindAllStringSubmatch(migrationProgram, -1)
+	for _, cause := range causes {
 		if text, _, _ := MigrationExit(15, ImageReport{Cause: cause[1]}, ""); text != want[15].Message+causeTexts[cause[1]] || causeTexts[cause[1]] == "" {
 			t.Errorf("cause %s: got message %q", cause[1], text)
 		}
 	}
-	if len(migrationExits) != len(want) {
-		t.Errorf("[mlflow-43] %d entries for %d codes", len(migrationExits), len(want))
+	if len(migrationExits) != len(want) || len(causes) != len(causeTexts) {
+		t.Errorf("[mlflow-43] %d entries for %d codes, %d causes for %d texts", len(migrationExits), len(want), len(causes), len(causeTexts))
 	}
 }
 

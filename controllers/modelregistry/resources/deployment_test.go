@@ -40,10 +40,10 @@ func TestServerContainer(t *testing.T) {
 		m                *v1beta1.ModelRegistry
 		requests, limits corev1.ResourceList
 	}{
-		"defaults":              {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
-		"resources of the spec": {registrytest.Registry(registrytest.SetOptionalFields), registrytest.Registry(registrytest.SetOptionalFields).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.SetOptionalFields).Spec.Rest.Resources.Limits},
-		"empty resources":       {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
-		"no resources":          {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
+		"resources of the fixture": {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
+		"resources of the spec":    {registrytest.Registry(registrytest.SetOptionalFields), registrytest.Registry(registrytest.SetOptionalFields).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.SetOptionalFields).Spec.Rest.Resources.Limits},
+		"empty resources":          {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
+		"no resources":             {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
 	} {
 		server := deploymentOf(t, test.m, plain).Spec.Template.Spec.Containers[0]
 		if diff := cmp.Diff(corev1.ResourceRequirements{Requests: test.requests, Limits: test.limits}, server.Resources); diff != "" {

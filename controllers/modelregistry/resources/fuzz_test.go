@@ -107,7 +107,7 @@ func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
 	}
 }
 
-// fieldShapes returns the path of every field of every object, except annotations copied by name.
+// fieldShapes returns the path of every field of every object.
 func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	t.Helper()
 	objects := buildObjects(t, m, gateway)

@@ -76,7 +76,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// checkPods requires that every pod meets the restricted Pod Security Standard and has a token only for a proxy. [S7]
+// checkPods requires that the pods of Deployments meet the restricted Pod Security Standard and have a token only for a proxy. [S7]
 func checkPods(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {

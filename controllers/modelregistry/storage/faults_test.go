@@ -111,8 +111,8 @@ func TestMigrationRunsOnTheLeader(t *testing.T) {
 	}
 }
 
-// Objects rejected by admission are migrated through their status. After other errors, the source version remains in the list until a retry
-// succeeds.
+// Objects rejected by admission are migrated through their status, and deleted ones are skipped. After other errors, the source version remains
+// in the list until a retry succeeds.
 func TestRejectedPatches(t *testing.T) {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	for name, test := range map[string]struct {
@@ -125,7 +125,7 @@ func TestRejectedPatches(t *testing.T) {
 		"deleted by another client": {apierrors.NewNotFound(resource, "a"), true},
 		"conflict":                  {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
 		"too many":                  {apierrors.NewTooManyRequests("later", 1), false},
-		"no answer":                 {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+		"no answer of a webhook":    {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestEtcdSecretName(t *testing.T) {
 	}
 }
 
-// Before the first valid document there are no settings, because the defaults could change the names of existing Services and Deployments.
+// There are no settings before the first valid version of a document, because the defaults could change names of Services and Deployments.
 func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: none"))
 	for range 3 {

@@ -66,7 +66,7 @@ func TestEvaluate(t *testing.T) {
 		"progress deadline exceeded":       {availableDeployment(time.Hour, deploymentCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow")), ready, "False DeploymentUnavailable Deployment is unavailable: too slow"},
 		"pods cannot be created":           {availableDeployment(time.Hour, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")), ready, "False DeploymentUnavailable Deployment is unavailable: pods cannot be created: quota"},
 		"rolling out":                      {partlyAvailable, ready, "True DeploymentAvailable Deployment is available"},
-		"no endpoints":                     {availableDeployment(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service demo has no EndpointSlice"},
+		"no EndpointSlice":                 {availableDeployment(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service demo has no EndpointSlice"},
 		"no ready endpoint":                {availableDeployment(time.Hour), endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
 		"no EndpointSlice yet":             {availableDeployment(time.Second), nil, "False DeploymentStarting Service endpoints not found: Service demo has no EndpointSlice"},
 		"endpoint without address":         {availableDeployment(time.Hour), endpoints(new(true)), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
@@ -91,7 +91,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// Available stays True while a pod is available: during a failed rollout, and with fewer available replicas than desired.
+// Available stays True while an available pod is a ready endpoint: during a failed rollout, and with fewer available replicas than desired.
 func TestAvailableWhilePodServes(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	unavailable := &appsv1.Deployment{}
