@@ -58,8 +58,7 @@ func TestTLSConfigErrors(t *testing.T) {
 	const endpoint = "https://etcd:2379"
 	cert, key := certificate(t, "etcd")
 	plainText := func(endpoint string) string {
-		return "endpoints has " + endpoint + ", but another endpoint or a certificate requires TLS: write https:// for each endpoint, " +
-			"or for none and remove the certificate"
+		return "endpoints has " + endpoint + ", but another endpoint has https://: write https:// for each endpoint"
 	}
 	for name, tc := range map[string]struct {
 		connection Connection
@@ -85,8 +84,6 @@ func TestTLSConfigErrors(t *testing.T) {
 			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form: write one"},
 		"second is https":      {Connection{Endpoints: "http://a:2379,https://b:2379"}, nil, plainText("http://a:2379")},
 		"second is http":       {Connection{Endpoints: "https://a:2379, HTTP://b:2379"}, nil, plainText("HTTP://b:2379")},
-		"http with a CA":       {Connection{Endpoints: "http://a:2379", Certificate: cert}, nil, plainText("http://a:2379")},
-		"http with a key pair": {Connection{Endpoints: "http://a:2379", ClientKey: key, ClientCertificate: cert}, nil, plainText("http://a:2379")},
 	} {
 		tc.connection.Endpoints = cmp.Or(tc.connection.Endpoints, endpoint)
 		data := secret(t, tc.connection, tc.files)
@@ -146,6 +143,7 @@ func TestTLSConfig(t *testing.T) {
 		"http":      {Connection{Endpoints: "http://etcd:2379"}, false},
 		"no scheme": {Connection{Endpoints: "etcd:2379"}, false},
 		"CA":        {Connection{Endpoints: "etcd:2379", Certificate: ca}, true},
+		"http, CA":  {Connection{Endpoints: "http://etcd:2379", Certificate: ca}, false},
 	} {
 		config, _, err := ConfigOf(secret(t, tc.connection, nil))
 		must(t, err)

@@ -89,7 +89,7 @@ type TLSMaterial struct {
 }
 
 // Material returns the CA, the client certificate and the client key, each inline or from the key of the Secret that the connection names.
-// It returns an error if TLS is configured and an endpoint has http://, because clients could then connect to all of them without TLS.
+// It returns an error if endpoints have http:// and https://, because clients could then connect to all of them without TLS.
 func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 	var material TLSMaterial
 	for _, source := range []struct {
@@ -119,10 +119,8 @@ func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 		return material, fmt.Errorf("need to set both client_key/client_key_file and client_certificate/client_certificate_file: add %[1]s or %[1]s_file", missing)
 	}
 	urls := c.URLs()
-	needsTLS := material.CA != nil || material.Certificate != nil || slices.ContainsFunc(urls, isHTTPS)
-	if i := slices.IndexFunc(urls, isHTTP); i >= 0 && needsTLS {
-		return material, fmt.Errorf("endpoints has %s, but another endpoint or a certificate requires TLS: write https:// for each endpoint, "+
-			"or for none and remove the certificate", urls[i])
+	if i := slices.IndexFunc(urls, isHTTP); i >= 0 && slices.ContainsFunc(urls, isHTTPS) {
+		return material, fmt.Errorf("endpoints has %s, but another endpoint has https://: write https:// for each endpoint", urls[i])
 	}
 	return material, nil
 }
@@ -146,8 +144,10 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 	config = clientv3.Config{
 		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: requestTimeout,
 	}
-	if config.TLS, err = material.tlsConfig(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
-		return config, "", err
+	if !slices.ContainsFunc(connection.URLs(), isHTTP) {
+		if config.TLS, err = material.tlsConfig(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
+			return config, "", err
+		}
 	}
 	if connection.OverrideAuthority != "" {
 		config.DialOptions = append(config.DialOptions, grpc.WithAuthority(connection.OverrideAuthority))

@@ -152,7 +152,7 @@ func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.Predi
 	case !s.Available:
 		reason, message = unavailableReason(s)
 	case s.ActiveModelState == v1alpha1.Standby:
-		status, reason, message = metav1.ConditionTrue, "ModelStandby", "The model is registered but not in memory; the first request loads it"
+		status, reason, message = metav1.ConditionTrue, "ModelStandby", "The model is not in memory; the first request loads it"
 	default:
 		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model is loaded and serves requests"
 	}

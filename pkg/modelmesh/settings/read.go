@@ -250,7 +250,7 @@ func (s Settings) portConflicts() []error {
 	used := map[int32]string{
 		8080: "the traffic between pods", 8085: "the adapter", 8086: "the puller", 8089: "the probes", 8090: "the preStop hooks",
 	}
-	if s.RESTProxy.Enabled && s.AuthProxy.Mode != AuthProxyNever {
+	if s.RESTProxy.Enabled && s.AuthProxy.Mode == AuthProxyAlways { // auto depends on the platform
 		used[8443], used[8444] = "the authentication proxy", "the authentication proxy"
 	}
 	var errs []error

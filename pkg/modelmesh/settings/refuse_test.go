@@ -60,13 +60,13 @@ func TestReadErrors(t *testing.T) {
 		"a: 1\n---\nb: 2":            "the settings must be one YAML document: remove the other documents",
 		"a: 1\n--- {":                "the settings must be one YAML document",
 		"inferenceServicePort: 8089": "inferenceServicePort 8089 is also the port of the probes: choose another",
-		"metrics: {port: 8443}":      "metrics.port 8443 is also the port of the authentication proxy: choose another",
-		"restProxy: {port: 8444}":    "restProxy.port 8444 is also the port of the authentication proxy: choose another",
-		"metrics: {port: 8085}":      "metrics.port 8085 is also the port of the adapter",
-		"inferenceServicePort: 8086": "inferenceServicePort 8086 is also the port of the puller",
-		"metrics: {port: 8033}":      "metrics.port 8033 is also the port of inferenceServicePort",
-		"restProxy: {port: 8080}":    "restProxy.port 8080 is also the port of the traffic between pods",
-		"restProxy: {port: 2112}":    "metrics.port 2112 is also the port of restProxy.port",
+		"authProxy: {mode: always}\nmetrics: {port: 8443}":            "metrics.port 8443 is also the port of the authentication proxy: choose another",
+		"authProxy: {mode: always}\nrestProxy: {port: 8444}":          "restProxy.port 8444 is also the port of the authentication proxy: choose another",
+		"metrics: {port: 8085}":                                       "metrics.port 8085 is also the port of the adapter",
+		"inferenceServicePort: 8086":                                  "inferenceServicePort 8086 is also the port of the puller",
+		"metrics: {port: 8033}":                                       "metrics.port 8033 is also the port of inferenceServicePort",
+		"restProxy: {port: 8080}":                                     "restProxy.port 8080 is also the port of the traffic between pods",
+		"restProxy: {port: 2112}":                                     "metrics.port 2112 is also the port of restProxy.port",
 		"podsPerRuntime: " + strings.Repeat("long", 100):              "long...",
 		"storageHelperResources: {limits: {memory: 1Mi}}":             "Invalid config for 'storageHelperResources': requests.memory 96Mi is more than limits.memory 1Mi",
 		"restProxy: {resources: {requests: {memory: 1Gi}}}":           "Invalid config for 'restProxy.resources': requests.memory 1Gi",
@@ -86,8 +86,8 @@ func TestReadErrors(t *testing.T) {
 func TestPortsOfDisabledListeners(t *testing.T) {
 	mustRead(t, Default(), "restProxy: {enabled: false, port: 2112}")
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
-	mustRead(t, Default(), "metrics: {port: 8443}\nauthProxy: {mode: never}")
-	mustRead(t, Default(), "metrics: {port: 8444}\nrestProxy: {enabled: false}")
+	mustRead(t, Default(), "metrics: {port: 8443}")
+	mustRead(t, Default(), "metrics: {port: 8444}\nauthProxy: {mode: always}\nrestProxy: {enabled: false}")
 }
 
 // Errors about the keys of a map are sorted, so that an unchanged document causes no second Event.
