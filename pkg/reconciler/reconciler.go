@@ -150,7 +150,7 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 		original := clone(obj)
 		r.conditions.Set(obj, metav1.Condition{
 			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
-			Message: "the operator does not change the object or its child objects until the annotation " + names.PausedAnnotation + " is removed",
+			Message: "the operator does not change the object or its child objects until the annotation " + names.PausedAnnotation + " is removed or false",
 		})
 		r.ensureReadyCondition(obj)
 		return toResult(nil, r.patchStatus(ctx, original, obj))

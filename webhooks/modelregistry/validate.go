@@ -84,7 +84,7 @@ func namespaceErrors(namespace, configured, subject string) field.ErrorList {
 	if configured == "" || namespace == configured {
 		return nil
 	}
-	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", configured, subject)
+	detail := fmt.Sprintf("namespace must be %s: %s the namespace that REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub, names; create it there", configured, subject)
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
 }
 
