@@ -192,7 +192,8 @@ func withoutOpenShift(next http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// startWithWidgets runs a manager with one component, which needs some kinds and adds the runnable, until the runnable returns or the manager stops.
+// startWithWidgets runs a manager with one component, which requires kinds and adds the runnable, until the runnable returns or the manager
+// stops.
 func startWithWidgets(t *testing.T, server string, requires []schema.GroupVersionKind, runnable func(context.Context, ctrl.Manager) error) result {
 	t.Helper()
 	setKubeconfig(t, server)

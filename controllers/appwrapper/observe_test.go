@@ -254,8 +254,8 @@ func TestTrimObjectKeepsReadFields(t *testing.T) {
 	}
 }
 
-// A component from the cache counts as restored only if it is older than its AppWrapper: otherwise pods of an earlier AppWrapper of the same
-// name would count as its own.
+// A component from the cache counts as restored only if it is older than its AppWrapper. Otherwise pods of an earlier AppWrapper of the
+// same name would count as its own.
 func TestOnlyOlderComponentsAreRestored(t *testing.T) {
 	for age, want := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second: true} {
 		aw := newAppWrapper(nil)

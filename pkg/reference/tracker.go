@@ -39,8 +39,8 @@ func NewTracker(cached, live client.Reader) *Tracker {
 	return &Tracker{NewSecretCache(cached, live, hashContent)}
 }
 
-// Resolve returns the state of references, which must not be merged: Merge does not keep which keys are required. It reads content only of objects whose resourceVersion changed since the last call. A
-// missing object is no error.
+// Resolve returns the state of references, which must not be merged: Merge does not keep which keys are required. It reads content only of
+// objects whose resourceVersion changed since the last call. A missing object is no error.
 func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Reference) (Resolved, error) {
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range Merge(refs) {
