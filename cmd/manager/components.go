@@ -37,8 +37,6 @@ type componentSpec struct {
 	component.Component
 	// FieldOwner is the field manager with which the component applies objects. The cache keeps a hash of its managed fields.
 	FieldOwner string
-	// Essential are kinds, in addition to the required ones, that the component must be able to list and watch.
-	Essential []schema.GroupVersionKind
 	// CABundleTargets are the webhook configurations and CRDs that receive the CA bundle of a self-signed certificate.
 	CABundleTargets []certs.Target
 }

@@ -141,7 +141,7 @@ func TestMissingRBACStopsManager(t *testing.T) {
 		_, _ = w.Write([]byte(forbiddenStatus("list", "widgets")))
 	}))
 	defer api.Close()
-	s := startWithWidgets(t, api.URL, func(ctx context.Context, mgr ctrl.Manager) error {
+	s := startWithWidgets(t, api.URL, []schema.GroupVersionKind{widget}, func(ctx context.Context, mgr ctrl.Manager) error {
 		widgets := &metav1.PartialObjectMetadata{}
 		widgets.SetGroupVersionKind(widget)
 		_, err := mgr.GetCache().GetInformer(ctx, widgets)
@@ -166,7 +166,7 @@ func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 	}))
 	defer api.Close()
 	patchErr := make(chan error, 1)
-	s := startWithWidgets(t, api.URL, func(ctx context.Context, mgr ctrl.Manager) error {
+	s := startWithWidgets(t, api.URL, nil, func(ctx context.Context, mgr ctrl.Manager) error {
 		client, err := dynamic.NewForConfig(mgr.GetConfig())
 		if err != nil {
 			return err
@@ -192,14 +192,16 @@ func withoutOpenShift(next http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// startWithWidgets runs a manager with one component, which adds the runnable, until the runnable returns or the manager stops.
-func startWithWidgets(t *testing.T, server string, runnable func(context.Context, ctrl.Manager) error) result {
+// startWithWidgets runs a manager with one component, which requires kinds and adds the runnable, until the runnable returns or the manager
+// stops.
+func startWithWidgets(t *testing.T, server string, requires []schema.GroupVersionKind, runnable func(context.Context, ctrl.Manager) error) result {
 	t.Helper()
 	setKubeconfig(t, server)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	widgetSpecs := func(e *Env) []componentSpec {
 		specs := testSpecs(e)
+		specs[0].Requires = requires
 		specs[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				defer cancel()

@@ -26,7 +26,7 @@ var (
 	}, []string{"version", "revision", "goversion"})
 	decisionsCounter = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_webhook_decisions_total",
-		Help: "Responses to admission requests, by webhook path and decision (allowed, refused, or failed if the webhook could not evaluate the request).",
+		Help: "Responses to admission requests, by webhook path and decision (allowed, refused for a reason in the request, or failed because of an internal error).",
 	}, []string{"webhook", "decision"})
 )
 
@@ -59,7 +59,8 @@ func countDecisions(path string, next admission.Handler) admission.HandlerFunc {
 	}
 }
 
-// decisionOf returns the decision of a response. A status of 5xx means that the request could not be evaluated.
+// decisionOf returns the decision of a response. A status of 5xx is an internal error. Other statuses are refusals, even of a request that
+// cannot be decoded or needs too many access reviews: users must not cause the alert for failures.
 func decisionOf(response admission.Response) string {
 	switch {
 	case response.Allowed:

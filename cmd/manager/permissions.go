@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +46,7 @@ type refusalSeries struct{ first, last time.Time }
 func essentialResources(enabled []componentSpec) map[schema.GroupResource]bool {
 	out := map[schema.GroupResource]bool{}
 	for _, spec := range enabled {
-		for _, kind := range slices.Concat(spec.Requires, spec.Essential) {
+		for _, kind := range spec.Requires {
 			resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
 			out[resource.GroupResource()] = true
 		}

@@ -102,8 +102,8 @@ func TestForbiddenWatchAfterCheckPeriod(t *testing.T) {
 
 func TestEssentialResources(t *testing.T) {
 	specs := enabledSpecs([]componentSpec{
-		{Component: component.Component{Name: "enabled", Requires: []schema.GroupVersionKind{{Kind: "Bell"}}}, Essential: []schema.GroupVersionKind{{Kind: "Thing"}}},
-		{Component: component.Component{Name: "disabled"}, Essential: []schema.GroupVersionKind{{Kind: "Other"}}},
+		{Component: component.Component{Name: "enabled", Requires: []schema.GroupVersionKind{{Kind: "Bell"}, {Kind: "Thing"}}}},
+		{Component: component.Component{Name: "disabled", Requires: []schema.GroupVersionKind{{Kind: "Other"}}}},
 	}, func(name string) bool { return name == "enabled" })
 	got := essentialResources(specs)
 	if len(got) != 2 || !got[schema.GroupResource{Resource: "bells"}] || !got[schema.GroupResource{Resource: "things"}] {

@@ -84,10 +84,7 @@ func (g testProcess) process(args []string, s result) process {
 
 // testSpecs returns one component without controllers.
 func testSpecs(e *Env) []componentSpec {
-	return []componentSpec{{
-		Component: component.Component{Name: "widgets"},
-		Essential: []schema.GroupVersionKind{widget},
-	}}
+	return []componentSpec{{Component: component.Component{Name: "widgets", Requires: []schema.GroupVersionKind{widget}}}}
 }
 
 // testKinds renders a ConfigMap for each Widget.

@@ -254,6 +254,19 @@ func TestTrimObjectKeepsReadFields(t *testing.T) {
 	}
 }
 
+// A component from the cache counts as restored only if it is older than its AppWrapper. Otherwise pods of an earlier AppWrapper of the
+// same name would count as its own.
+func TestOnlyOlderComponentsAreRestored(t *testing.T) {
+	for age, want := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second: true} {
+		aw := newAppWrapper(nil)
+		job := withStatus("batch/v1", "Job", nil)
+		job.SetCreationTimestamp(metav1.NewTime(noon.Add(-age)))
+		if got := newFixture(t, aw).isRestored(aw, 0, trimComponent(job)); got != want {
+			t.Errorf("%s older than its AppWrapper: got restored %t, want %t", age, got, want)
+		}
+	}
+}
+
 func TestPodChanged(t *testing.T) {
 	before := podIn("p", corev1.PodPending)
 	for name, tc := range map[string]struct {

@@ -145,7 +145,8 @@ func selectorLabels(labels map[string]string) map[string]string {
 var statusFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "rayClusterName", "state", "reason", "message"}
 
 func trimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
-	metadata := nested.Pick(nested.Map(object.Object, "metadata"), "namespace", "name", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp")
+	metadata := nested.Pick(nested.Map(object.Object, "metadata"),
+		"namespace", "name", "uid", "resourceVersion", "ownerReferences", "creationTimestamp", "deletionTimestamp")
 	trimmed := &unstructured.Unstructured{Object: nested.Pick(object.Object, "apiVersion", "kind")}
 	trimmed.Object["metadata"] = metadata
 	trimmed.SetLabels(selectorLabels(object.GetLabels()))

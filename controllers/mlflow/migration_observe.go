@@ -149,7 +149,7 @@ func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in 
 		state.Failure = migration.Classify(job, pods.Items, in.Version)
 		return state, nil
 	}
-	state.Cause = migration.FailedAttemptMessage(pods.Items, in.Version)
+	state.Cause = migration.FailedAttemptMessage(job, pods.Items, in.Version)
 	state.Started = migration.IsMigrating(pods.Items)
 	if state.Started || state.Cause != "" {
 		return state, nil

@@ -72,7 +72,7 @@ func newReconciler(t testing.TB, server client.Client) (*mlflowReconciler, func(
 		platform: &platformGate{cached: server, served: func() capability.Set { return capability.Set{} }},
 		stores:   newStoreCache(server, server),
 	}
-	base := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.Forget})
+	base := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, r.logic())
 	return r, func() (ctrl.Result, error) {
 		return base.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}

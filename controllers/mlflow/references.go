@@ -30,7 +30,7 @@ func references(m *mlflowv1.MLflow, servers ...resources.Server) []reference.Ref
 	if m.Spec.CABundleConfigMap != nil {
 		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: m.Spec.CABundleConfigMap.Name})
 	}
-	return reference.Merge(refs)
+	return refs
 }
 
 // isServingCertificate reports whether a Secret holds the serving certificate of a server.

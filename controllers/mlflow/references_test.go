@@ -23,7 +23,7 @@ func TestReferences(t *testing.T) {
 		{Kind: reference.ConfigMap, Name: "odh-trusted-ca-bundle", Optional: true},
 		{Kind: reference.Secret, Name: "mlflow-tls", Keys: []string{"tls.crt", "tls.key"}},
 	}
-	if diff := cmp.Diff(always, references(m, resources.Servers(m)...)); diff != "" {
+	if diff := cmp.Diff(always, reference.Merge(references(m, resources.Servers(m)...))); diff != "" {
 		t.Errorf("references without user settings (-want +got):\n%s", diff)
 	}
 
@@ -42,7 +42,7 @@ func TestReferences(t *testing.T) {
 		{Kind: reference.Secret, Name: "s3"},
 		{Kind: reference.Secret, Name: "token", Keys: []string{"t"}},
 	}
-	if diff := cmp.Diff(want, references(m, resources.Servers(m)...)); diff != "" {
+	if diff := cmp.Diff(want, reference.Merge(references(m, resources.Servers(m)...))); diff != "" {
 		t.Errorf("references differ (-want +got):\n%s", diff)
 	}
 	for _, r := range want {
@@ -95,6 +95,9 @@ func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 func TestMissingReferences(t *testing.T) {
 	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.SecretKey("db", "uri")
+		optional := mlflowtest.SecretKey("db", "options")
+		optional.Optional = new(true)
+		s.Env = []corev1.EnvVar{{Name: "OPTIONS", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: optional}}}
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		s.Volumes = []server.Volume{{Name: "a", ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "files"}}}}
 	})

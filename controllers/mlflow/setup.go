@@ -21,6 +21,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/artifactstore"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -174,10 +175,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) error {
 	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
-	}, reconciler.Logic[*mlflowv1.MLflow]{
-		OnDeleted: func(owner types.UID) { r.Forget(owner); r.idleAt.Delete(owner) },
-		Phases:    r.phases(), InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
-	})
+	}, r.logic())
 
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 	b := reconciler.NewController(mgr, ComponentName)
@@ -200,6 +198,20 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumer(reference.ConfigMap)).
 		WatchesRawSource(served.EventSource(&mlflowv1.MLflow{}, r.enqueueMLflow())). // an optional API is installed or removed
 		Complete(base)
+}
+
+func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
+	return reconciler.Logic[*mlflowv1.MLflow]{
+		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics,
+		InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
+	}
+}
+
+// forget deletes the state of a deleted MLflow.
+func (r *mlflowReconciler) forget(owner types.UID) {
+	r.Forget(owner)
+	r.idleAt.Delete(owner)
+	migration.ResetMetrics()
 }
 
 // enqueueMLflow enqueues the singleton MLflow, if it exists, for any event.

@@ -319,10 +319,10 @@ func (r *registryReconciler) problemInLog(ctx context.Context, m *v1beta1.ModelR
 func (r *registryReconciler) databaseSecrets(ctx context.Context, m *v1beta1.ModelRegistry) ([]*corev1.Secret, error) {
 	refs := serverReferences(m)
 	if generatesDatabase(m) {
-		refs = reference.Merge(slices.Concat(refs, databaseReferences(m)))
+		refs = append(refs, databaseReferences(m)...)
 	}
 	var secrets []*corev1.Secret
-	for _, ref := range refs {
+	for _, ref := range reference.Merge(refs) {
 		if ref.Kind != reference.Secret {
 			continue
 		}

@@ -51,7 +51,7 @@ func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 		refs = append(refs, caReferences(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
 		refs = append(refs, caDirectoryReferences(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
 	}
-	return reference.Merge(refs)
+	return refs
 }
 
 // certificateReferences returns the Secrets with certificate and key of the proxy. Pods with the proxy do not start without them.

@@ -101,8 +101,8 @@ func TestConditionsAreAggregated(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"no conditions":                  {nil, "Unknown", ""},
-		"one condition is Unknown":       {allTrue[:2], "Unknown", ""},
+		"no conditions":                  {nil, "Unknown", "FirstReconcile"},
+		"one condition is Unknown":       {allTrue[:2], "Unknown", "FirstReconcile"},
 		"all conditions are True":        {allTrue, "True", "AllDependentsHealthy"},
 		"foreign conditions are ignored": {append(allTrue[:3:3], c("Degraded", "False", "X", 0), c("Foreign", "False", "Y", 0)), "True", "AllDependentsHealthy"},
 		"False before Unknown":           {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), allTrue[2]}, "False", "B"},

@@ -276,6 +276,9 @@ func TestAIHubWaitsForWebhooks(t *testing.T) {
 	if others, result, err := h.reconcile(); err != nil || result.RequeueAfter != reconciler.RequeueSoon || len(others) > 0 {
 		t.Errorf("writes %q, result %+v, error %v", others, result, err)
 	}
+	if c := h.condition("Ready"); c.Status != "Unknown" || c.Reason != "FirstReconcile" || !strings.Contains(c.Message, "before the first complete reconcile") {
+		t.Errorf("got condition %+v, want Ready Unknown with a reason and a message", c)
+	}
 	h.webhookNamespace = ""
 	h.expectReconcile(createCatalog)
 }

@@ -22,16 +22,15 @@ func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding AIHub %s: %w", object.GetName(), err)
 	}
-	problem := namespaceConflict(registriesNamespace, a.Spec.InstancesNamespace)
-	if problem == "" && registriesNamespace == "" {
+	state, problem := a.Annotations[ManagementState], namespaceConflict(registriesNamespace, a.Spec.InstancesNamespace)
+	if problem == "" && registriesNamespace == "" && state != stateRemoved {
 		problem = reservedNamespaceProblem(a.Spec.InstancesNamespace)
 	}
-	if problem != "" {
-		return nil, nil, errors.New(problem)
-	}
-	switch state := a.Annotations[ManagementState]; state {
-	case stateUnmanaged, stateRemoved:
+	switch {
+	case state == stateUnmanaged, state == stateRemoved && problem == "":
 		return nil, []string{"nothing is created: the annotation " + ManagementState + " is " + state}, nil
+	case problem != "":
+		return nil, nil, errors.New(problem)
 	}
 	if name := a.Spec.InstancesNamespace; name != a.Spec.ApplicationNamespace {
 		namespace := &unstructured.Unstructured{Object: map[string]any{}}

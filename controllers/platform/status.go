@@ -96,6 +96,7 @@ const (
 	ReasonNoGatewayDomain    = "GatewayDomainUnavailable"
 	ReasonLegacyOperator     = "EarlierOperatorRuns"
 	ReasonNoDegradation      = "NoDegradation"
+	ReasonFirstReconcile     = "FirstReconcile"
 )
 
 // conditionOrder lists the first conditions; all others follow by name.
@@ -157,7 +158,9 @@ func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
 func readyCondition(list []platformv1alpha1.Condition, generation int64) platformv1alpha1.Condition {
 	var notTrue []platformv1alpha1.Condition
 	for _, dependent := range dependents {
-		c := platformv1alpha1.Condition{Type: dependent, Status: metav1.ConditionUnknown}
+		c := platformv1alpha1.Condition{
+			Type: dependent, Status: metav1.ConditionUnknown, Reason: ReasonFirstReconcile, Message: dependent + " is not known before the first complete reconcile",
+		}
 		if i := slices.IndexFunc(list, ofType(dependent)); i >= 0 {
 			c = list[i]
 		}

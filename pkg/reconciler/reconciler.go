@@ -53,6 +53,8 @@ type Logic[T StatusObject] struct {
 	InformationalConditions []string
 	// IgnoresPause reports whether a paused object is still reconciled, such as for its security policies. Nil means never.
 	IgnoresPause func(T) bool
+	// OnPaused deletes what the last reconcile reported outside the status, such as metrics, while the object is paused.
+	OnPaused func()
 	// Finalizer is added if Finalize is set, and removed from terminating objects even without Finalize.
 	Finalizer string
 	// NeedsFinalizer reports whether the finalizer is added now; nil means always.
@@ -142,10 +144,13 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 	r.track(obj)
 	paused, valid := names.Paused(obj.GetAnnotations())
 	if paused && (r.logic.IgnoresPause == nil || !r.logic.IgnoresPause(obj)) {
+		if r.logic.OnPaused != nil {
+			r.logic.OnPaused()
+		}
 		original := clone(obj)
 		r.conditions.Set(obj, metav1.Condition{
 			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
-			Message: "the operator does not change the object or its child objects until the annotation " + names.PausedAnnotation + " is removed",
+			Message: "the operator does not change the object or its child objects until the annotation " + names.PausedAnnotation + " is removed or false",
 		})
 		r.ensureReadyCondition(obj)
 		return toResult(nil, r.patchStatus(ctx, original, obj))

@@ -257,12 +257,13 @@ func TestStatusPatchUsesOptimisticLock(t *testing.T) {
 }
 
 func TestPausedObjectIsNotReconciled(t *testing.T) {
-	logic, runs := measuringLogic(), 0
+	logic, runs, pauses := measuringLogic(), 0, 0
+	logic.OnPaused = func() { pauses++ }
 	logic.Finalizer, logic.Finalize = finalizer, func(context.Context, *widget) error { return nil }
 	logic.Phases = append(logic.Phases, phase("counting", func(*widget) error { runs++; return nil }))
 	f := newFixture(t, logic, newWidget(func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
-	if n := f.mustReconcile(); n != 1 || runs != 0 {
-		t.Fatalf("paused: got %d writes and %d runs of phases, want 1 and 0", n, runs)
+	if n := f.mustReconcile(); n != 1 || runs != 0 || pauses != 1 {
+		t.Fatalf("paused: got %d writes, %d runs of phases and %d calls of OnPaused, want 1, 0 and 1", n, runs, pauses)
 	}
 	if got := f.get(); !conditions.IsTrue(got.Status.Conditions, ConditionPaused) || len(got.Finalizers) != 0 {
 		t.Errorf("got %+v, want it paused without finalizers", got)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -38,8 +39,8 @@ func NewTracker(cached, live client.Reader) *Tracker {
 	return &Tracker{NewSecretCache(cached, live, hashContent)}
 }
 
-// Resolve returns the state of references. It reads content only of objects whose resourceVersion changed since the last call. A
-// missing object is no error.
+// Resolve returns the state of references, which must not be merged: Merge does not keep which keys are required. It reads content only of
+// objects whose resourceVersion changed since the last call. A missing object is no error.
 func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Reference) (Resolved, error) {
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range Merge(refs) {
@@ -54,7 +55,7 @@ func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Referenc
 			continue
 		}
 		resolved.Hashes[ref.ID()] = c.hash(ref.Keys)
-		resolved.Missing = append(resolved.Missing, c.missingKeys(ref)...)
+		resolved.Missing = append(resolved.Missing, c.missingKeys(ref, refs)...)
 	}
 	return resolved, nil
 }
@@ -104,14 +105,19 @@ func (c content) hash(keys []string) string {
 	return keyedHash(c.uid, all)
 }
 
-func (c content) missingKeys(ref Reference) []Missing {
-	if ref.Optional {
-		return nil
+// missingKeys returns the missing keys of an object that references require. merged is the result of Merge, which joins required and
+// optional keys.
+func (c content) missingKeys(merged Reference, refs []Reference) []Missing {
+	required := sets.New[string]()
+	for _, ref := range refs {
+		if ref.ID() == merged.ID() && !ref.Optional {
+			required.Insert(ref.Keys...)
+		}
 	}
 	var missing []Missing
-	for _, k := range ref.Keys {
+	for _, k := range sets.List(required) {
 		if _, ok := c.keys[k]; !ok {
-			missing = append(missing, Missing{Reference: ref, Key: k})
+			missing = append(missing, Missing{Reference: merged, Key: k})
 		}
 	}
 	return missing

@@ -141,6 +141,28 @@ func TestResolveReturnsMissing(t *testing.T) {
 	}
 }
 
+// A key is missing only if a reference requires it, even if another reference to the object has optional keys, or uses all keys.
+func TestResolveReturnsOnlyRequiredKeysAsMissing(t *testing.T) {
+	of := func(optional bool, keys ...string) Reference {
+		return Reference{Kind: Secret, Name: "db", Keys: keys, Optional: optional}
+	}
+	for name, tc := range map[string]struct {
+		refs []Reference
+		want []Missing
+	}{
+		"optional key and required key":         {[]Reference{of(true, "region"), of(false, "uri")}, nil},
+		"optional key and missing required key": {[]Reference{of(true, "region"), of(false, "url")}, []Missing{{of(false, "region", "url"), "url"}}},
+		"key that is optional and required":     {[]Reference{of(true, "url"), of(false, "url")}, []Missing{{of(false, "url"), "url"}}},
+		"all keys and missing required key":     {[]Reference{of(false), of(false, "url")}, []Missing{{of(false), "url"}}},
+		"all keys and optional key":             {[]Reference{of(false), of(true, "url")}, nil},
+	} {
+		c := newCluster(secret(map[string]string{"uri": "a"}))
+		if diff := cmp.Diff(tc.want, resolve(t, NewTracker(c, c), tc.refs...).Missing); diff != "" {
+			t.Errorf("%s: missing (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // A shared object is read once for all owners, and once after each change. Objects in different namespaces are not shared.
 func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	other := secret(map[string]string{"uri": "other"})

@@ -135,7 +135,7 @@ func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	}
 	if text := err.Error(); text != w.lastError {
 		w.lastError = text
-		w.Log.Info("An object cannot be watched; its last known state stays in effect", "object", cmp.Or(w.Name, w.Labels), "reason", text)
+		w.Log.Info("An object cannot be watched; it is read again later", "object", cmp.Or(w.Name, w.Labels), "reason", text)
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	if (forbidden && (!w.listed.Load() || last >= minBackoffForForbidden) || apierrors.IsNotFound(err) && last >= minBackoffForNotFound) && w.OnUnavailable != nil {

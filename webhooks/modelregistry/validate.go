@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -83,7 +84,7 @@ func namespaceErrors(namespace, configured, subject string) field.ErrorList {
 	if configured == "" || namespace == configured {
 		return nil
 	}
-	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", configured, subject)
+	detail := fmt.Sprintf("namespace must be %s: %s the namespace that REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub, names; create it there", configured, subject)
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
 }
 
@@ -330,14 +331,28 @@ func ineffectivePostgres(p *v1beta1.PostgresConfig, addIf func(bool, string, str
 	addIf(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
 	addIf(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server accepts only keys without a password: remove it")
 	addIf(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect together with spec.postgres.host, which takes precedence: remove one of them")
+	hasPort := p.Port != nil && *p.Port != v1beta1.DefaultPostgresPort
 	if isTrue(p.GenerateDeployment) {
+		const ownTLS = "has no effect on a generated database: remove it, and set spec.postgres.serverTLS to Enabled to encrypt its connections"
 		addIf(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
+		addIf(hasPort, "spec.postgres.port", "has no effect on a generated database, whose port is fixed: remove it")
+		addIf(p.SSLMode != "" && p.SSLMode != "disable", "spec.postgres.sslMode", ownTLS)
+		addIf(p.SSLCertificateSecret != nil, "spec.postgres.sslCertificateSecret", ownTLS)
+		addIf(p.SSLKeySecret != nil, "spec.postgres.sslKeySecret", ownTLS)
+		addIf(p.SSLRootCertificateConfigMap != nil, "spec.postgres.sslRootCertificateConfigMap", ownTLS)
+		addIf(p.SSLRootCertificateSecret != nil, "spec.postgres.sslRootCertificateSecret", ownTLS)
 		return
 	}
+	addIf(hasPort && p.ConnectionSecretName != "", "spec.postgres.port",
+		"has no effect together with spec.postgres.connectionSecretName, whose Secret contains the port: remove it")
 	const generatedOnly = "has no effect without a generated database: remove it, or set spec.postgres.generateDeployment"
 	addIf(p.Image != "", "spec.postgres.image", generatedOnly)
 	addIf(p.Storage != nil, "spec.postgres.storage", generatedOnly)
 	addIf(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
+	addIf(p.Backup != nil, "spec.postgres.backup", generatedOnly)
+	addIf(p.Resources != nil, "spec.postgres.resources", generatedOnly)
+	addIf(p.ServerTLS == server.Enabled, "spec.postgres.serverTLS", generatedOnly)
+	addIf(p.MajorVersion != nil, "spec.postgres.majorVersion", generatedOnly)
 }
 
 func isTrue(value *bool) bool { return value != nil && *value }

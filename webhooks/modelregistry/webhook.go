@@ -249,7 +249,7 @@ func decodeTyped(object map[string]any) (*v1beta1.ModelRegistry, error) {
 
 // settingsUnavailable rejects a request because the settings cannot be read.
 func settingsUnavailable(err error) admission.Response {
-	return pkgadmission.CheckFailed("the settings of the component modelregistry", err)
+	return pkgadmission.CheckFailed("the settings of registries and the Catalog", err)
 }
 
 // catalogValidator is the validating webhook of Catalog. It validates only new objects.

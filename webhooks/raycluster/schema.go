@@ -97,5 +97,5 @@ func hostWarnings(c raycluster.Cluster) []string {
 	if c.DashboardHost() == expected {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s; choose a shorter name to avoid this", expected, c.DashboardHost())}
+	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s.DOMAIN; choose a shorter name to avoid this", expected, c.DashboardHost())}
 }

@@ -177,10 +177,12 @@ func TestRenderNotes(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
 		"RayCluster of Kueue": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
 			"no objects are created for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
-		"single-model runtime":             {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
-		"model of KServe":                  {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
-		"AIHub removed by annotation":      {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
-		"AppWrapper of another controller": {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: other, components: []}}`, "spec.managedBy names another controller"},
+		"single-model runtime":                     {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
+		"model of KServe":                          {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
+		"AIHub removed by annotation":              {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
+		"AIHub in a reserved namespace, removed":   {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: default, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
+		"AIHub in a reserved namespace, unmanaged": {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Unmanaged}}, spec: {instancesNamespace: default, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Unmanaged"},
+		"AppWrapper of another controller":         {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: other, components: []}}`, "spec.managedBy names another controller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))

@@ -14,10 +14,10 @@ const (
 	hintRetry = " If you want to rerun immediately after fixing the issue, add the " + ForceAnnotation + " annotation."
 )
 
-// resume applies the workloads of the spec. It resets the condition if a withdrawn request pinned the server.
+// resume applies the workloads of the spec. It resets the condition if a request was withdrawn before its Job started.
 func resume(f *Facts) Decision {
 	d := Decision{Workloads: RunAsSpecified}
-	if f.Condition != nil && PinsServer(f.Condition.Reason) {
+	if c := f.Condition; c != nil && (c.Status == metav1.ConditionUnknown || PinsServer(c.Reason)) {
 		d.Report = Succeeded(f.Generation)
 	}
 	return d

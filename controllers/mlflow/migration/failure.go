@@ -23,7 +23,7 @@ type Failure struct {
 // Classify returns the failure of a Job from its newest pod, or from the conditions of the Job.
 func Classify(job *batchv1.Job, pods []corev1.Pod, supported string) Failure {
 	if len(pods) > 0 {
-		if f, found := podFailure(newestPod(pods), supported); found {
+		if f, found := podFailure(newestPod(pods), descriptionOf(job), supported); found {
 			return f
 		}
 	}
@@ -31,12 +31,12 @@ func Classify(job *batchv1.Job, pods []corev1.Pod, supported string) Failure {
 }
 
 // FailedAttemptMessage returns why the last attempt of an unfinished Job failed, or "".
-func FailedAttemptMessage(pods []corev1.Pod, supported string) string {
+func FailedAttemptMessage(job *batchv1.Job, pods []corev1.Pod, supported string) string {
 	failed := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodFailed })
 	if len(failed) == 0 {
 		return ""
 	}
-	if f, found := podFailure(newestPod(failed), supported); found {
+	if f, found := podFailure(newestPod(failed), descriptionOf(job), supported); found {
 		return "an attempt failed (" + f.Message + "), and another follows; see the log of the failed pod"
 	}
 	return "an attempt failed, and another follows; see the log of the failed pod"
@@ -62,8 +62,16 @@ func newestPod(pods []corev1.Pod) *corev1.Pod {
 	return &pod
 }
 
-// podFailure returns the failure of a pod from its terminatedState, and whether there is such a state.
-func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
+// descriptionOf returns the purpose of a Job, for messages.
+func descriptionOf(job *batchv1.Job) string {
+	if _, isCheck := job.Annotations[resources.CheckForAnnotation]; isCheck {
+		return "check Job"
+	}
+	return "migration Job"
+}
+
+// podFailure returns the failure of a pod of the described Job from its terminatedState, and whether there is such a state.
+func podFailure(pod *corev1.Pod, description, supported string) (Failure, bool) {
 	terminated := terminatedState(pod)
 	if terminated == nil {
 		return Failure{}, false
@@ -75,7 +83,7 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	if reason == "Error" {
 		reason = "" // it only repeats that there is an exit code
 	}
-	code := fmt.Sprintf("migration Job container exited with code %d", terminated.ExitCode)
+	code := fmt.Sprintf("%s container exited with code %d", description, terminated.ExitCode)
 	return Failure{Message: cmp.Or(pod.Status.Reason, reason, code)}, true
 }
 
@@ -108,9 +116,9 @@ func conditionFailure(job *batchv1.Job, supported string) Failure {
 			}
 		}
 	}
-	text := "migration Job failed"
+	text := descriptionOf(job) + " failed"
 	if job.Status.Failed > 0 {
-		text = fmt.Sprintf("migration Job failed after %d attempt(s)", job.Status.Failed)
+		text += fmt.Sprintf(" after %d attempt(s)", job.Status.Failed)
 	}
 	if condition != nil {
 		text = cmp.Or(condition.Message, condition.Reason, text)

@@ -40,6 +40,7 @@ func TestClassifyFailure(t *testing.T) {
 	migrate := func(code int32) map[string]int32 { return map[string]int32{resources.MigrationContainer: code} }
 	backoff := failedJob("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 	policy := failedJob("PodFailurePolicy", "Container db-migrate for pod ns/x failed with exit code 11 matching FailJob rule at index 0")
+	checkJob := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{resources.CheckForAnnotation: "a"}}, Status: batchv1.JobStatus{Failed: 2}}
 	for name, c := range map[string]struct {
 		job  *batchv1.Job
 		pods []corev1.Pod
@@ -73,6 +74,8 @@ func TestClassifyFailure(t *testing.T) {
 		"message of another policy":           {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
 		"reason without message":              {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
 		"count of failures only":              {&batchv1.Job{Status: batchv1.JobStatus{Failed: 4}}, nil, Failure{false, "migration Job failed after 4 attempt(s)"}},
+		"check, unknown exit code":            {checkJob, []corev1.Pod{terminatedPod(0, migrate(1))}, Failure{false, "check Job container exited with code 1"}},
+		"check, count of failures only":       {checkJob, nil, Failure{false, "check Job failed after 2 attempt(s)"}},
 		"empty status":                        {&batchv1.Job{}, nil, Failure{false, "migration Job failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +165,7 @@ func TestFailedAttemptMessage(t *testing.T) {
 		"no container status": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows; see the log of the failed pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := FailedAttemptMessage(c.pods, "3.14.0"); got != c.want {
+			if got := FailedAttemptMessage(&batchv1.Job{}, c.pods, "3.14.0"); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

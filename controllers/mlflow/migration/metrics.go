@@ -24,7 +24,7 @@ var (
 	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
 	migrationSeconds = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "odh_platform_mlflow_migration_running_seconds",
-		Help: "Age of the unfinished database migration Job when the manager last read it, 0 without a Job.",
+		Help: "Age of the unfinished database migration Job when the manager last read it, 0 without a Job or while the MLflow is paused.",
 	})
 )
 
@@ -52,3 +52,6 @@ func RecordMetrics(f *Facts, d *Decision) {
 	}
 	migrationSeconds.Set(age.Seconds())
 }
+
+// ResetMetrics sets the age of the unfinished Job to 0, because the manager no longer reads the Job of a paused or deleted MLflow.
+func ResetMetrics() { migrationSeconds.Set(0) }

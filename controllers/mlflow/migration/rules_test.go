@@ -149,6 +149,8 @@ var jobCases = []ruleCase{
 	{"a rollout is pending for another image", factsOf(unobserved, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "the workloads were not observed", ScaleToZero, StepObserve, "", "", "", 0},
 	{"[D16] the newer image is configured again", factsOf(unobserved, withVersion("3.14.0"), always, withCondition(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
+	{"the previous image is configured again while Jobs of CronJobs run", factsOf(unobserved, withVersion("3.14.0"), withOutcome(done), withCondition(unknown, ReasonMigrationScalingDown, 1)),
+		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
 	{"the image differs", factsOf(unobserved, withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "the workloads were not observed", ScaleToZero, StepObserve, "", "", "", 0},
 	{"a Job with another image does not satisfy the request", factsOf(withVersion("3.14.0"), job(JobSucceeded, func(j *JobState) { j.Image = "other" }), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })),
 		"the finished Job does not satisfy the request", ScaleToZero, StepDeleteJob, ReasonMigrationRunning,

@@ -98,7 +98,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 	status = withConditions(status, original.Generation)
 	if r.isPaused() {
 		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the model in ModelMesh does not change until the annotation "+
-			names.PausedAnnotation+" is removed", original.Generation)
+			names.PausedAnnotation+" is removed or false", original.Generation)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)
 	}
