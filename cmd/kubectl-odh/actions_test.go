@@ -47,7 +47,7 @@ func unpackArchive(t *testing.T, path string) map[string]string {
 
 func TestGatherWritesArchive(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml", "testdata/secrets.yaml")
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
+	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), objects)
 	path := filepath.Join(t.TempDir(), "a.tar.gz")
 	run(t, cluster, "gather --file "+path).expect(t, 0, path+": ", " files, ")
 	files := unpackArchive(t, path)
@@ -107,7 +107,7 @@ func TestGatherLogs(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
+	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), objects)
 	collected := func(file string, parts ...string) map[string]string {
 		path := filepath.Join(t.TempDir(), file)
 		run(t, cluster, "gather --log-lines 5 --file "+path).expect(t, 3, parts...)

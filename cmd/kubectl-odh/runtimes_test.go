@@ -9,7 +9,7 @@ import (
 // status and doctor show why the manager rejects a runtime under its settings.
 func TestStatusAndDoctorReportInvalidRuntimes(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/refused.yaml")
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
+	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), objects)
 	status := run(t, cluster, "status")
 	status.expect(t, 1, "ServingRuntime/endpoint", `no pods are created or changed: Invalid runtime Spec: spec.grpcDataEndpoint "port:nope" has no port`,
 		"ServingRuntime/adapter", "nonesuch", "ServingRuntime/privileged", "the Pod Security level baseline does not allow",

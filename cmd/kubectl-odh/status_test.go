@@ -98,14 +98,14 @@ func TestStatusOfANamespace(t *testing.T) {
 
 // TestStatusOfHealthyManager has a healthy manager and no resources.
 func TestStatusOfHealthyManager(t *testing.T) {
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), fakecluster.Objects(t, "testdata/manager.yaml"))
+	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), fakecluster.Objects(t, "testdata/manager.yaml"))
 	got := run(t, cluster, "status")
 	got.expect(t, 0, "MANAGER  Healthy", "1/1 ready", "image ghcr.io/odh-platform/odh-platform-operator:v0.1.0", "Lease renewed 3s ago by odh-platform-operator-controller-manager-7d9f6c5b8-x2x4z", "There are no resources yet.")
 	got.expectNot(t, "Note:")
 }
 
 func TestStatusWithoutAPIs(t *testing.T) {
-	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), fakecluster.Objects(t, "testdata/manager.yaml"))
+	cluster := fakecluster.Start(t, fakecluster.KubernetesKinds(), fakecluster.Objects(t, "testdata/manager.yaml"))
 	run(t, cluster, "status").expect(t, 0,
 		"mlflow         waiting 0; the cluster does not serve MLflow.mlflow.opendatahub.io/v1",
 		"platform       waiting 0; the cluster does not serve MLflowOperator.components.platform.opendatahub.io/v1alpha1, AIHub.components.platform.opendatahub.io/v1alpha1",
@@ -124,7 +124,7 @@ func withoutKinds(all []unstructured.Unstructured, kinds ...string) []unstructur
 }
 
 func TestStatusOfTheManager(t *testing.T) {
-	kinds := append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...)
+	kinds := append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...)
 	manager := fakecluster.Objects(t, "testdata/manager.yaml")
 	withChange := func(kind string, change func(u *unstructured.Unstructured)) []unstructured.Unstructured {
 		var out []unstructured.Unstructured
@@ -199,7 +199,7 @@ func TestStatusWithoutPermissions(t *testing.T) {
 	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "the Deployments and Leases of all namespaces could not be listed; set its namespace with --manager-namespace",
 		"No resources were found; the notes list what could not be read.")
 	run(t, fullCluster(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
-	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)
+	empty := fakecluster.Start(t, fakecluster.KubernetesKinds(), nil)
 	empty.Forbid(func(r fakecluster.Request) bool { return r.Resource == "leases" })
 	run(t, empty, "status").expect(t, 3, "MANAGER  Unknown", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n")
 	cluster.Forbid(func(r fakecluster.Request) bool {
@@ -274,7 +274,7 @@ func TestStatusOfMLflowConfig(t *testing.T) {
 					u.Object["status"] = map[string]any{"conditions": c.conditions}
 				}
 			}
-			cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
+			cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), objects)
 			run(t, cluster, "status").expect(t, 1, append(c.parts, "MLflowConfig/mlflow")...)
 			run(t, cluster, "tree mlflowconfig/mlflow").expect(t, 1, append(c.parts, "MLflowConfig/mlflow")...)
 		})

@@ -38,7 +38,7 @@ func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 func fullCluster(t *testing.T) *fakecluster.Cluster {
 	t.Helper()
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml")
-	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
+	return fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), objects)
 }
 
 // has reports whether the output contains a part, ignoring alignment and line ends, unless the part ends a line.

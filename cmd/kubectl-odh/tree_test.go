@@ -163,7 +163,7 @@ func deploymentWithPods(pods int) []unstructured.Unstructured {
 
 // TestTreeOfManyObjects expects that pods are listed in pages and that no pod is read on its own.
 func TestTreeOfManyObjects(t *testing.T) {
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), deploymentWithPods(300))
+	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), deploymentWithPods(300))
 	cluster.Page(100)
 	got := run(t, cluster, "tree deployment/crowd")
 	got.expect(t, 1, "Pod/crowd-299", "Completed", "the pod was evicted (The node was low on resource: memory)")

@@ -48,11 +48,11 @@ func platformSpecs(env *Env) []componentSpec {
 func hubSettings(env *Env) platform.AIHubSettings {
 	return platform.AIHubSettings{
 		PlatformType: env.Config.PlatformType, Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,
-		Registry: platform.Program{
+		Registry: platform.Component{
 			Deployment: "model-registry-operator-controller-manager", Component: modelregistry.ComponentName,
 			Enabled: env.Config.Enabled(modelregistry.ComponentName), Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},
 		},
-		Catalog: platform.Program{
+		Catalog: platform.Component{
 			Deployment: "catalog-controller-manager", Component: modelcatalog.ComponentName,
 			Enabled: env.Config.Enabled(modelcatalog.ComponentName), Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
 		},

@@ -38,7 +38,7 @@ func TestHubSettingsMatchComponentSpecs(t *testing.T) {
 			if got.Registry.Enabled != tc.registry || got.Catalog.Enabled != tc.catalog || got.RegistriesNamespace != "set" {
 				t.Errorf("got %+v, want registry %t and catalog %t", got, tc.registry, tc.catalog)
 			}
-			for _, program := range []platform.Program{got.Registry, got.Catalog} {
+			for _, program := range []platform.Component{got.Registry, got.Catalog} {
 				i := slices.IndexFunc(componentSpecs(env), func(spec componentSpec) bool { return spec.Name == program.Component })
 				if i < 0 || !slices.Equal(componentSpecs(env)[i].Requires, program.Requires) {
 					t.Errorf("%s requires %v, unlike its component spec", program.Component, program.Requires)

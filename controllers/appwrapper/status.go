@@ -100,7 +100,7 @@ func stageOf(status *awv1beta2.AppWrapperComponentStatus) rules.Stage {
 // setReady derives Ready from the phase, for tools that do not know the phases. It skips new AppWrappers, those of another controller, and
 // phases of a newer release.
 func (w *workloadReconciler) setReady(aw *awv1beta2.AppWrapper) {
-	if !aw.IsManaged() || !aw.Status.Phase.Known() || aw.Status.Phase == awv1beta2.PhaseEmpty {
+	if !aw.IsManaged() || !aw.Status.Phase.IsKnown() || aw.Status.Phase == awv1beta2.PhaseEmpty {
 		return
 	}
 	c := readyCondition(aw)

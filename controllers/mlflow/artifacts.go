@@ -43,8 +43,8 @@ func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1
 }
 
 // newStoreCache returns a cache that reports, by key of a Secret, whether the value is the URI of a database server.
-func newStoreCache(cached, apiReader client.Reader) *reference.SecretCache[map[string]bool] {
-	return reference.NewSecretCache(cached, apiReader, func(secret *corev1.Secret) map[string]bool {
+func newStoreCache(cached, apiReader client.Reader) *reference.ContentCache[map[string]bool] {
+	return reference.NewContentCache(cached, apiReader, func(secret *corev1.Secret) map[string]bool {
 		keys := map[string]bool{}
 		for key, value := range secret.Data {
 			keys[key] = resources.IsDatabaseServer(string(value))

@@ -83,7 +83,7 @@ func isManagedClaim(claim *corev1.PersistentVolumeClaim) bool {
 // setClaimMetadata sets the operator labels, and the owner according to the retention policy.
 func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	claim.Labels = labels.Merge(claim.Labels, names.Labels(ComponentName))
-	claim.OwnerReferences = servers.DataOwners(claim, m, mlflowv1.GroupVersion.WithKind("MLflow"), resources.Retains(m))
+	claim.OwnerReferences = servers.DataOwnerReferences(claim, m, mlflowv1.GroupVersion.WithKind("MLflow"), resources.Retains(m))
 }
 
 // expandClaim requests the size of the spec if it is larger. The API server accepts an expansion only of a bound claim.

@@ -230,9 +230,9 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 		workloads.DatabaseUsers += serverUsers - serverPods
 	}
 	workloads.DatabaseUsers += int32(len(users))
-	workloads.UserPods = describePods(users)
+	workloads.UserPodsText = describePods(users)
 	if hasArtifactsServer {
-		workloads.UsersPerServer = strings.Join(counts, ", ")
+		workloads.UsersPerServerText = strings.Join(counts, ", ")
 	}
 	return nil
 }

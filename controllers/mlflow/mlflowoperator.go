@@ -142,7 +142,7 @@ func (g *platformGate) inputs() resources.Inputs {
 	}
 	in.GatewayName = cmp.Or(strings.TrimSpace(spec.GatewayName), in.GatewayName)
 	in.SectionTitle = cmp.Or(strings.TrimSpace(spec.SectionTitle), in.SectionTitle)
-	if spec.Gateway != nil && !in.Exposure.Ingress() {
+	if spec.Gateway != nil && !in.Exposure.UsesIngress() {
 		in.ExternalURL = cmp.Or(gatewayURL(spec.Gateway.Domain), in.ExternalURL)
 	}
 	return in

@@ -34,7 +34,7 @@ type mlflowReconciler struct {
 	authorRules admission.Rules
 	feedback    Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
-	stores *reference.SecretCache[map[string]bool]
+	stores *reference.ContentCache[map[string]bool]
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
 }

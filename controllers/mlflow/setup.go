@@ -99,11 +99,11 @@ type Settings struct {
 // InputsFor completes the settings with the APIs that the cluster serves. On OpenShift Exposure is ignored and GatewayNamespace has a default.
 func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	in := s.Inputs
-	in.Served, in.OpenShift = served, served.OpenShift()
+	in.Served, in.OpenShift = served, served.IsOpenShift()
 	if in.OpenShift {
 		in.Exposure, in.GatewayNamespace = config.Exposure{}, cmp.Or(in.GatewayNamespace, config.OpenShiftGateways)
 	}
-	if in.Exposure.Ingress() {
+	if in.Exposure.UsesIngress() {
 		in.ExternalURL = resources.IngressURL(in.Exposure.IngressDomain)
 	}
 	return in

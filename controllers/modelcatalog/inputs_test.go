@@ -16,11 +16,11 @@ func TestBuildInputs(t *testing.T) {
 	p := servers.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
-	if !in.OpenShift() || !in.Served.Has(capability.HTTPRoute) || in.Served.Has(capability.ReferenceGrant) || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
+	if !in.IsOpenShift() || !in.Served.Has(capability.HTTPRoute) || in.Served.Has(capability.ReferenceGrant) || in.Domain != "found.example.com" || !in.SkipDatabase || !in.ViaGateway() {
 		t.Errorf("got %+v, want OpenShift with Gateway, the domain of the routers and no database", in)
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
-	if in := buildInputs(&p); in.OpenShift() || in.Domain != "set.example.com" || in.GatewayMode() {
+	if in := buildInputs(&p); in.IsOpenShift() || in.Domain != "set.example.com" || in.ViaGateway() {
 		t.Errorf("got %+v, want no OpenShift, no Gateway and the configured domain", in)
 	}
 	withDomain, onKubernetes := servers.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, servers.Platform{}

@@ -323,7 +323,7 @@ const (
 
 // issuesCertificate reports whether the operator, and not the platform or the user, provides the serving certificate.
 func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
-	return resources.HasAuthProxy(c) && !in.OpenShift() && resources.ServingSecret(c) == resources.CertificateSecret
+	return resources.HasAuthProxy(c) && !in.IsOpenShift() && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
 // ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.

@@ -24,7 +24,7 @@ func (r *catalogReconciler) deleteUndesired(ctx context.Context, c *aihubv1alpha
 	}
 	if in.Served.Has(capability.HTTPRoute) {
 		desiredNamespace := ""
-		if in.GatewayMode() {
+		if in.ViaGateway() {
 			desiredNamespace = in.Gateway.RouteNamespace
 		}
 		errs = append(errs, r.deleteUnowned(ctx, c, capability.HTTPRoute, desiredNamespace))

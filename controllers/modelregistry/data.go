@@ -180,7 +180,7 @@ func isManaged(object client.Object) bool {
 // updateDataMetadata sets the labels and owner references of volume or credentials, and removes servers.LegacyCopyAnnotation.
 func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
 	updateLabels(object, names.Labels(ComponentName))
-	object.SetOwnerReferences(servers.DataOwners(object, m, registryKind, retainsData(m)))
+	object.SetOwnerReferences(servers.DataOwnerReferences(object, m, registryKind, retainsData(m)))
 }
 
 // updateLabels sets labels, and removes servers.LegacyCopyAnnotation.

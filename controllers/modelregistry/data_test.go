@@ -51,7 +51,7 @@ func TestDataOwnerReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
 			var got []types.UID
-			for _, o := range servers.DataOwners(claim, withData(test.policy), registryKind, test.policy != v1beta1.DeleteData) {
+			for _, o := range servers.DataOwnerReferences(claim, withData(test.policy), registryKind, test.policy != v1beta1.DeleteData) {
 				got = append(got, o.UID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

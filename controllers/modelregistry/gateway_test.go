@@ -84,7 +84,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := buildInputs(&v1beta1.ModelRegistry{}, &servers.Platform{Served: capability.NewSet(test.served...)})
-			if got.OpenShift() != test.openShift || len(unownedKinds(got)) != test.unowned {
+			if got.IsOpenShift() != test.openShift || len(unownedKinds(got)) != test.unowned {
 				t.Errorf("got %+v, want OpenShift %t and %d unowned kinds", got, test.openShift, test.unowned)
 			}
 		})

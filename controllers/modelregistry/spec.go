@@ -83,7 +83,7 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 	if err := r.settings.Authors.Forbidden(rules.References(m)); err != nil {
 		return rejectSpec(m, err)
 	}
-	if detail := rules.ReservedName(m.Name); detail != "" && wasNeverDeployed(m, detail) {
+	if detail := rules.ReservedNameProblem(m.Name); detail != "" && wasNeverDeployed(m, detail) {
 		return rejectSpec(m, errors.New("metadata.name: "+detail))
 	}
 	s := r.stateOf(m)
@@ -118,7 +118,7 @@ func rejectSpec(m *v1beta1.ModelRegistry, err error) error {
 // RuleSettings returns the settings of the webhooks.
 func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings {
 	return rules.Settings{
-		Namespace: s.Namespace, OpenShift: served.Has(capability.Route),
+		Namespace: s.Namespace, HasRoutes: served.Has(capability.Route),
 		RESTImages: []string{s.Images.REST, "quay.io/opendatahub/model-registry:latest"},
 	}
 }
@@ -177,7 +177,7 @@ func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 // defaultDomain returns the configured domain, or that of Ingresses if they publish registries, or that of the routers of OpenShift.
 func defaultDomain(p *servers.Platform) string {
 	domain := p.DefaultDomain
-	if domain == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
+	if domain == "" && p.Exposure.UsesIngress() && !p.Served.Has(capability.Route) {
 		domain = p.Exposure.IngressDomain
 	}
 	return clusterdomain.Prefer(domain, p.RouterDomain)

@@ -33,8 +33,8 @@ const (
 	stateRemoved   = "Removed"
 )
 
-// Program is a component that replaces a Deployment of the legacy operator.
-type Program struct {
+// Component is a component that replaces a Deployment of the legacy operator.
+type Component struct {
 	// Deployment is the name of the legacy Deployment, for messages.
 	Deployment string
 	// Component is the name of the component.
@@ -45,7 +45,7 @@ type Program struct {
 }
 
 // problem returns why the component does not run, or "". The message starts like that of the legacy operator.
-func (p Program) problem(served capability.Set) string {
+func (p Component) problem(served capability.Set) string {
 	if !p.Enabled {
 		return fmt.Sprintf("child deployment %s not found: the component %s, which replaces it, is disabled; enable it with --enable-%s",
 			p.Deployment, p.Component, p.Component)

@@ -87,8 +87,8 @@ func (h *hubFixture) restart() {
 		},
 		settings: AIHubSettings{
 			Namespace: "apps",
-			Registry:  Program{Deployment: legacyRegistryDeployment, Component: "modelregistry", Enabled: true, Requires: []schema.GroupVersionKind{registryKind}},
-			Catalog:   Program{Deployment: legacyCatalogDeployment, Component: "modelcatalog", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind}},
+			Registry:  Component{Deployment: legacyRegistryDeployment, Component: "modelregistry", Enabled: true, Requires: []schema.GroupVersionKind{registryKind}},
+			Catalog:   Component{Deployment: legacyCatalogDeployment, Component: "modelcatalog", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind}},
 			Releases:  []platformv1alpha1.Release{{Name: "Kubeflow Model Registry", Version: "v1"}},
 		},
 	}

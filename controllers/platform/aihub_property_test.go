@@ -141,17 +141,17 @@ func TestAIHubConverges(t *testing.T) {
 func TestProgramProblem(t *testing.T) {
 	all := capability.NewSet(aihubKind, catalogKind, registryKind)
 	for name, tc := range map[string]struct {
-		program Program
+		program Component
 		served  capability.Set
 		parts   []string
 	}{
-		"no requirements": {Program{Enabled: true, Requires: nil}, capability.Set{}, nil},
-		"all APIs served": {Program{Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, all, nil},
-		"disabled": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
+		"no requirements": {Component{Enabled: true, Requires: nil}, capability.Set{}, nil},
+		"all APIs served": {Component{Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, all, nil},
+		"disabled": {Component{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
 			[]string{"child deployment d not found: ", "component c", "--enable-c"}},
-		"one API missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.NewSet(catalogKind),
+		"one API missing": {Component{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.NewSet(catalogKind),
 			[]string{"child deployment d not yet Available: ", "ModelRegistry.modelregistry.opendatahub.io", "install its CustomResourceDefinition"}},
-		"both APIs missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.Set{},
+		"both APIs missing": {Component{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.Set{},
 			[]string{"Catalog.aihub.opendatahub.io, ModelRegistry.modelregistry.opendatahub.io"}},
 	} {
 		t.Run(name, func(t *testing.T) {

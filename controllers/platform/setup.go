@@ -82,7 +82,7 @@ type AIHubSettings struct {
 	// RegistriesNamespace is the only namespace of registries in the cache, or empty for all.
 	RegistriesNamespace string
 	// Registry and Catalog are the components that replace the Deployments of the legacy operator.
-	Registry, Catalog Program
+	Registry, Catalog Component
 	// PlatformType is the product that runs this operator, or empty.
 	PlatformType string
 	Releases     []platformv1alpha1.Release

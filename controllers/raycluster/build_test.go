@@ -85,8 +85,8 @@ func demoCluster(annotation, spec string) string {
 func withDomain(in *resources.Inputs)         { in.IngressDomain = "apps.example.org" }
 func withoutOAuth(in *resources.Inputs)       { in.OAuth = false }
 func withoutOAuthServer(in *resources.Inputs) { in.OAuthServer = false }
-func withGateway(in *resources.Inputs)        { in.Publish, in.Gateway = config.PublishGateway, true }
-func withBackendTLS(in *resources.Inputs)     { in.Gateway, in.BackendTLSPolicies = true, true }
+func withGateway(in *resources.Inputs)        { in.Publish, in.HasHTTPRoutes = config.PublishGateway, true }
+func withBackendTLS(in *resources.Inputs)     { in.HasHTTPRoutes, in.BackendTLSPolicies = true, true }
 func closedToNamespace(in *resources.Inputs)  { in.OpenToNamespace = false }
 func unpublished(in *resources.Inputs)        { in.Publish = config.PublishNone }
 func withoutMetrics(in *resources.Inputs)     { in.MonitoringNamespaces = nil }
@@ -330,7 +330,7 @@ func TestBuildInvariants(t *testing.T) {
 		u.SetNamespace(word.Draw(t, "namespace"))
 		u.SetUID("u")
 		in := inputsFor(u, rapid.Bool().Draw(t, "openshift"), func(in *resources.Inputs) {
-			in.OAuth, in.MTLS, in.Gateway = rapid.Bool().Draw(t, "oauth"), rapid.Bool().Draw(t, "mtls"), rapid.Bool().Draw(t, "gateway")
+			in.OAuth, in.MTLS, in.HasHTTPRoutes = rapid.Bool().Draw(t, "oauth"), rapid.Bool().Draw(t, "mtls"), rapid.Bool().Draw(t, "gateway")
 			in.IngressDomain = rapid.SampledFrom([]string{"", "apps.example.org"}).Draw(t, "domain")
 			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})

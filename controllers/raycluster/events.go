@@ -89,7 +89,7 @@ func (r *clusterReconciler) recordKubeRayEvents(cluster *unstructured.Unstructur
 	r.recordNormal(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
 		"publishes nothing, and deletes the objects that it created")
 	note := ""
-	if in.Mounted.MTLS || slices.ContainsFunc(in.Heads, func(head raycluster.Injected) bool { return head.Sidecar.Sidecar() }) {
+	if in.Mounted.MTLS || slices.ContainsFunc(in.Heads, func(head raycluster.Injected) bool { return head.Sidecar.UsesSidecar() }) {
 		note = "pods still have the sidecar or the certificates of the operator, which do not fit those of the KubeRay of the platform: " +
 			"delete all pods of the cluster, so that they are recreated"
 	}
@@ -105,7 +105,7 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, note 
 	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
 			"set raycluster.ingressDomain, or kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or set raycluster.publish to none", raysettings.ConfigMapName)
-	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
+	case in.EffectiveAuth(c).UsesSidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
 		return ReasonNotPublished, "a Gateway cannot verify the certificate of the sidecar: install the CustomResourceDefinition BackendTLSPolicy of the Gateway API " +
 			"(without effect on OpenShift), set raycluster.publish to another value, or set raycluster.rayDashboardOAuthEnabled to false"
 	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Direct:
@@ -122,11 +122,11 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, note s
 	injected := c.Injected()
 	anyHead := func(matches func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, matches) }
 	switch {
-	case in.Mode.Auth.Sidecar() && !injected.Sidecar.Sidecar():
+	case in.Mode.Auth.UsesSidecar() && !injected.Sidecar.UsesSidecar():
 		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
 			"or while the KubeRay of the platform secured it: " +
 			"change the cluster in any way, or recreate it"
-	case in.Mode.Auth.Sidecar() && anyHead(func(head raycluster.Injected) bool { return head.Sidecar != injected.Sidecar }):
+	case in.Mode.Auth.UsesSidecar() && anyHead(func(head raycluster.Injected) bool { return head.Sidecar != injected.Sidecar }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"
 	case in.Mode.MTLS && !injected.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
@@ -134,7 +134,7 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, note s
 	case in.Mode.MTLS && anyHead(func(head raycluster.Injected) bool { return !head.Encrypted }):
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is recreated"
-	case !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar(), !in.Mode.MTLS && injected.MTLS:
+	case !in.Mode.Auth.UsesSidecar() && injected.Sidecar.UsesSidecar(), !in.Mode.MTLS && injected.MTLS:
 		return ReasonOutdated, "the pod templates still contain a sidecar or certificates that are now disabled; to remove them, with everything that they require, " +
 			"change the pod template of the head or suspend the cluster"
 	default:

@@ -29,9 +29,9 @@ import (
 
 // newInputs returns the inputs of a cluster except the namespaces of KubeRay, the pods and the cookie key.
 func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
-	settings = settings.ForPlatform(served.OpenShift())
+	settings = settings.ForPlatform(served.IsOpenShift())
 	in := resources.Inputs{
-		RayCluster: settings, Platform: raycluster.PlatformOf(served), PlatformKubeRay: served.PlatformKubeRay(), Gateway: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
+		RayCluster: settings, Platform: raycluster.PlatformOf(served), PlatformKubeRay: served.HasPlatformKubeRay(), HasHTTPRoutes: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 		CertManager: served.Has(capability.Certificate), Domain: clusterdomain.Prefer(settings.IngressDomain, domain),
 	}
 	in.Mode = raycluster.Decide(settings, in.Platform, c, c)
@@ -100,7 +100,7 @@ func newKubeRayLocator(client dynamic.Interface, clk clock.Clock, log logr.Logge
 	}
 	binding := source(raycluster.KubeRayName, "", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"))
 	deployment := source(raycluster.KubeRayName, operatorNamespace, appsv1.SchemeGroupVersion.WithResource("deployments"))
-	initialization := source(raycluster.InitializationName, "", capability.DSCInitialization.GroupVersion().WithResource("dscinitializations"))
+	initialization := source(raycluster.DSCInitializationName, "", capability.DSCInitialization.GroupVersion().WithResource("dscinitializations"))
 	binding.SetServed(true)
 	deployment.SetServed(true)
 	return &kubeRayLocator{sources: []*singleton.Value[[]string]{binding, deployment, initialization}, initialization: initialization}

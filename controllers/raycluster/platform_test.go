@@ -126,7 +126,7 @@ func TestBuildReturnsNothingWithPlatformKubeRay(t *testing.T) {
 		for _, head := range []string{plainHead, tokenHead} {
 			u := clusterFrom(t, demoCluster(hashedVersion, head))
 			in := inputsFor(u, true, func(in *resources.Inputs) {
-				in.Publish, in.Gateway, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
+				in.Publish, in.HasHTTPRoutes, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
 			})
 			if objects := buildObjects(t, u, in); len(objects) > 0 {
 				t.Errorf("publish %q: unexpected objects: %v", publish, objects)

@@ -24,8 +24,8 @@ type RenderInputs struct {
 	Domain string
 	// Version is the value of the version annotation of new clusters.
 	Version string
-	// KubeRay are the namespaces of KubeRay.
-	KubeRay []string
+	// KubeRayNamespaces are the namespaces of KubeRay.
+	KubeRayNamespaces []string
 }
 
 // Render returns a new RayCluster as the webhooks admit it, followed by its child objects in an empty namespace. Objects that depend on an
@@ -72,7 +72,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 func (in RenderInputs) inputs(c raycluster.Cluster) resources.Inputs {
 	out := newInputs(c, in.Settings, in.Served, in.Domain)
 	if out.KubeRay = in.Settings.KubeRayNamespaces; len(out.KubeRay) == 0 {
-		out.KubeRay = in.KubeRay
+		out.KubeRay = in.KubeRayNamespaces
 	}
 	return out
 }

@@ -109,8 +109,8 @@ func TestRenderUsesKubeRayNamespaces(t *testing.T) {
 		want []string
 	}{
 		"none":       {RenderInputs{}, nil},
-		"discovered": {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
-		"set":        {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
+		"discovered": {RenderInputs{KubeRayNamespaces: []string{"kr"}}, []string{"kr"}},
+		"set":        {RenderInputs{KubeRayNamespaces: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
 	} {
 		if got := tc.in.inputs(raycluster.View(nil)).KubeRay; !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)

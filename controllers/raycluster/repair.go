@@ -22,7 +22,7 @@ import (
 // ServiceAccount; KubeRay recreates them. It deletes each pod at most once, and none whose template lists imagePullSecrets, because such a
 // pod never gets those of the ServiceAccount.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
-	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.Suspended() {
+	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).UsesSidecar() || c.Suspended() {
 		return nil
 	}
 	state := r.stateOf(cluster)
@@ -72,14 +72,14 @@ func (r *clusterReconciler) missingPullSecret(ctx context.Context, pod *corev1.P
 // hasDisabledInjections reports whether the head template contains a sidecar or certificates that are disabled now.
 func hasDisabledInjections(c raycluster.Cluster, in resources.Inputs) bool {
 	injected := c.Injected()
-	return !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() || !in.Mode.MTLS && injected.MTLS
+	return !in.Mode.Auth.UsesSidecar() && injected.Sidecar.UsesSidecar() || !in.Mode.MTLS && injected.MTLS
 }
 
 // hasMismatchedSidecar reports whether the head template has the sidecar of the other authentication, because the OAuth server was added
 // or removed later. The objects of that sidecar are deleted.
 func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 	injected := c.Injected().Sidecar
-	return injected.Sidecar() && in.Mode.Auth.Sidecar() && injected != in.Mode.Auth
+	return injected.UsesSidecar() && in.Mode.Auth.UsesSidecar() && injected != in.Mode.Auth
 }
 
 // triggerAdmission sends an empty patch, which makes the webhook update the pod templates of a suspended cluster or of a cluster whose head

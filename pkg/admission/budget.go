@@ -23,8 +23,8 @@ const (
 // MemoryLimited is a handler that defines the memory of its requests. Other handlers have the limits of admission reviews.
 type MemoryLimited interface {
 	http.Handler
-	// Largest returns the maximum body size in bytes.
-	Largest() int64
+	// MaxBodySize returns the maximum body size in bytes.
+	MaxBodySize() int64
 	// Weigh returns the maximum memory in bytes for evaluating a body, without the body itself.
 	Weigh(body []byte) int64
 }
@@ -125,7 +125,7 @@ func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), er
 	}
 	maxSize, weigh := int64(maxReviewBody), MemoryOf
 	if limited, ok := next.(MemoryLimited); ok {
-		maxSize, weigh = limited.Largest(), limited.Weigh
+		maxSize, weigh = limited.MaxBodySize(), limited.Weigh
 	}
 	length := r.ContentLength
 	if length < 0 {

@@ -50,14 +50,14 @@ type Rules struct {
 // the traffic of these Services.
 var reservedLabels = []string{"platform.opendatahub.io/", "ray.io/", "modelmesh-service", "workload.codeflare.dev/"}
 
-// ReservedLabel reports whether the platform selects pods by the label.
-func ReservedLabel(key string) bool {
+// IsReservedLabel reports whether the platform selects pods by the label.
+func IsReservedLabel(key string) bool {
 	return slices.ContainsFunc(reservedLabels, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // alwaysForbidden returns the reason why no user can use a reference, empty if some users can.
 func (r Rules) alwaysForbidden(namespace string, reference Reference) string {
-	if reference.Kind == Label && ReservedLabel(reference.Name) {
+	if reference.Kind == Label && IsReservedLabel(reference.Name) {
 		return "the platform selects pods by it: choose another key"
 	}
 	if namespace != "" && namespace != r.Namespace {

@@ -29,7 +29,7 @@ func TestUnreadableVersionCountsAsServed(t *testing.T) {
 				d.markStale(Route.GroupVersion(), tc.cause)
 				w := New(Options{Discovery: tc.client(d), Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), recorder.add)
-				if !w.Current().OpenShift() || !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute)) || w.Ready(nil) != nil {
+				if !w.Current().IsOpenShift() || !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute)) || w.Ready(nil) != nil {
 					t.Errorf("current %q, ready %v: an unreadable API is treated as not served", w.Current(), w.Ready(nil))
 				}
 				run(t, w)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The optional kinds of the operator. Each is detected separately, because clusters may serve any subset; Set.OpenShift reports the
+// The optional kinds of the operator. Each is detected separately, because clusters may serve any subset; Set.IsOpenShift reports the
 // platform.
 var (
 	Route            = register("route.openshift.io", "v1", "Route")
@@ -31,8 +31,8 @@ var (
 	ClusterServingRuntime = register("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
 
 	// The newest version of ClusterQueue is preferred for writing, because older ones are removed earlier.
-	KueueClusterQueue      = register("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
-	KueueClusterQueueOlder = register("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
+	KueueClusterQueue        = register("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
+	KueueClusterQueueV1beta1 = register("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
 
 	Certificate = register("cert-manager.io", "v1", "Certificate")
 

@@ -69,8 +69,8 @@ func TestSetWithPlatformKubeRay(t *testing.T) {
 		"removed":                       {withRoutes.WithPlatformKubeRay(true).WithPlatformKubeRay(false), false, false},
 		"community KubeRay with Routes": {withRoutes, false, false},
 	} {
-		if test.set.PlatformKubeRay() != test.detected || test.set.KubeRaySecures() != test.secures {
-			t.Errorf("%s: PlatformKubeRay returned %t, KubeRaySecures %t", name, test.set.PlatformKubeRay(), test.set.KubeRaySecures())
+		if test.set.HasPlatformKubeRay() != test.detected || test.set.KubeRaySecures() != test.secures {
+			t.Errorf("%s: PlatformKubeRay returned %t, KubeRaySecures %t", name, test.set.HasPlatformKubeRay(), test.set.KubeRaySecures())
 		}
 	}
 	if withRoutes.Equal(withRoutes.WithPlatformKubeRay(true)) || !withRoutes.WithPlatformKubeRay(true).Equal(withRoutes.WithPlatformKubeRay(true)) {
@@ -99,7 +99,7 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, recorder := newKubeRay(), &logs{}, &changes{}
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client, Log: l.logger()})
-		if w.Ready(nil) != nil || !w.Current().Has(RayCluster) || w.Current().PlatformKubeRay() {
+		if w.Ready(nil) != nil || !w.Current().Has(RayCluster) || w.Current().HasPlatformKubeRay() {
 			t.Fatal("want Ready, RayCluster served, and no KubeRay of the platform")
 		}
 		w.Subscribe(t.Context(), recorder.add)
@@ -177,7 +177,7 @@ func TestUnreadablePlatformKubeRay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := failing(apierrors.NewForbidden(mutatingConfigurations.GroupResource(), "", errors.New("no role")))
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client})
-		if err := w.Ready(nil); err != nil || w.Current().PlatformKubeRay() || !w.Current().Has(RayCluster) {
+		if err := w.Ready(nil); err != nil || w.Current().HasPlatformKubeRay() || !w.Current().Has(RayCluster) {
 			t.Errorf("Ready returned %v with capabilities %s", err, w.Current())
 		}
 	})

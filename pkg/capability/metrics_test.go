@@ -8,7 +8,7 @@ import (
 )
 
 func TestServedKindsMetric(t *testing.T) {
-	watchedKinds := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueOlder}
+	watchedKinds := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueV1beta1}
 	metricValue := func(k schema.GroupVersionKind) float64 {
 		var m dto.Metric
 		if err := servedGauge.WithLabelValues(k.Group, k.Version, k.Kind).Write(&m); err != nil {
@@ -16,7 +16,7 @@ func TestServedKindsMetric(t *testing.T) {
 		}
 		return m.GetGauge().GetValue()
 	}
-	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueOlder), {}} {
+	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueV1beta1), {}} {
 		(&Watcher{options: Options{Kinds: watchedKinds}}).setGauge(set)
 		for _, k := range watchedKinds {
 			if got, want := metricValue(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {

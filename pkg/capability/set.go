@@ -22,15 +22,15 @@ func (s Set) Filter(kinds ...schema.GroupVersionKind) []schema.GroupVersionKind 
 	return slices.DeleteFunc(slices.Clone(kinds), func(k schema.GroupVersionKind) bool { return !s.Has(k) })
 }
 
-// OpenShift reports whether the cluster serves the configuration API of OpenShift and Routes. Features that need a single kind must check
+// IsOpenShift reports whether the cluster serves the configuration API of OpenShift and Routes. Features that need a single kind must check
 // that kind, because other clusters may serve some of them.
-func (s Set) OpenShift() bool { return s.HasAll(OpenShiftIngress, Route) }
+func (s Set) IsOpenShift() bool { return s.HasAll(OpenShiftIngress, Route) }
 
-// OAuth reports whether OpenShift has its OAuth server: with an external OIDC provider neither the server nor the API of users exists.
-func (s Set) OAuth() bool { return s.OpenShift() && s.Has(UserGroup) }
+// HasOAuth reports whether OpenShift has its OAuth server: with an external OIDC provider neither the server nor the API of users exists.
+func (s Set) HasOAuth() bool { return s.IsOpenShift() && s.Has(UserGroup) }
 
-// PlatformKubeRay reports whether the installed KubeRay is the one of Open Data Hub, or of OpenShift AI 3.0 or later.
-func (s Set) PlatformKubeRay() bool { return s.Has(platformKubeRay) }
+// HasPlatformKubeRay reports whether the installed KubeRay is the one of Open Data Hub, or of OpenShift AI 3.0 or later.
+func (s Set) HasPlatformKubeRay() bool { return s.Has(platformKubeRay) }
 
 // KubeRaySecures reports whether KubeRay configures authentication and TLS of all RayClusters. The platform's KubeRay does if Routes are served.
 func (s Set) KubeRaySecures() bool { return s.HasAll(platformKubeRay, Route) }

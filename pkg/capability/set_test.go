@@ -8,17 +8,17 @@ import (
 
 func TestSet(t *testing.T) {
 	var empty Set
-	if empty.Has(Route) || empty.OpenShift() || empty.String() != "" || !empty.Equal(NewSet()) || !empty.HasAll() {
+	if empty.Has(Route) || empty.IsOpenShift() || empty.String() != "" || !empty.Equal(NewSet()) || !empty.HasAll() {
 		t.Error("want the zero Set to be empty")
 	}
 	s := NewSet(Route, HTTPRoute)
-	if s.OpenShift() {
+	if s.IsOpenShift() {
 		t.Error("want OpenShift to report false for a cluster with Routes only")
 	}
-	if NewSet(Route, OpenShiftIngress).OAuth() || NewSet(Route, UserGroup).OAuth() || !NewSet(Route, OpenShiftIngress, UserGroup).OAuth() {
+	if NewSet(Route, OpenShiftIngress).HasOAuth() || NewSet(Route, UserGroup).HasOAuth() || !NewSet(Route, OpenShiftIngress, UserGroup).HasOAuth() {
 		t.Error("want OAuth only with Routes, the ingress configuration and the user API")
 	}
-	if !NewSet(Route, OpenShiftIngress).OpenShift() {
+	if !NewSet(Route, OpenShiftIngress).IsOpenShift() {
 		t.Error("want a cluster with Routes and the ingress configuration to count as OpenShift")
 	}
 	if got, want := s.String(), "HTTPRoute.gateway.networking.k8s.io/v1,Route.route.openshift.io/v1"; got != want {

@@ -427,7 +427,7 @@ func TestPollingUsesInjectedClock(t *testing.T) {
 		}
 		clk.Step(pollPeriod)
 		synctest.Wait()
-		if recorder.len() != 1 || !w.Current().OpenShift() {
+		if recorder.len() != 1 || !w.Current().IsOpenShift() {
 			t.Errorf("unexpected served kinds %q", w.Current())
 		}
 	})

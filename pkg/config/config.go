@@ -223,7 +223,7 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	}
 	cfg.SetTLS(profile)
 	cfg.ModelRegistry.Exposure = cfg.Exposure
-	if g := cfg.ModelRegistry.Gateway; cfg.Exposure.Gateway() && (g.Namespace == "" || g.RouteNamespace == "") {
+	if g := cfg.ModelRegistry.Gateway; cfg.Exposure.UsesGateway() && (g.Namespace == "" || g.RouteNamespace == "") {
 		cfg.Warnings = append(cfg.Warnings, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift: set GATEWAY_NAMESPACE "+
 			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace)")
 	}
@@ -284,7 +284,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", election.RenewDeadline, election.RetryPeriod)
 	}
-	if c.Exposure.Ingress() && c.Exposure.IngressDomain == "" {
+	if c.Exposure.UsesIngress() && c.Exposure.IngressDomain == "" {
 		return fmt.Errorf("--exposure=%s needs a domain for the hosts of Ingresses: set --ingress-domain, INGRESS_DOMAIN or exposure.ingressDomain", ExposeIngress)
 	}
 	// The components evaluate these settings later, but errors in the file must be reported at the start.

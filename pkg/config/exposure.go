@@ -30,11 +30,11 @@ type Exposure struct {
 	IngressAnnotations map[string]string `flag:"ingress-annotations" env:"INGRESS_ANNOTATIONS" key:"exposure.ingressAnnotations" help:"annotations of Ingresses, as a list of key=value"`
 }
 
-// Gateway reports whether HTTPRoutes with BackendTLSPolicies expose the servers.
-func (e Exposure) Gateway() bool { return e.Kind == ExposeGateway }
+// UsesGateway reports whether HTTPRoutes with BackendTLSPolicies expose the servers.
+func (e Exposure) UsesGateway() bool { return e.Kind == ExposeGateway }
 
-// Ingress reports whether Ingresses expose the servers.
-func (e Exposure) Ingress() bool { return e.Kind == ExposeIngress }
+// UsesIngress reports whether Ingresses expose the servers.
+func (e Exposure) UsesIngress() bool { return e.Kind == ExposeIngress }
 
 // keyValues parses a list of key=value. An item that does not begin with a key and = continues the previous value, which may have commas.
 func keyValues(dst *map[string]string) func(string) error {

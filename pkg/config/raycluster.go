@@ -78,9 +78,9 @@ func (r RayCluster) ForPlatform(openShift bool) RayCluster {
 	switch {
 	case openShift:
 		r.Exposure, r.GatewayNamespace = Exposure{}, cmp.Or(r.GatewayNamespace, OpenShiftGateways)
-	case r.Exposure.Gateway() && r.Publish != PublishNone:
+	case r.Exposure.UsesGateway() && r.Publish != PublishNone:
 		r.Publish = PublishGateway
-	case r.Exposure.Ingress():
+	case r.Exposure.UsesIngress():
 		r.IngressDomain = cmp.Or(r.IngressDomain, r.Exposure.IngressDomain)
 	}
 	return r
@@ -103,7 +103,7 @@ func DefaultRayCluster() RayCluster {
 // configuration file and, for images, the environment, in ascending precedence. It also returns warnings about keys without effect.
 func (c Config) RayCluster(legacy *LegacyConfig) (RayCluster, []string, error) {
 	gateway, settings := defaultGateway, RayCluster{Exposure: c.Exposure, TLS: c.TLS}
-	if c.Exposure.Gateway() {
+	if c.Exposure.UsesGateway() {
 		gateway = c.ModelRegistry.Gateway
 	}
 	var legacyConfigs []LegacyConfig

@@ -86,8 +86,8 @@ func (c Cluster) ManagedElsewhere() bool {
 	return by != "" && by != ManagerKubeRay
 }
 
-// Owner returns the kind of the controlling owner, such as RayJob, or "".
-func (c Cluster) Owner() string {
+// OwnerKind returns the kind of the controlling owner, such as RayJob, or "".
+func (c Cluster) OwnerKind() string {
 	for _, owner := range nested.List(c.object, "metadata", "ownerReferences") {
 		if nested.At(owner, "controller") == true {
 			return nested.String(owner, "kind")
@@ -128,8 +128,8 @@ func (c Cluster) WorkerGroupCount() int {
 const (
 	// KubeRayName is the name of KubeRay's Deployment, ServiceAccount and ClusterRoleBinding, in Helm and in kustomize.
 	KubeRayName = "kuberay-operator"
-	// InitializationName is the name of the only DSCInitialization of a platform.
-	InitializationName = "default-dsci"
+	// DSCInitializationName is the name of the only DSCInitialization of a platform.
+	DSCInitializationName = "default-dsci"
 )
 
 // KubeRayNamespaces returns the sorted namespaces of KubeRay: of the subjects of its ClusterRoleBinding, of its Deployment in the namespace

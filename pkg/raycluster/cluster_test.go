@@ -21,7 +21,7 @@ spec:
   workerGroupSpecs: [{groupName: a}, {groupName: b, template: {spec: {imagePullSecrets: [{name: p}]}}}]
 `)
 	if !c.Terminating() || !c.Suspended() || !c.HasAutoscaler() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.HasHashedNames() ||
-		c.HeadServiceAccount() != "mine" || !c.HasPullSecrets("headgroup") || c.HasPullSecrets("a") || !c.HasPullSecrets("b") || c.WorkerGroupCount() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
+		c.HeadServiceAccount() != "mine" || !c.HasPullSecrets("headgroup") || c.HasPullSecrets("a") || !c.HasPullSecrets("b") || c.WorkerGroupCount() != 2 || c.OwnerKind() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
 		t.Errorf("unexpected values of the fields of %+v", c)
 	}
 	for name, malformed := range map[string]Cluster{
@@ -31,7 +31,7 @@ spec:
 		"fields below metadata": clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
 	} {
 		if malformed.Terminating() || malformed.Suspended() || malformed.HasAutoscaler() || malformed.ManagedElsewhere() || malformed.HasHashedNames() || malformed.HeadServiceAccount() != "" ||
-			malformed.HasPullSecrets("a") || malformed.WorkerGroupCount() != 0 || malformed.Name() != "" || malformed.Owner() != "" || malformed.UserSecurity() != (UserSecurity{}) {
+			malformed.HasPullSecrets("a") || malformed.WorkerGroupCount() != 0 || malformed.Name() != "" || malformed.OwnerKind() != "" || malformed.UserSecurity() != (UserSecurity{}) {
 			t.Errorf("%s: want zero values, got %+v", name, malformed)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 type Injected struct {
 	// Sidecar is the authentication of the injected sidecar, or AuthNone.
 	Sidecar Auth
-	// Token reports whether the pod has a volume with the token of the sidecar, so the token need not be mounted automatically.
-	Token bool
+	// HasTokenVolume reports whether the pod has a volume with the token of the sidecar, so the token need not be mounted automatically.
+	HasTokenVolume bool
 	// MTLS reports whether the pod mounts certificates of its cluster, PodIssued whether it issues them itself.
 	MTLS, PodIssued bool
 	// Encrypted reports whether Ray uses the certificates: without RAY_USE_TLS it serves plain text.
@@ -28,7 +28,7 @@ const (
 // ReadVariables and Volumes are the names of the environment variables and volumes that InjectedInto reads.
 var (
 	ReadVariables = []string{variableTLS, variableAuth}
-	Volumes       = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
+	ReadVolumes   = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
 )
 
 // Injected returns the injections of the head template.
@@ -53,7 +53,7 @@ func (c Cluster) InjectedInto(pod any) Injected {
 		}
 	}
 	token := nested.ByName(volumes, VolumeToken)
-	found.Token = token != nil && managed.HasVolume(token, volumes)
+	found.HasTokenVolume = token != nil && managed.HasVolume(token, volumes)
 	return found
 }
 

@@ -204,14 +204,14 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 		}
 		for _, previous := range []Cluster{c, {}} {
 			mode := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
-			if mode.MTLS != mode.Issuer.Valid() || mode.KeepsServiceAccount && !mode.Auth.Sidecar() || !mode.Active() && (mode.MTLS || mode.Policies || mode.Auth != AuthNone) {
+			if mode.MTLS != mode.Issuer.Valid() || mode.KeepsServiceAccount && !mode.Auth.UsesSidecar() || !mode.Active() && (mode.MTLS || mode.Policies || mode.Auth != AuthNone) {
 				t.Errorf("contradictory mode %+v of %v", mode, object)
 			}
 			if previous.Object() != nil && mode.Active() && injected.PodIssued && mode.MTLS && mode.Issuer != IssuerPod {
 				t.Errorf("got issuer %s for pods that issue their own certificates, want %s", mode.Issuer, IssuerPod)
 			}
 		}
-		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
+		_, _, _, _ = c.Names(), c.OwnerKind(), c.DashboardHostLabel(), c.ClientDNSName("d")
 		if c.WorkerGroupCount() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
 			t.Errorf("negative number of worker groups, or a kept ServiceAccount that is not set: %v", object)
 		}

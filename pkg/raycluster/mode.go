@@ -24,8 +24,8 @@ const (
 	AuthRay Auth = "ray"
 )
 
-// Sidecar reports whether a sidecar is injected.
-func (a Auth) Sidecar() bool { return a == AuthOAuth || a == AuthProxy }
+// UsesSidecar reports whether a sidecar is injected.
+func (a Auth) UsesSidecar() bool { return a == AuthOAuth || a == AuthProxy }
 
 // Issuer is the issuer of the certificates of Ray's pods.
 type Issuer string
@@ -73,7 +73,7 @@ type Platform struct {
 
 // PlatformOf returns the platform for a set of served APIs.
 func PlatformOf(served capability.Set) Platform {
-	return Platform{OpenShift: served.OpenShift(), OAuthServer: served.OAuth(), KubeRaySecures: served.KubeRaySecures()}
+	return Platform{OpenShift: served.IsOpenShift(), OAuthServer: served.HasOAuth(), KubeRaySecures: served.KubeRaySecures()}
 }
 
 // Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. Pods that issue their own certificates
@@ -99,7 +99,7 @@ func Decide(settings config.RayCluster, platform Platform, cluster, previous Clu
 	default:
 		mode.Auth = AuthProxy
 	}
-	mode.KeepsServiceAccount = mode.Auth.Sidecar() && cluster.keepsServiceAccount()
+	mode.KeepsServiceAccount = mode.Auth.UsesSidecar() && cluster.keepsServiceAccount()
 	if settings.MTLS && !user.MTLS {
 		mode.MTLS, mode.Issuer = true, issuerFor(Issuer(settings.Certificates), cluster, previous)
 	}
@@ -110,7 +110,7 @@ func Decide(settings config.RayCluster, platform Platform, cluster, previous Clu
 // neither added nor removed, because pods with and without certificates cannot communicate.
 func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	injected := stored.Injected()
-	if !m.Auth.Sidecar() && injected.Sidecar.Sidecar() {
+	if !m.Auth.UsesSidecar() && injected.Sidecar.UsesSidecar() {
 		m.Auth, m.KeepsServiceAccount = injected.Sidecar, cluster.keepsServiceAccount()
 	}
 	return m.WithCertificatesOf(injected)

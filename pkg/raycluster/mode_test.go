@@ -101,7 +101,7 @@ func TestInjected(t *testing.T) {
 		"OAuth":                          {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
 		"oauth-proxy of the user":        {head("{name: ray}, {name: oauth-proxy, args: [--openshift-service-account=mine]}", ""), Injected{}},
 		"oauth-proxy without arguments":  {head("{name: ray}, {name: oauth-proxy}", ""), Injected{}},
-		"kube-rbac-proxy":                {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
+		"kube-rbac-proxy":                {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, HasTokenVolume: true}},
 		"kube-rbac-proxy of the user":    {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
 		"kube-rbac-proxy without mounts": {head("{name: kube-rbac-proxy}", rules), Injected{}},
 		"kube-rbac-proxy of KubeRay":     {head("{name: ray}, {name: kube-rbac-proxy, volumeMounts: [{name: kube-rbac-proxy-config-c}]}", "{name: kube-rbac-proxy-config-c, configMap: {name: kube-rbac-proxy-config-c}}"), Injected{}},

@@ -91,11 +91,13 @@ func (c Cluster) headService() string {
 	return c.Name() + "-head-svc"
 }
 
-// DashboardHost returns the first DNS label of the dashboard's host.
-func (c Cluster) DashboardHost() string { return routeHostLabel(c.Names().Dashboard, c.Namespace()) }
+// DashboardHostLabel returns the first DNS label of the dashboard's host.
+func (c Cluster) DashboardHostLabel() string {
+	return routeHostLabel(c.Names().Dashboard, c.Namespace())
+}
 
-// ClientHost returns the first DNS label of the Ray client's host.
-func (c Cluster) ClientHost() string { return routeHostLabel(c.Names().Client, c.Namespace()) }
+// ClientHostLabel returns the first DNS label of the Ray client's host.
+func (c Cluster) ClientHostLabel() string { return routeHostLabel(c.Names().Client, c.Namespace()) }
 
 // routeHostLabel returns the label that an OpenShift router generates for a name, truncated to a valid and unique label.
 func routeHostLabel(name, namespace string) string {
@@ -103,7 +105,7 @@ func routeHostLabel(name, namespace string) string {
 }
 
 // ClientDNSName returns the public host of the Ray client for certificates. Without a domain it ends in a dot, for compatibility.
-func (c Cluster) ClientDNSName(domain string) string { return c.ClientHost() + "." + domain }
+func (c Cluster) ClientDNSName(domain string) string { return c.ClientHostLabel() + "." + domain }
 
 // HeadDNSName returns the name of the head Service within the cluster.
 func (c Cluster) HeadDNSName() string { return c.Names().HeadService + "." + c.Namespace() + ".svc" }

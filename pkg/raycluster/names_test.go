@@ -85,7 +85,7 @@ func TestNamesAreShortEnough(t *testing.T) {
 		if problems := validation.IsDNS1035Label(one.Names().ProxyService); len(problems) > 0 {
 			t.Fatalf("%s: unexpected problems: %v", one.Names().ProxyService, problems)
 		}
-		for _, host := range []string{one.DashboardHost(), one.ClientHost()} {
+		for _, host := range []string{one.DashboardHostLabel(), one.ClientHostLabel()} {
 			if problems := validation.IsDNS1123Label(host); len(problems) > 0 {
 				t.Fatalf("%s: unexpected problems: %v", host, problems)
 			}
@@ -105,8 +105,8 @@ func TestNamesAreShortEnough(t *testing.T) {
 
 func TestHostNames(t *testing.T) {
 	c := clusterOf(t, "metadata: {name: demo, namespace: team1}")
-	if c.DashboardHost() != "ray-dashboard-demo-team1" || c.ClientHost() != "rayclient-demo-team1" {
-		t.Errorf("got hosts %s and %s", c.DashboardHost(), c.ClientHost())
+	if c.DashboardHostLabel() != "ray-dashboard-demo-team1" || c.ClientHostLabel() != "rayclient-demo-team1" {
+		t.Errorf("got hosts %s and %s", c.DashboardHostLabel(), c.ClientHostLabel())
 	}
 	// [raycluster-24]
 	if c.ClientDNSName("") != "rayclient-demo-team1." || c.ClientDNSName("example.org") != "rayclient-demo-team1.example.org" {

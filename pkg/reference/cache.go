@@ -16,9 +16,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// SecretCache holds values derived from Secrets and ConfigMaps of users. The manager's cache stores only their metadata. An object is
+// ContentCache holds values derived from Secrets and ConfigMaps of users. The manager's cache stores only their metadata. An object is
 // read from the API server when its resourceVersion has changed. It is safe for concurrent use.
-type SecretCache[T any] struct {
+type ContentCache[T any] struct {
 	// cached reads metadata from the cache, live reads whole objects from the API server.
 	cached, live client.Reader
 	derive       func(*corev1.Secret) T
@@ -41,19 +41,19 @@ type cacheEntry[T any] struct {
 	value   T
 }
 
-// NewSecretCache returns an empty SecretCache that stores the result of derive for each object. A ConfigMap is passed to it as a Secret with
+// NewContentCache returns an empty ContentCache that stores the result of derive for each object. A ConfigMap is passed to it as a Secret with
 // the same metadata and data.
-func NewSecretCache[T any](cached, live client.Reader, derive func(*corev1.Secret) T) *SecretCache[T] {
-	return &SecretCache[T]{cached: cached, live: live, derive: derive, entries: cache.NewLRUExpireCache(maxEntries)}
+func NewContentCache[T any](cached, live client.Reader, derive func(*corev1.Secret) T) *ContentCache[T] {
+	return &ContentCache[T]{cached: cached, live: live, derive: derive, entries: cache.NewLRUExpireCache(maxEntries)}
 }
 
 // Get returns the value derived from a Secret, or false if the Secret does not exist.
-func (c *SecretCache[T]) Get(ctx context.Context, name types.NamespacedName) (value T, found bool, err error) {
+func (c *ContentCache[T]) Get(ctx context.Context, name types.NamespacedName) (value T, found bool, err error) {
 	return c.get(ctx, cacheKey{Secret, name})
 }
 
 // get returns the value derived from an object, or false if the object does not exist.
-func (c *SecretCache[T]) get(ctx context.Context, key cacheKey) (value T, found bool, err error) {
+func (c *ContentCache[T]) get(ctx context.Context, key cacheKey) (value T, found bool, err error) {
 	metadata, err := capability.GetMetadata(ctx, c.cached, key.kind.gvk(), key.ObjectKey)
 	if err != nil {
 		return value, false, err
@@ -80,7 +80,7 @@ func (c *SecretCache[T]) get(ctx context.Context, key cacheKey) (value T, found 
 }
 
 // read reads a Secret, or a ConfigMap as a Secret, from the API server.
-func (c *SecretCache[T]) read(ctx context.Context, key cacheKey) (*corev1.Secret, error) {
+func (c *ContentCache[T]) read(ctx context.Context, key cacheKey) (*corev1.Secret, error) {
 	if key.kind == Secret {
 		secret := &corev1.Secret{}
 		return secret, c.live.Get(ctx, key.ObjectKey, secret)
@@ -96,6 +96,6 @@ func (c *SecretCache[T]) read(ctx context.Context, key cacheKey) (*corev1.Secret
 }
 
 // Forget removes the entries of a namespace.
-func (c *SecretCache[T]) Forget(namespace string) {
+func (c *ContentCache[T]) Forget(namespace string) {
 	c.entries.RemoveAll(func(key any) bool { return key.(cacheKey).Namespace == namespace })
 }

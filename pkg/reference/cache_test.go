@@ -49,7 +49,7 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	fakeClient := newCountingClient(secret)
-	c := NewSecretCache(fakeClient, fakeClient, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	c := NewContentCache(fakeClient, fakeClient, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	expect := func(description, want string, wantFound bool, reads int) {
 		t.Helper()
 		got, found, err := c.Get(t.Context(), name)
@@ -79,7 +79,7 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	fakeClient := newCountingClient(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
-	c := NewSecretCache(fakeClient, fakeClient, func(*corev1.Secret) int { return 1 })
+	c := NewContentCache(fakeClient, fakeClient, func(*corev1.Secret) int { return 1 })
 	fakeClient.liveErr = errors.New("connection refused")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("got error %v, want one that names the Secret", err)
@@ -95,7 +95,7 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}
 	fakeClient := newCountingClient(secret("ns"), secret("other"))
-	c := NewSecretCache(fakeClient, fakeClient, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	c := NewContentCache(fakeClient, fakeClient, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	for _, namespace := range []string{"ns", "other"} {
 		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
 			t.Fatal(namespace, err)
@@ -106,4 +106,4 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 	}
 }
 
-func countEntries[T any](c *SecretCache[T]) int { return len(c.entries.Keys()) }
+func countEntries[T any](c *ContentCache[T]) int { return len(c.entries.Keys()) }

@@ -18,7 +18,7 @@ import (
 )
 
 // Tracker resolves references. It is safe for concurrent use.
-type Tracker struct{ contents *SecretCache[content] }
+type Tracker struct{ contents *ContentCache[content] }
 
 // content holds a hash of the value of each key of an object, never the value.
 type content struct {
@@ -36,7 +36,7 @@ type Resolved struct {
 
 // NewTracker returns a Tracker that reads metadata from cached, a cache of the metadata of Secrets and ConfigMaps, and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{NewSecretCache(cached, live, hashContent)}
+	return &Tracker{NewContentCache(cached, live, hashContent)}
 }
 
 // Resolve returns the state of references, which must not be merged: Merge does not keep which keys are required. It reads content only of

@@ -190,7 +190,7 @@ func (d *Description) Ingress(host string, publishing *Publishing) runtime.Apply
 // GatewayObjects returns the objects that expose the server at the gateway, or nil without a gateway. The HTTPRoute is in another namespace
 // and has no owner. With a certificate of the operator, a BackendTLSPolicy makes the gateway verify the proxy.
 func (d *Description) GatewayObjects(publishing *Publishing) apply.Desired {
-	if !publishing.GatewayMode() {
+	if !publishing.ViaGateway() {
 		return nil
 	}
 	var desired apply.Desired

@@ -102,7 +102,7 @@ func (n *Notebook) build(in *servers.Publishing, rollout reference.RolloutHash) 
 }
 
 func (n *Notebook) published(in *servers.Publishing) apply.Desired {
-	if in.Exposure.Ingress() {
+	if in.Exposure.UsesIngress() {
 		return apply.Desired{{Config: n.describe().Ingress(n.Name+"."+in.Exposure.IngressDomain, in)}}
 	}
 	return n.describe().GatewayObjects(in)

@@ -54,7 +54,7 @@ func (p *Platform) WaitForDomain() error {
 // Publishing returns how the platform exposes a server. On OpenShift Exposure is empty, because Routes are used.
 func (p *Platform) Publishing() Publishing {
 	publishing := Publishing{Served: p.Served, Gateway: p.Gateway, TLS: p.TLS}
-	if !publishing.OpenShift() {
+	if !publishing.IsOpenShift() {
 		publishing.Exposure = p.Exposure
 	}
 	return publishing
@@ -76,8 +76,8 @@ type Publishing struct {
 	RouteReport routestatus.Report
 }
 
-// OpenShift reports whether the cluster serves Routes. Such a cluster also signs serving certificates and assigns pods a group.
-func (p *Publishing) OpenShift() bool { return p.Served.Has(capability.Route) }
+// IsOpenShift reports whether the cluster serves Routes. Such a cluster also signs serving certificates and assigns pods a group.
+func (p *Publishing) IsOpenShift() bool { return p.Served.Has(capability.Route) }
 
 func (p *Publishing) gateway() resources.Gateway {
 	return resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}
@@ -85,12 +85,12 @@ func (p *Publishing) gateway() resources.Gateway {
 
 // HasGatewayAddress reports whether the server is exposed by the gateway and the gateway rejects none of its objects.
 func (p *Publishing) HasGatewayAddress() bool {
-	return p.GatewayMode() && !p.RouteReport.RejectedByGateway()
+	return p.ViaGateway() && !p.RouteReport.RejectedByGateway()
 }
 
-// GatewayMode reports whether the server is exposed by the gateway of the platform.
-func (p *Publishing) GatewayMode() bool {
-	return (p.OpenShift() || p.Exposure.Gateway()) && p.Served.Has(capability.HTTPRoute) && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
+// ViaGateway reports whether the server is exposed by the gateway of the platform.
+func (p *Publishing) ViaGateway() bool {
+	return (p.IsOpenShift() || p.Exposure.UsesGateway()) && p.Served.Has(capability.HTTPRoute) && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
 }
 
 // Prunable returns the kinds of a server whose objects are pruned, without optional kinds that are not served.

@@ -273,9 +273,9 @@ func RefersTo(ref metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// DataOwners returns the owner references of an object with data of a user. It keeps references to other kinds. Unless retain is set, it also
+// DataOwnerReferences returns the owner references of an object with data of a user. It keeps references to other kinds. Unless retain is set, it also
 // keeps the reference to the owner, or adds one if there is no other reference.
-func DataOwners(object, owner metav1.Object, kind schema.GroupVersionKind, retain bool) []metav1.OwnerReference {
+func DataOwnerReferences(object, owner metav1.Object, kind schema.GroupVersionKind, retain bool) []metav1.OwnerReference {
 	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return RefersTo(ref, kind) && (retain || ref.UID != owner.GetUID())
 	})

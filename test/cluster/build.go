@@ -92,8 +92,8 @@ func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, olmModule())
 }
 
-// OLMFiles returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
-func OLMFiles(ctx context.Context) (string, error) { return olmModule().moduleDir(ctx) }
+// OLMDir returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
+func OLMDir(ctx context.Context) (string, error) { return olmModule().moduleDir(ctx) }
 
 // BuildOLMV1 ensures that the programs of the Operator Lifecycle Manager v1 and cert-manager exist and returns their paths by name, as [Build]
 // does.
@@ -101,11 +101,11 @@ func BuildOLMV1(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, olmV1Module())
 }
 
-// OLMV1Files returns the folder with the files of the Operator Lifecycle Manager v1, in the version that [BuildOLMV1] builds.
-func OLMV1Files(ctx context.Context) (string, error) { return olmV1Module().moduleDir(ctx) }
+// OLMV1Dir returns the folder with the files of the Operator Lifecycle Manager v1, in the version that [BuildOLMV1] builds.
+func OLMV1Dir(ctx context.Context) (string, error) { return olmV1Module().moduleDir(ctx) }
 
-// CertManagerFiles returns the folder with the files of cert-manager, in the version that [BuildOLMV1] builds.
-func CertManagerFiles(ctx context.Context) (string, error) {
+// CertManagerDir returns the folder with the files of cert-manager, in the version that [BuildOLMV1] builds.
+func CertManagerDir(ctx context.Context) (string, error) {
 	return module{dir: olmV1Module().dir, packages: []string{certManager}}.moduleDir(ctx)
 }
 
@@ -115,11 +115,11 @@ func BuildMonitoring(ctx context.Context, progress io.Writer) (Binaries, error) 
 	return buildAll(ctx, progress, monitoringModule())
 }
 
-// MonitoringFiles returns the folder with the files of the Prometheus operator, in the version that [BuildMonitoring] builds.
-func MonitoringFiles(ctx context.Context) (string, error) { return monitoringModule().moduleDir(ctx) }
+// MonitoringDir returns the folder with the files of the Prometheus operator, in the version that [BuildMonitoring] builds.
+func MonitoringDir(ctx context.Context) (string, error) { return monitoringModule().moduleDir(ctx) }
 
-// PeerFiles returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
-func PeerFiles(ctx context.Context, peer Peer) (string, error) {
+// PeerDir returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
+func PeerDir(ctx context.Context, peer Peer) (string, error) {
 	m, ok := peers[peer]
 	if !ok {
 		return "", fmt.Errorf("unknown peer %q", peer)

@@ -47,12 +47,12 @@ func (d *demo) installPods(ctx context.Context, env *environment) error {
 		return err
 	}
 	d.step(4, "building the images of the operator, Model Registry and PostgreSQL, which takes minutes the first time")
-	manifests, err := operator.Pods(ctx, store)
+	manifests, err := operator.PackImages(ctx, store)
 	if err != nil {
 		return err
 	}
 	d.step(5, "building the image of KubeRay")
-	kubeRay, err := peers.Pods(ctx, cluster.KubeRayOperator, store, d.progress)
+	kubeRay, err := peers.PackPeerImage(ctx, cluster.KubeRayOperator, store, d.progress)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func startGateway(ctx context.Context) *externalProxy {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.Program(store, controller, "/usr/local/bin/envoy-gateway", images.EnvoyGatewayImage)).To(Succeed())
 	Expect(images.Envoy(ctx, store)).To(Succeed())
-	files, err := cluster.PeerFiles(ctx, cluster.EnvoyGateway)
+	files, err := cluster.PeerDir(ctx, cluster.EnvoyGateway)
 	Expect(err).NotTo(HaveOccurred())
 	chart := filepath.Join(files, "charts", "gateway-helm")
 	for _, crds := range []string{filepath.Join(gatewayAPI(ctx), "config", "crd", "standard"), filepath.Join(chart, "charts", "crds", "crds", "generated")} {

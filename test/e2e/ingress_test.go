@@ -36,7 +36,7 @@ func startContour(ctx context.Context) *externalProxy {
 	program, err := cluster.BuildPeer(ctx, cluster.Contour, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.Program(store, program, "/bin/contour", images.ContourImage)).To(Succeed())
-	files, err := cluster.PeerFiles(ctx, cluster.Contour)
+	files, err := cluster.PeerDir(ctx, cluster.Contour)
 	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "examples", "contour"))
 	for _, workload := range []string{"deployment/contour", "daemonset/envoy"} {

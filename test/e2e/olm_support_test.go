@@ -58,7 +58,7 @@ func newOLM(ctx context.Context) *olmCluster {
 // installOLM applies the chart of OLM without the OperatorHub catalog, which requires internet access.
 func (o *olmCluster) installOLM(ctx context.Context) {
 	GinkgoHelper()
-	files, err := cluster.OLMFiles(ctx)
+	files, err := cluster.OLMDir(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())

@@ -63,7 +63,7 @@ func newOLMV1(ctx context.Context) *olmV1Cluster {
 // installCertManager applies the CRDs of cert-manager without their labels, which are templates of its chart, and starts its controllers.
 func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 	GinkgoHelper()
-	files, err := cluster.CertManagerFiles(ctx)
+	files, err := cluster.CertManagerDir(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	crdFiles, err := filepath.Glob(filepath.Join(files, "deploy", "crds", "*.yaml"))
 	Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 // installOLM applies the manifests of OLM v1 with its experimental features, which include webhooks of bundles.
 func (o *olmV1Cluster) installOLM(ctx context.Context) {
 	GinkgoHelper()
-	files, err := cluster.OLMV1Files(ctx)
+	files, err := cluster.OLMV1Dir(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	o.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "manifests", "experimental.yaml"))
 	o.exposeRegistry(ctx)

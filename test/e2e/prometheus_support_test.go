@@ -47,7 +47,7 @@ func startPrometheus(ctx context.Context) *prometheus {
 	programs, err := cluster.BuildMonitoring(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.Monitoring(store, programs)).To(Succeed())
-	files, err := cluster.MonitoringFiles(ctx)
+	files, err := cluster.MonitoringDir(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "bundle.yaml"))
 	kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))

@@ -72,7 +72,7 @@ type thirdPartyOperator struct {
 // start applies the operator's own manifests. After the Ginkgo container, it deletes the webhook configurations and the Deployment.
 func (o thirdPartyOperator) start(ctx context.Context) {
 	GinkgoHelper()
-	manifests, err := peers.Pods(ctx, o.name, store, GinkgoWriter)
+	manifests, err := peers.PackPeerImage(ctx, o.name, store, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	applied, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-", "-o", "name")
 	Expect(err).NotTo(HaveOccurred())

@@ -78,7 +78,7 @@ func (r *release) addOperandImages(ctx context.Context) {
 	GinkgoHelper()
 	store, err := r.Images()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(operator.Operands(ctx, store)).To(Succeed())
+	Expect(operator.PackOperandImages(ctx, store)).To(Succeed())
 	buildRegistryImages(ctx, store)
 	Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 }

@@ -83,7 +83,7 @@ func startOwnCluster(ctx context.Context, name string, sets ...cluster.Set) {
 func installOperator(ctx context.Context) {
 	GinkgoHelper()
 	var err error
-	manifests, err = operator.Pods(ctx, store)
+	manifests, err = operator.PackImages(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
 	buildRegistryImages(ctx, store)
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")

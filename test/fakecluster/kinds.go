@@ -25,8 +25,8 @@ func Objects(t testing.TB, paths ...string) []unstructured.Unstructured {
 	return all
 }
 
-// Kubernetes returns the built-in kinds that tests need.
-func Kubernetes() []Kind {
+// KubernetesKinds returns the built-in kinds that tests need.
+func KubernetesKinds() []Kind {
 	return []Kind{
 		kind("", "v1", "Pod", "pods", true, "po"),
 		kind("", "v1", "Service", "services", true, "svc"),

@@ -48,7 +48,7 @@ func setDefaults(object, old map[string]any, s Settings) {
 	} else if oauthProxy := nestedMap(spec, "oauthProxy"); oauthProxy != nil {
 		migrateProxy(spec, oauthProxy, nestedMap(old, "spec"))
 	}
-	if s.OpenShift && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] == nil {
+	if s.HasRoutes && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] == nil {
 		spec[proxy] = map[string]any{}
 	}
 	defaultRoute(nestedMap(spec, proxy), v1beta1.RouteEnabled)

@@ -29,7 +29,7 @@ var (
 
 // settings returns the settings of a cluster with default images.
 func settings(openShift bool) Settings {
-	return Settings{OpenShift: openShift, RESTImages: []string{defaultImage}}
+	return Settings{HasRoutes: openShift, RESTImages: []string{defaultImage}}
 }
 
 func source(s Settings) Source {

@@ -108,7 +108,7 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	if old != nil {
 		return errs
 	}
-	if detail := ReservedName(registry.Name); detail != "" {
+	if detail := ReservedNameProblem(registry.Name); detail != "" {
 		errs = append(errs, field.Invalid(path, registry.Name, detail))
 	}
 	if problems := validation.IsDNS1035Label(registry.Name); len(problems) > 0 && length <= maxLength {
@@ -143,8 +143,8 @@ var (
 	reservedSuffixes = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 
-// ReservedName returns the error for a name that is reserved for other objects, or "". Existing registries keep their names.
-func ReservedName(name string) string {
+// ReservedNameProblem returns the error for a name that is reserved for other objects, or "". Existing registries keep their names.
+func ReservedNameProblem(name string) string {
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	hasSuffix := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
 	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedPrefixes, hasPrefix) || slices.ContainsFunc(reservedSuffixes, hasSuffix) {
@@ -260,7 +260,7 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 		}
 	}
 	texts := ignoredChanges(&registry.Spec, old)
-	if detail := ReservedName(registry.Name); old != nil && detail != "" {
+	if detail := ReservedNameProblem(registry.Name); old != nil && detail != "" {
 		texts = append(texts, "metadata.name: "+detail+" when you create it again")
 	}
 	for _, path := range slices.Sorted(maps.Keys(current)) {

@@ -46,8 +46,8 @@ type Settings struct {
 	Namespace string
 	// RESTImages are the current and previous default images of the server.
 	RESTImages []string
-	// OpenShift is true if the cluster serves Routes. Every registry then has a proxy.
-	OpenShift bool
+	// HasRoutes is true if the cluster serves Routes. Every registry then has a proxy.
+	HasRoutes bool
 }
 
 // Source returns the current settings. It returns an error if they cannot be read.

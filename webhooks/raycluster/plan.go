@@ -135,7 +135,7 @@ func (p *plan) planGroup(g *group) {
 	if rayContainerProblem(g) != "" {
 		return
 	}
-	if g.isHead && p.mode.Auth.Sidecar() {
+	if g.isHead && p.mode.Auth.UsesSidecar() {
 		sidecar := p.sidecar()
 		g.sidecar, g.sidecarVolumes = elementOf(sidecar.Container()), elementsOf(sidecar.Volumes())
 	}

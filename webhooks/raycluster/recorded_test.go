@@ -260,7 +260,7 @@ func expectKeptUntilChanged(t *testing.T, s Settings, stored map[string]any, leg
 	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).HasHashedNames() == legacy {
 		t.Errorf("a changed template has an unexpected create-cert or naming scheme: %v", certificate)
 	}
-	if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {
+	if s.OAuth && raycluster.View(stored).Injected().HasTokenVolume || s.OAuth != raycluster.View(changed).Injected().HasTokenVolume {
 		t.Error("want a token for the sidecar only if OAuth is enabled")
 	}
 	foreign := signCommand(`\nDNS.5 = rayclient-other-ns.old.example.com\nDNS.6 = other-head-svc.ns.svc`)
@@ -286,7 +286,7 @@ func TestLegacyClustersAreRecreated(t *testing.T) {
 		created := applyDefaults(t, s, storedRecording(t, "openshift-oauth-mtls", false, release), nil)
 		expectAllowed(t, s, created, nil)
 		injected := raycluster.View(created).Injected()
-		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || injected.PodIssued || !injected.MTLS || !injected.Token {
+		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || injected.PodIssued || !injected.MTLS || !injected.HasTokenVolume {
 			t.Errorf("%s: got injections %+v, want one init container, certificates of the operator, and a token volume", release, injected)
 		}
 	}

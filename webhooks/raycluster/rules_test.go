@@ -186,7 +186,7 @@ func TestNames(t *testing.T) {
 	}
 	long := named(strings.Repeat("a", 53))
 	response := validateObject(t, s, applyDefaults(t, s, long, nil), nil)
-	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHost()+".DOMAIN;") {
+	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHostLabel()+".DOMAIN;") {
 		t.Errorf("want one warning about the host of the dashboard, got %q, result %+v", response.Warnings, response.Result)
 	}
 }

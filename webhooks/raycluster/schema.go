@@ -94,8 +94,8 @@ func validateName(name string) field.ErrorList {
 // hostWarnings returns a warning if the host of the dashboard is truncated, because a DNS label has at most 63 characters.
 func hostWarnings(c raycluster.Cluster) []string {
 	expected := c.Names().Dashboard + "-" + c.Namespace()
-	if c.DashboardHost() == expected {
+	if c.DashboardHostLabel() == expected {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s.DOMAIN; choose a shorter name to avoid this", expected, c.DashboardHost())}
+	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s.DOMAIN; choose a shorter name to avoid this", expected, c.DashboardHostLabel())}
 }

@@ -37,7 +37,7 @@ func TestOnlySidecarMountsToken(t *testing.T) {
 		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
 			t.Errorf("%s: got sources %v, want 3, the first a token", name, projected)
 		}
-		if !raycluster.View(got).Injected().Token {
+		if !raycluster.View(got).Injected().HasTokenVolume {
 			t.Errorf("%s: Injected does not report the token volume", name)
 		}
 	}

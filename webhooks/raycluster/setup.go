@@ -67,6 +67,6 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 
 // SettingsOf combines the settings of the component with the served kinds, the ingress domain ("" if unknown) and the version of the program.
 func SettingsOf(c config.RayCluster, served capability.Set, domain, version string) Settings {
-	c = c.ForPlatform(served.OpenShift())
+	c = c.ForPlatform(served.IsOpenShift())
 	return Settings{RayCluster: c, Platform: raycluster.PlatformOf(served), Domain: clusterdomain.Prefer(c.IngressDomain, domain), Version: version}
 }

@@ -16,7 +16,7 @@ import (
 // Names of injected elements, which are ignored when templates are compared.
 var (
 	injectedContainers     = []string{raycluster.ContainerOAuth, raycluster.ContainerProxy}
-	injectedVolumes        = raycluster.Volumes
+	injectedVolumes        = raycluster.ReadVolumes
 	injectedEnv            = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
 	injectedInitContainers = []string{raycluster.InitCertificate}
 )
@@ -147,7 +147,7 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 func (p *plan) isForeignName(name string) bool {
 	defaultName := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
 	return name != defaultName && name != p.cluster.HeadDNSName() &&
-		!strings.HasPrefix(name, p.names.Client+"-"+p.cluster.Namespace()+".") && !strings.HasPrefix(name, p.cluster.ClientHost()+".")
+		!strings.HasPrefix(name, p.names.Client+"-"+p.cluster.Namespace()+".") && !strings.HasPrefix(name, p.cluster.ClientHostLabel()+".")
 }
 
 func toAnySlice(texts []string) []any {

@@ -44,7 +44,7 @@ func (p *plan) removeInjected(g *group, pod map[string]any) {
 	volumes := nested.List(pod, "volumes") // as submitted, because HasVolume compares volumes with each other
 	keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
 	dropElements(pod, "containers", func(c element) bool {
-		return managed.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.String(c, "name"))
+		return managed.Sidecar(c, volumes).UsesSidecar() && !slices.Contains(keep, nested.String(c, "name"))
 	})
 	dropElements(pod, "volumes", func(v element) bool {
 		return managed.HasVolume(v, volumes) && !slices.Contains(keep, nested.String(v, "name"))
@@ -114,7 +114,7 @@ func (p *plan) writeAutoscaler(object map[string]any) {
 // writeServiceAccount sets the ServiceAccount of the head, if the head has or had an injected sidecar. An annotation stores an overwritten
 // ServiceAccount of the user until it can be restored [R28] [R30].
 func (p *plan) writeServiceAccount(object, pod map[string]any) {
-	hadSidecar := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
+	hadSidecar := p.cluster.Injected().Sidecar.UsesSidecar() || p.old.Injected().Sidecar.UsesSidecar()
 	if p.groups[0].sidecar == nil && !hadSidecar {
 		return
 	}

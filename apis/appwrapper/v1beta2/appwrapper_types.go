@@ -228,7 +228,7 @@ func (a *AppWrapper) ConditionsRef() *[]metav1.Condition { return &a.Status.Cond
 // ObserveGeneration sets status.observedGeneration to the current generation, unless another controller or a newer
 // release manages the AppWrapper.
 func (a *AppWrapper) ObserveGeneration() {
-	if a.IsManaged() && a.Status.Phase.Known() {
+	if a.IsManaged() && a.Status.Phase.IsKnown() {
 		a.Status.ObservedGeneration = a.Generation
 	}
 }

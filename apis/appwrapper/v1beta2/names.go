@@ -16,8 +16,8 @@ const (
 	PhaseTerminating AppWrapperPhase = "Terminating"
 )
 
-// Known reports whether the phase is one of this release.
-func (p AppWrapperPhase) Known() bool {
+// IsKnown reports whether the phase is one of this release.
+func (p AppWrapperPhase) IsKnown() bool {
 	switch p {
 	case PhaseEmpty, PhaseSuspended, PhaseResuming, PhaseRunning, PhaseResetting, PhaseSuspending, PhaseSucceeded, PhaseFailed, PhaseTerminating:
 		return true

@@ -42,8 +42,8 @@ type Component struct {
 	Name string
 	// Kinds are the kinds that the component reconciles.
 	Kinds []Kind
-	// Any means that the component starts once any of the kinds is served; otherwise the first kind must be served.
-	Any bool
+	// StartsWithAnyKind means that the component starts once any of the kinds is served; otherwise the first kind must be served.
+	StartsWithAnyKind bool
 }
 
 // Kind is a kind that a component reconciles.
@@ -57,7 +57,7 @@ type Kind struct {
 // Components returns the components with custom resources in the order of output.
 func Components() []Component {
 	return []Component{
-		{Name: platform.ComponentName, Any: true, Kinds: []Kind{
+		{Name: platform.ComponentName, StartsWithAnyKind: true, Kinds: []Kind{
 			{platformv1alpha1.GroupVersion.WithKind("MLflowOperator"), renderMLflowOperator, nil},
 			{platformv1alpha1.GroupVersion.WithKind("AIHub"), renderAIHub, nil},
 		}},
@@ -115,7 +115,7 @@ func ComponentOf(kind schema.GroupKind) string {
 // MissingKinds returns the kinds that a component waits for, or nil if the component can start.
 func (c Component) MissingKinds(has func(schema.GroupVersionKind) bool) []string {
 	required := c.Kinds[:1]
-	if c.Any {
+	if c.StartsWithAnyKind {
 		required = c.Kinds
 	}
 	var missing []string
@@ -204,7 +204,7 @@ func renderRayCluster(obj *unstructured.Unstructured, env render.Env) (render.Re
 		return render.Result{}, fmt.Errorf("settings of Ray: %w", err)
 	}
 	objects, notes, err := raycluster.Render(raycluster.RenderInputs{
-		Settings: settings, Served: env.Capabilities, Domain: env.Domain, Version: env.Version, KubeRay: env.KubeRay,
+		Settings: settings, Served: env.Capabilities, Domain: env.Domain, Version: env.Version, KubeRayNamespaces: env.KubeRay,
 	}, obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }

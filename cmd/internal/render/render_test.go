@@ -121,8 +121,8 @@ func TestEachPlatformServesMoreThanThePrevious(t *testing.T) {
 		if !served.HasAll(before.UnsortedList()...) || i > 0 && served.Equal(before) {
 			t.Errorf("%s does not serve all kinds of the previous platform and others", name)
 		}
-		if served.OpenShift() != (name == "openshift") {
-			t.Errorf("%s: OpenShift() returned %t", name, served.OpenShift())
+		if served.IsOpenShift() != (name == "openshift") {
+			t.Errorf("%s: OpenShift() returned %t", name, served.IsOpenShift())
 		}
 		before = served
 	}

@@ -35,7 +35,7 @@ const (
 )
 
 // clusterQueueGVKs are the supported versions of ClusterQueue, the preferred one first.
-var clusterQueueGVKs = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
+var clusterQueueGVKs = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueV1beta1}
 
 // setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on ClusterQueues
 // are in config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.

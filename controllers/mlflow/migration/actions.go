@@ -158,13 +158,13 @@ func awaitCronJobRuns(f *Facts) Decision {
 
 func awaitIdleDatabase(f *Facts) Decision {
 	text := f.withTrigger("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Observed.DatabaseUsers)
-	if f.Observed.UsersPerServer != "" {
-		text = f.withTrigger("Waiting for MLflow pods to quiesce before migration: %s", f.Observed.UsersPerServer)
+	if f.Observed.UsersPerServerText != "" {
+		text = f.withTrigger("Waiting for MLflow pods to quiesce before migration: %s", f.Observed.UsersPerServerText)
 	}
 	if f.Observed.DatabaseUsers == 0 {
 		text = f.withTrigger("Waiting for MLflow pods to quiesce before migration: the Deployment is being stopped")
 	}
-	return scaledDownDecision(f, ReasonMigrationScalingDown, WithCause(text, f.Observed.UserPods), ShortRequeue)
+	return scaledDownDecision(f, ReasonMigrationScalingDown, WithCause(text, f.Observed.UserPodsText), ShortRequeue)
 }
 
 // awaitJob waits for the Job, and records that it runs and for which force annotation.

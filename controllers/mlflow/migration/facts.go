@@ -55,11 +55,11 @@ type Workloads struct {
 	CronJobRuns []JobState
 	// ServerReady is true if the tracking server has replicas and its rollout is complete.
 	ServerReady bool
-	// DatabaseUsers counts replicas and pods that may use the database; UserPods describes some of the pods.
+	// DatabaseUsers counts replicas and pods that may use the database; UserPodsText describes some of the pods.
 	DatabaseUsers int32
-	UserPods      string
-	// UsersPerServer lists the servers with users and their numbers, if there is an artifacts server.
-	UsersPerServer string
+	UserPodsText  string
+	// UsersPerServerText lists the servers with users and their numbers, if there is an artifacts server.
+	UsersPerServerText string
 	// ScaledDown is true if the Deployment controller has observed zero desired replicas for every Deployment: no pod can be created.
 	ScaledDown bool
 }

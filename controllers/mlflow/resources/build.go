@@ -125,7 +125,7 @@ func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 
 // ExternalURL returns the public URL of the server, or "" if it is not published.
 func ExternalURL(m *mlflowv1.MLflow, in Inputs) string {
-	if !in.ViaGateway() && !in.Exposure.Ingress() || in.ExternalURL == "" {
+	if !in.ViaGateway() && !in.Exposure.UsesIngress() || in.ExternalURL == "" {
 		return ""
 	}
 	return publicURL(m, in)

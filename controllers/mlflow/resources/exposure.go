@@ -32,7 +32,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		desired.Add(serviceMonitor(m, in))
 	}
 	switch {
-	case in.Exposure.Ingress():
+	case in.Exposure.UsesIngress():
 		desired.Add(ingress(m, in))
 	case in.ViaGateway():
 		desired.Add(httpRoute(m, in))
@@ -40,7 +40,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			desired.Add(artifactsRoute(m, in))
 		}
 		for _, s := range Servers(m) {
-			if in.Exposure.Gateway() && in.Served.Has(capability.BackendTLSPolicy) {
+			if in.Exposure.UsesGateway() && in.Served.Has(capability.BackendTLSPolicy) {
 				desired.Add(serverDescription(m, in, s).BackendTLS(in.Authorities[s.Name])...)
 			}
 		}
@@ -53,13 +53,13 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 
 // ViaGateway reports whether HTTPRoutes publish the server.
 func (in Inputs) ViaGateway() bool {
-	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace != ""
+	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.UsesIngress() && in.GatewayNamespace != ""
 }
 
 // LacksGateway reports whether HTTPRoutes would publish the server if a Gateway were configured. Outside of OpenShift there is no default
 // Gateway, because a tenant could create it.
 func (in Inputs) LacksGateway() bool {
-	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace == ""
+	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.UsesIngress() && in.GatewayNamespace == ""
 }
 
 // IngressURL returns the base of public URLs behind an Ingress, which has its own host.

@@ -149,9 +149,9 @@ func externalAddress(in Inputs) string {
 		return in.Gateway.Domain + "/catalog"
 	case in.RouteReport.RejectedByRouter():
 		return ""
-	case in.Exposure.Ingress():
+	case in.Exposure.UsesIngress():
 		return ingressHost(in) + ":443"
-	case in.OpenShift() && in.Domain != "":
+	case in.IsOpenShift() && in.Domain != "":
 		return Name + "." + in.Domain + ":443"
 	default:
 		return ""
@@ -162,10 +162,10 @@ func externalAddress(in Inputs) string {
 func ExposureObjects(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	d := serverDescription(c)
 	objects := d.GatewayObjects(&in.Publishing)
-	if in.Exposure.Ingress() {
+	if in.Exposure.UsesIngress() {
 		objects.Add(d.Ingress(ingressHost(in), &in.Publishing))
 	}
-	if in.OpenShift() {
+	if in.IsOpenShift() {
 		objects.Add(route(c, in), d.RouterPolicy(d.Port))
 		return objects
 	}

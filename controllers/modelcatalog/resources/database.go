@@ -46,7 +46,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	}
 	if EncryptsDatabase(c) {
 		server.Certificate = DatabaseCertificate
-		if !in.OpenShift() { // OpenShift assigns a group
+		if !in.IsOpenShift() { // OpenShift assigns a group
 			server.Security.WithFSGroup(PodFSGroup)
 		}
 	}

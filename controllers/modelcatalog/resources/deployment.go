@@ -45,7 +45,7 @@ const (
 // ServerDeployment returns the Deployment of the catalog server.
 func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	security := resources.PodSecurity()
-	if !in.OpenShift() {
+	if !in.IsOpenShift() {
 		security.WithFSGroup(PodFSGroup)
 	}
 	volumes, mounts := serverVolumes(in)

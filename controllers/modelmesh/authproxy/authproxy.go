@@ -58,20 +58,20 @@ type Proxy struct {
 // Decide returns the sidecar for a namespace, or nil if REST is disabled or needs no sidecar. The OAuth proxy cannot present a client
 // certificate; if the mesh requires one, kube-rbac-proxy is used.
 func Decide(s meshsettings.Settings, namespace string, apis capability.Set) *Proxy {
-	openShift := apis.OpenShift()
+	openShift := apis.IsOpenShift()
 	mode := s.AuthProxy.Mode
 	p := &Proxy{settings: s, namespace: namespace, hasServiceCA: openShift}
 	if !s.RESTProxy.Enabled || mode == meshsettings.AuthProxyNever || mode != meshsettings.AuthProxyAlways && !openShift {
 		return nil
 	}
-	p.oauth = apis.OAuth() && !p.requiresClientCert()
+	p.oauth = apis.HasOAuth() && !p.requiresClientCert()
 	return p
 }
 
 // ServiceAccountName returns the service account of runtime pods: the one in the settings, or [DefaultServiceAccount] on OpenShift and
 // with a sidecar. Otherwise it returns "", the default service account.
 func ServiceAccountName(s meshsettings.Settings, apis capability.Set) string {
-	if s.ServiceAccountName == "" && (apis.OpenShift() || Decide(s, "", apis) != nil) {
+	if s.ServiceAccountName == "" && (apis.IsOpenShift() || Decide(s, "", apis) != nil) {
 		return DefaultServiceAccount
 	}
 	return s.ServiceAccountName
@@ -85,8 +85,8 @@ func (p *Proxy) requiresClientCert() bool {
 // meshHost returns the DNS name in the certificates of the mesh.
 func (p *Proxy) meshHost() string { return p.settings.ServiceName + "." + p.namespace }
 
-// ServiceAccount returns the service account of the pods. It needs ClusterRole system:auth-delegator.
-func (p *Proxy) ServiceAccount() string {
+// ServiceAccountName returns the service account of the pods. It needs ClusterRole system:auth-delegator.
+func (p *Proxy) ServiceAccountName() string {
 	return cmp.Or(p.settings.ServiceAccountName, DefaultServiceAccount)
 }
 
@@ -149,7 +149,7 @@ func (p *Proxy) Container() *corev1ac.ContainerApplyConfiguration {
 
 func (p *Proxy) oauthArguments() oauthproxy.Arguments {
 	arguments := oauthproxy.Arguments{
-		Port: Port, ServiceAccount: p.ServiceAccount(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
+		Port: Port, ServiceAccount: p.ServiceAccountName(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
 		Review: oauthproxy.Review{Resource: "services", Namespace: p.namespace, Verb: "get"}, Extra: p.settings.AuthProxy.ExtraArgs,
 	}
 	if p.settings.TLS.Enabled() {

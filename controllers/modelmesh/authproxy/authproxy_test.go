@@ -212,8 +212,8 @@ func TestRBACContainer(t *testing.T) {
 	if diff := cmp.Diff(want, c.Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
-	if c.Resources.Limits.Cpu().String() != "100m" || p.ServiceAccount() != "runner" {
-		t.Errorf("resources %+v, account %s", c.Resources, p.ServiceAccount())
+	if c.Resources.Limits.Cpu().String() != "100m" || p.ServiceAccountName() != "runner" {
+		t.Errorf("resources %+v, account %s", c.Resources, p.ServiceAccountName())
 	}
 	var names []string
 	for _, v := range spec.Volumes {
@@ -258,7 +258,7 @@ func TestCertificateHasIssuer(t *testing.T) {
 		set := capability.NewSet(served...)
 		for _, m := range []string{meshsettings.AuthProxyAuto, meshsettings.AuthProxyAlways, meshsettings.AuthProxyNever, ""} {
 			p := Decide(newSettings(mode(m)), "ns", set)
-			if p != nil && p.NeedsCertificate() == set.OpenShift() {
+			if p != nil && p.NeedsCertificate() == set.IsOpenShift() {
 				t.Errorf("%s, mode %q: NeedsCertificate returned %t", set, m, p.NeedsCertificate())
 			}
 			if p != nil && m == meshsettings.AuthProxyNever || p == nil && m == meshsettings.AuthProxyAlways {

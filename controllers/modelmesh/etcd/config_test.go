@@ -82,8 +82,8 @@ func TestTLSConfigErrors(t *testing.T) {
 			"could not load client key pair: tls: failed to find any PEM data in certificate input"},
 		"CA that is not PEM": {
 			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form: write one"},
-		"second is https":      {Connection{Endpoints: "http://a:2379,https://b:2379"}, nil, plainText("http://a:2379")},
-		"second is http":       {Connection{Endpoints: "https://a:2379, HTTP://b:2379"}, nil, plainText("HTTP://b:2379")},
+		"second is https": {Connection{Endpoints: "http://a:2379,https://b:2379"}, nil, plainText("http://a:2379")},
+		"second is http":  {Connection{Endpoints: "https://a:2379, HTTP://b:2379"}, nil, plainText("HTTP://b:2379")},
 	} {
 		tc.connection.Endpoints = cmp.Or(tc.connection.Endpoints, endpoint)
 		data := secret(t, tc.connection, tc.files)

@@ -31,7 +31,7 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 		change(&s)
 	}
 	return Inputs{
-		Namespace: "team", Settings: s, Monitoring: "monitoring", InUse: true, HasRuntimes: true,
+		Namespace: "team", Settings: s, MonitoringNamespace: "monitoring", InUse: true, HasRuntimes: true,
 		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, "team", served),
 		Cookie: []byte("c2VhbA=="),
 	}
@@ -113,7 +113,7 @@ func TestDesiredObjectsByInputs(t *testing.T) {
 		"neither models nor pods":      {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, storageData }, []string{prometheus}},
 		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.InUse, in.HasRuntimes = false, false }, nil},
 		"models without runtimes":      {openShift, func(in *Inputs) { in.HasRuntimes = false }, []string{account, delegator, cookie}},
-		"no monitoring":                {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
+		"no monitoring":                {openShift, func(in *Inputs) { in.MonitoringNamespace = "" }, []string{account, delegator, cookie}},
 		"custom ServiceAccount":        {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
 		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
 		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},

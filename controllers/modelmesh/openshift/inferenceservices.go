@@ -38,7 +38,7 @@ type inferenceServiceReconciler struct {
 	clock       clock.PassiveClock
 	states      reconciler.SyncMap[types.NamespacedName, routeState]
 	// meshCAs caches the CA of the mesh of each namespace.
-	meshCAs *reference.SecretCache[string]
+	meshCAs *reference.ContentCache[string]
 }
 
 // routeState is the state of one InferenceService between reconciles.
@@ -49,7 +49,7 @@ type routeState struct {
 }
 
 func newInferenceServiceReconciler(base baseReconciler, fullObjects client.Reader, clock clock.PassiveClock) *inferenceServiceReconciler {
-	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: fullObjects, clock: clock, meshCAs: reference.NewSecretCache(base.cached, base.live, caOf)}
+	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: fullObjects, clock: clock, meshCAs: reference.NewContentCache(base.cached, base.live, caOf)}
 }
 
 // caOf returns the CA in a TLS Secret, or the certificate if the Secret has no CA.
@@ -92,14 +92,14 @@ func isModelMesh(s *v1beta1.InferenceService) bool {
 // removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. No object must be deleted first: objects of the
 // InferenceService have owner references, and the namespace controller deletes shared objects when the namespace is no longer in use.
 func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
-	if !isModelMesh(s) || !slices.Equal(s.Finalizers, []string{Finalizer}) {
+	if !isModelMesh(s) || !slices.Equal(s.Finalizers, []string{LegacyFinalizer}) {
 		return nil
 	}
 	target := s.DeepCopy()
 	target.Finalizers = nil
 	err := r.cached.Patch(ctx, target, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}), client.FieldOwner(r.applier.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing finalizer %s: %w", Finalizer, err)
+		return fmt.Errorf("removing finalizer %s: %w", LegacyFinalizer, err)
 	}
 	return nil
 }

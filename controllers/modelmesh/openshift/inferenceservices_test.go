@@ -223,12 +223,12 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 		deleted    bool
 		removed    bool
 	}{
-		"only finalizer":           {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
-		"KServe has a finalizer":   {[]string{kserveFinalizer, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
-		"not deleted":              {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, false, false},
-		"another deployment mode":  {[]string{Finalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
+		"only finalizer":           {[]string{LegacyFinalizer}, func(*v1beta1.InferenceService) {}, true, true},
+		"KServe has a finalizer":   {[]string{kserveFinalizer, LegacyFinalizer}, func(*v1beta1.InferenceService) {}, true, false},
+		"not deleted":              {[]string{LegacyFinalizer}, func(*v1beta1.InferenceService) {}, false, false},
+		"another deployment mode":  {[]string{LegacyFinalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
 		"only a foreign finalizer": {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
-		"Route API not served":     {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
+		"Route API not served":     {[]string{LegacyFinalizer}, func(*v1beta1.InferenceService) {}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			served := openShiftAPIs
@@ -250,7 +250,7 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 }
 
 func TestRouteErrors(t *testing.T) {
-	model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
+	model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{LegacyFinalizer} })
 	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
 	for name, target := range map[string]*error{"settings": &env.settingsErr, "enabled": &env.enabledErr} {
 		*target = errDown

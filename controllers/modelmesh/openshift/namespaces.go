@@ -91,7 +91,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
 	served := r.Served()
 	in := Inputs{
-		Namespace: namespace.Name, Settings: s, Monitoring: r.monitoring,
+		Namespace: namespace.Name, Settings: s, MonitoringNamespace: r.monitoring,
 		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace.Name, served),
 	}
 	var err error

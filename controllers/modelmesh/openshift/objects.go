@@ -31,8 +31,8 @@ const (
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
 	// LabelInferenceService on a Route, HTTPRoute or Ingress is the name of its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
-	// Finalizer is the finalizer of the legacy controller, which this operator removes.
-	Finalizer = "odh.inferenceservice.finalizers"
+	// LegacyFinalizer is the finalizer of the legacy controller, which this operator removes.
+	LegacyFinalizer = "odh.inferenceservice.finalizers"
 	// LabelManaged and LabelDashboard, both "true", select the Secrets that are data connections. LabelManaged alone selects the Secret with the
 	// storage entries.
 	LabelManaged   = "opendatahub.io/managed"
@@ -98,8 +98,8 @@ type Inputs struct {
 	Proxy *authproxy.Proxy
 	// Account is the ServiceAccount of the runtime pods; "" is the default ServiceAccount.
 	Account string
-	// Monitoring is the namespace of the Prometheus that may read the namespace; "" for none.
-	Monitoring string
+	// MonitoringNamespace is the namespace of the Prometheus that may read the namespace; "" for none.
+	MonitoringNamespace string
 	// InUse is true if there are models or runtime pods. HasRuntimes is true if there are Deployments of runtimes.
 	InUse, HasRuntimes bool
 	// Cookie is the cookie key of the sidecar.
@@ -117,7 +117,7 @@ func desiredObjects(in Inputs) apply.Desired {
 	addUnowned := func(config runtime.ApplyConfiguration, adoptIf func(*unstructured.Unstructured) bool, ignoreIfForeign bool) {
 		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adoptIf, IgnoreIfForeign: ignoreIfForeign})
 	}
-	if in.HasRuntimes && in.Monitoring != "" {
+	if in.HasRuntimes && in.MonitoringNamespace != "" {
 		addUnowned(buildPrometheusBinding(in), isWrittenByLegacyController, true)
 	}
 	if !in.InUse {
@@ -150,14 +150,14 @@ func desiredObjects(in Inputs) apply.Desired {
 func buildDelegatorBinding(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(BindingName(in.Namespace)).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
-		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(in.Proxy.ServiceAccount()).WithNamespace(in.Namespace))
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(in.Proxy.ServiceAccountName()).WithNamespace(in.Namespace))
 }
 
 // buildPrometheusBinding builds the RoleBinding that allows the Prometheus of the platform to discover its targets.
 func buildPrometheusBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(PrometheusBinding, in.Namespace).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(PrometheusBinding)).
-		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.Monitoring))
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.MonitoringNamespace))
 }
 
 // isWrittenByLegacyController reports whether the legacy controller is a field manager of the object, not only of its status.
@@ -176,7 +176,7 @@ func isLegacyStorageSecret(live *unstructured.Unstructured) bool {
 // Prometheus, "" for none. Render omits the data of Secrets; the notes describe their source.
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
-		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, Monitoring: monitoring,
+		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, MonitoringNamespace: monitoring,
 		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	owner := &corev1.Namespace{}

@@ -57,9 +57,9 @@ func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	switch {
 	case served.Has(capability.Route):
 		return capability.Route
-	case e.Gateway() && e.gateway.Namespace != "":
+	case e.UsesGateway() && e.gateway.Namespace != "":
 		return capability.HTTPRoute
-	case e.Ingress():
+	case e.UsesIngress():
 		return ingressKind
 	}
 	return schema.GroupVersionKind{}
@@ -139,7 +139,7 @@ func (o routeOptions) buildBackend(s *v1beta1.InferenceService) (server resource
 // The routers of OpenShift are not affected.
 func (o routeOptions) isBlockedByNetworkPolicy() bool {
 	s := o.settings
-	return !o.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || o.proxy != nil)
+	return !o.served.Has(capability.Route) && s.NetworkPolicyEnabled && (s.NetworkPolicyRestricted || o.proxy != nil)
 }
 
 // proxyName returns the DNS name of the sidecar in its certificate.

@@ -250,7 +250,7 @@ func TestBuildHTTPRouteAndIngress(t *testing.T) {
 		"authentication without auth proxy":  {ingress, newRouteOptions(plain, withRouteAndAuth), "", 0, "there is no Ingress, because annotation enable-auth is set and authProxy.mode is auto"},
 		"blocked by the NetworkPolicy":       {ingress, newRouteOptions(plain, withRoute, authProxyAlways), "", 0, "the NetworkPolicy closes REST"},
 		"restricted NetworkPolicy":           {gateway, newRouteOptions(plain, withRoute, restricted), "", 0, "the NetworkPolicy closes REST"},
-		"restricted, NetworkPolicy disabled": {gateway, newRouteOptions(plain, withRoute, restricted, func(s *meshsettings.Settings) { s.NetworkPolicy = false }), "HTTPRoute", 8008, ""},
+		"restricted, NetworkPolicy disabled": {gateway, newRouteOptions(plain, withRoute, restricted, func(s *meshsettings.Settings) { s.NetworkPolicyEnabled = false }), "HTTPRoute", 8008, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.options.exposure = exposure{c.exposure, resources.Gateway{Name: "public", Namespace: "gateways"}}

@@ -19,7 +19,7 @@ import (
 // renderGuards renders the guards of a namespace for the served APIs.
 func renderGuards(t *testing.T, served capability.Set, changes ...func(*meshsettings.Settings)) []*unstructured.Unstructured {
 	t.Helper()
-	in := namespaceInputs(func(in *NamespaceInputs) { in.OperatorNamespace, in.OpenShift = "opendatahub", served.OpenShift() })
+	in := namespaceInputs(func(in *NamespaceInputs) { in.OperatorNamespace, in.OpenShift = "opendatahub", served.IsOpenShift() })
 	for _, change := range changes {
 		change(&in.Settings)
 	}
@@ -36,7 +36,7 @@ func enableAuthProxy(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings
 // [M34] [O4] The guards depend on the platform and the settings. Only the NetworkPolicy of the legacy installation is adopted.
 func TestBuildGuards(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
-	noPolicy := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
+	noPolicy := func(s *meshsettings.Settings) { s.NetworkPolicyEnabled = false }
 	for name, c := range map[string]struct {
 		guards []*unstructured.Unstructured
 		want   []string

@@ -85,7 +85,7 @@ const (
 // objects of the sidecar are created by package openshift: without them pods do not start, or the sidecar rejects all requests.
 func BuildGuards(in NamespaceInputs) apply.Desired {
 	var desired apply.Desired
-	if in.Settings.NetworkPolicy {
+	if in.Settings.NetworkPolicyEnabled {
 		desired = append(desired, apply.Object{Config: buildNetworkPolicy(in), Ownership: apply.Unowned, AdoptIf: selectsLegacyPods})
 	}
 	if in.Proxy != nil && in.Proxy.NeedsRules() {

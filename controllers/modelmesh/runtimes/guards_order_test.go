@@ -138,7 +138,7 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 	}
 	env := newTestEnvWithGuards(t)
 	env.reconcileUntilStable("ns")
-	env.settings.NetworkPolicy = false
+	env.settings.NetworkPolicyEnabled = false
 	env.expect("NetworkPolicy disabled", env.reconcileUntilStable("ns"), deletions[1:])
 }
 

@@ -58,10 +58,10 @@ type runtimeReconciler struct {
 	etcdWatcher        etcdWatcher
 
 	// etcd holds the etcd Secret of the operator's namespace, namespaceEtcd the etcd Secrets of other namespaces.
-	etcd          *reference.SecretCache[map[string][]byte]
-	namespaceEtcd *reference.SecretCache[map[string][]byte]
-	storage       *reference.SecretCache[storageContent]
-	tls           *reference.SecretCache[tlsContent]
+	etcd          *reference.ContentCache[map[string][]byte]
+	namespaceEtcd *reference.ContentCache[map[string][]byte]
+	storage       *reference.ContentCache[storageContent]
+	tls           *reference.ContentCache[tlsContent]
 
 	caches reconciler.SyncMap[string, *namespaceCache]
 	// operatorDeployment owns the Service in a single-namespace installation.
@@ -84,10 +84,10 @@ type storageContent struct {
 
 // newReconciler adds the Secret caches to a reconciler.
 func newReconciler(r *runtimeReconciler) *runtimeReconciler {
-	r.etcd = reference.NewSecretCache(r.Cached, r.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	r.namespaceEtcd = reference.NewSecretCache(r.Cached, r.live, foreignSecretData)
-	r.storage = reference.NewSecretCache(r.Cached, r.live, readStorage)
-	r.tls = reference.NewSecretCache(r.Cached, r.live, readTLS)
+	r.etcd = reference.NewContentCache(r.Cached, r.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	r.namespaceEtcd = reference.NewContentCache(r.Cached, r.live, foreignSecretData)
+	r.storage = reference.NewContentCache(r.Cached, r.live, readStorage)
+	r.tls = reference.NewContentCache(r.Cached, r.live, readTLS)
 	return r
 }
 

@@ -79,7 +79,7 @@ func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error)
 // namespaceInputs returns the inputs for the objects of the namespace. In a single-namespace installation there is no sidecar, because
 // its service account would need cluster-wide permissions.
 func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.NamespaceInputs {
-	inputs := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), OperatorNamespace: in.OperatorNamespace}
+	inputs := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.IsOpenShift(), OperatorNamespace: in.OperatorNamespace}
 	if !in.SingleNamespace {
 		inputs.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
 	}

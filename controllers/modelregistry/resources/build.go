@@ -65,7 +65,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	// does not authorize creations by name.
 	userRole := d.ReaderRole(d.MetaForDashboard(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
 	desired.Add(d.ServiceAccount(), userRole, d.EgressPolicy())
-	if in.OpenShift() {
+	if in.IsOpenShift() {
 		if in.Served.Has(capability.UserGroup) {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
 		}
@@ -120,7 +120,7 @@ func service(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 // clients use the hosts of the Routes.
 func ExposureObjects(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
-	if in.OpenShift() && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
+	if in.IsOpenShift() && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
 		desired.Add(plainRoute(m))
 	}
 	if hasRoute(m, in) {
@@ -129,7 +129,7 @@ func ExposureObjects(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 			TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt}, Wildcard: routev1.WildcardPolicyNone,
 		}.Route(objectMeta(m, SecureRouteName(m))))
 	}
-	if in.Exposure.Ingress() && exposesProxy(m) && routeHost(m) != "" {
+	if in.Exposure.UsesIngress() && exposesProxy(m) && routeHost(m) != "" {
 		desired.Add(serverDescription(m, in).Ingress(routeHost(m), &in.Publishing))
 	}
 	return append(desired, serverDescription(m, in).GatewayObjects(&in.Publishing)...)
@@ -154,7 +154,7 @@ func exposesProxy(m *v1beta1.ModelRegistry) bool {
 }
 
 // hasRoute reports whether the proxy has a Route.
-func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift() && exposesProxy(m) }
+func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.IsOpenShift() && exposesProxy(m) }
 
 // externalAddress returns the address of the proxy outside of the cluster, "" if there is none or it is unknown.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
@@ -183,8 +183,8 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // externalHost returns the host of Route or Ingress, or "" if the proxy is not exposed or the router rejected the host. On
 // plain Kubernetes, users may provide a host in the domain of the spec.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
-	userProvided := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift()
-	if (userProvided || hasRoute(m, in) || exposesProxy(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
+	userProvided := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.IsOpenShift()
+	if (userProvided || hasRoute(m, in) || exposesProxy(m) && in.Exposure.UsesIngress()) && !in.RouteReport.RejectedByRouter() {
 		return routeHost(m)
 	}
 	return ""

@@ -52,7 +52,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 // podSecurity returns the security context of the restricted profile. Pods with volumes need an fsGroup unless OpenShift assigns one.
 func podSecurity(in Inputs, hasVolumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := resources.PodSecurity()
-	if hasVolumes && !in.OpenShift() {
+	if hasVolumes && !in.IsOpenShift() {
 		security.WithFSGroup(podFSGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return security

@@ -182,7 +182,7 @@ func trimSpec(spec *corev1.PodSpec) {
 	}
 	*spec = corev1.PodSpec{
 		ServiceAccountName: spec.ServiceAccountName, ImagePullSecrets: spec.ImagePullSecrets, Containers: spec.Containers,
-		Volumes: slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !slices.Contains(raycluster.Volumes, v.Name) }),
+		Volumes: slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !slices.Contains(raycluster.ReadVolumes, v.Name) }),
 	}
 }
 

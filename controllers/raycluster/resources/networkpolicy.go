@@ -101,7 +101,7 @@ func servePorts(c raycluster.Cluster) []int32 {
 }
 
 // isRayService reports whether a RayService owns the cluster.
-func isRayService(c raycluster.Cluster) bool { return c.Owner() == "RayService" }
+func isRayService(c raycluster.Cluster) bool { return c.OwnerKind() == "RayService" }
 
 // kubeRayRules allow KubeRay to connect from its namespaces.
 func kubeRayRules(in Inputs, ports []int32) []*rule {

@@ -19,7 +19,7 @@ type Inputs struct {
 	// not create.
 	PlatformKubeRay bool
 	// Gateway, BackendTLSPolicies and CertManager report whether HTTPRoutes, BackendTLSPolicies and Certificates are served.
-	Gateway, BackendTLSPolicies, CertManager bool
+	HasHTTPRoutes, BackendTLSPolicies, CertManager bool
 	// Domain is the ingress domain, from settings or discovered; "" if unknown.
 	Domain string
 	// KubeRay are the namespaces from which KubeRay connects to the heads.
@@ -38,7 +38,7 @@ type Inputs struct {
 // template although the mode has none.
 func (in Inputs) EffectiveAuth(c raycluster.Cluster) raycluster.Auth {
 	for _, injected := range append(slices.Clone(in.Heads), c.Injected()) {
-		if !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() {
+		if !in.Mode.Auth.UsesSidecar() && injected.Sidecar.UsesSidecar() {
 			return injected.Sidecar
 		}
 	}
@@ -96,11 +96,11 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
 	case in.Publish == config.PublishNone || c.Suspended(), in.Mode.ByKubeRay && !in.RetainsSidecar(c):
 		return Unpublished
-	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && !in.gatewaySupportsSidecar(c):
+	case in.EffectiveAuth(c).UsesSidecar() && in.ViaGateway() && !in.gatewaySupportsSidecar(c):
 		return Unpublished // the gateway would send plain text to the TLS port of the sidecar
 	case in.RetainsSidecar(c):
 		return Unchanged
-	case in.EffectiveAuth(c).Sidecar():
+	case in.EffectiveAuth(c).UsesSidecar():
 		return ViaSidecar
 	case in.Mode.Auth == raycluster.AuthRay && len(in.Heads) == 0:
 		return Unchanged
@@ -114,7 +114,7 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 
 // ViaGateway reports whether dashboards are published by HTTPRoutes.
 func (in Inputs) ViaGateway() bool {
-	return in.Publish == config.PublishGateway && in.Gateway && in.GatewayNamespace != ""
+	return in.Publish == config.PublishGateway && in.HasHTTPRoutes && in.GatewayNamespace != ""
 }
 
 // gatewaySupportsSidecar reports whether a Gateway can connect to the sidecar by TLS. On OpenShift, the OAuth proxy needs a Route for the
@@ -148,7 +148,7 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 	}
 	plan, sidecar := Plan{Policies: networkPolicies(c, in)}, sidecarObjects(c, in)
 	var service apply.Desired
-	if in.EffectiveAuth(c).Sidecar() {
+	if in.EffectiveAuth(c).UsesSidecar() {
 		service.Add(proxyService(c, in))
 	}
 	if plan.RetainsBinding = in.RetainsSidecar(c); plan.RetainsBinding || c.Suspended() {
@@ -156,7 +156,7 @@ func Build(c raycluster.Cluster, in Inputs) Plan {
 	} else {
 		plan.SidecarObjects, plan.Exposure = sidecar, service
 	}
-	if in.EffectiveAuth(c).Sidecar() && !c.Suspended() {
+	if in.EffectiveAuth(c).UsesSidecar() && !c.Suspended() {
 		plan.Binding = clusterRoleBinding(c)
 	}
 	switch in.Exposure(c) {

@@ -28,7 +28,7 @@ func dashboardRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 		desired.Add(backend.Route(meta))
 	case in.Domain != "":
 		ingress := backend.Ingress(meta, in.RayCluster.Exposure.IngressClass, in.RayCluster.Exposure.IngressAnnotations)
-		if !in.RayCluster.Exposure.Ingress() {
+		if !in.RayCluster.Exposure.UsesIngress() {
 			ingress.Spec.TLS = nil // as in Ingresses of the CodeFlare operator
 		}
 		desired.Add(ingress)
@@ -41,13 +41,13 @@ func dashboardBackend(c raycluster.Cluster, in Inputs) resources.Published {
 	n := c.Names()
 	backend := resources.Published{
 		Service: n.HeadService, Port: servicePort(string(raycluster.PortDashboard), c.Port(raycluster.PortDashboard)),
-		Host: c.DashboardHost() + "." + in.Domain, Weight: new(resources.RouteWeight),
+		Host: c.DashboardHostLabel() + "." + in.Domain, Weight: new(resources.RouteWeight),
 		TLS:     &routev1.TLSConfig{Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect},
 		Gateway: resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace},
 		// all clusters share the host of the Gateway
 		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/", Redirected: true}},
 	}
-	if in.EffectiveAuth(c).Sidecar() {
+	if in.EffectiveAuth(c).UsesSidecar() {
 		backend.Service, backend.Port, backend.ServerName = n.ProxyService, servicePort(raycluster.PortProxyName, portHTTPS), n.ProxyService+"."+c.Namespace()+".svc"
 		backend.TLS.Termination = routev1.TLSTerminationReencrypt
 	}
@@ -65,7 +65,7 @@ func clientPortRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
 	meta, backend := objectMeta(c, n.Client), resources.Published{
-		Service: n.HeadService, Port: intstr.FromString(string(raycluster.PortClient)), Host: c.ClientHost() + "." + in.Domain,
+		Service: n.HeadService, Port: intstr.FromString(string(raycluster.PortClient)), Host: c.ClientHostLabel() + "." + in.Domain,
 		TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}, Weight: new(resources.RouteWeight),
 	}
 	switch {

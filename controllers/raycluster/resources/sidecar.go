@@ -60,7 +60,7 @@ func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguratio
 // serviceAccount returns the ServiceAccount of the sidecar. No token is mounted into other containers if the sidecar has a token volume.
 func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 	account := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(clusterLabels(c))
-	if c.Injected().Token {
+	if c.Injected().HasTokenVolume {
 		account.WithAutomountServiceAccountToken(false)
 	}
 	return account

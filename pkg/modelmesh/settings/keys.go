@@ -80,7 +80,7 @@ func (s *Settings) keys() []keySpec {
 			resourcesKey("resources", &s.AuthProxy.Resources),
 			setting("extraArgs", adminOnly, stringList(&s.AuthProxy.ExtraArgs, "a list of arguments", func(text string) bool { return text != "" }))),
 		object("networkPolicy",
-			setting("enabled", adminOnly, boolean(&s.NetworkPolicy)),
+			setting("enabled", adminOnly, boolean(&s.NetworkPolicyEnabled)),
 			setting("restricted", adminOnly, boolean(&s.NetworkPolicyRestricted))))
 }
 

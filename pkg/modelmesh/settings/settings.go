@@ -59,9 +59,9 @@ type Settings struct {
 	// RuntimeArchitectures are the node architectures for runtime pods; empty for any.
 	RuntimeArchitectures []string
 	AuthProxy            AuthProxy
-	// NetworkPolicy creates a NetworkPolicy for runtime pods (networkPolicy.enabled). NetworkPolicyRestricted blocks gRPC and REST from
+	// NetworkPolicyEnabled creates a NetworkPolicy for runtime pods (networkPolicy.enabled). NetworkPolicyRestricted blocks gRPC and REST from
 	// other namespaces, except for the operator and routers (networkPolicy.restricted).
-	NetworkPolicy, NetworkPolicyRestricted bool
+	NetworkPolicyEnabled, NetworkPolicyRestricted bool
 }
 
 // TLS configures the encryption of traffic. It is disabled if SecretName is empty.
@@ -184,7 +184,7 @@ func builtIn() Settings {
 		RuntimeArchitectures: []string{"amd64", "arm64", "s390x"},
 		AuthProxy: AuthProxy{Mode: AuthProxyAuto, Image: Image{Name: oauthProxyName, Digest: oauthProxyDigest},
 			RBACImage: Image{Name: "quay.io/brancz/kube-rbac-proxy", Tag: "v0.19.1"}, Resources: resources("100m", "256Mi", "100m", "256Mi")},
-		NetworkPolicy: true,
+		NetworkPolicyEnabled: true,
 	}
 }
 

@@ -141,7 +141,7 @@ func podLabels(target *map[string]string) setter {
 	return func(p *parser, path string, raw any) {
 		stringMap(target, validation.IsQualifiedName, validation.IsValidLabelValue)(p, path, raw)
 		for _, key := range slices.Sorted(maps.Keys(*target)) {
-			if admission.ReservedLabel(key) {
+			if admission.IsReservedLabel(key) {
 				delete(*target, key)
 				p.note("%s.%s has no effect, because the platform selects pods by it: remove it", path, key)
 			}

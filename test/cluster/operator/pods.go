@@ -26,9 +26,9 @@ const (
 // digests matches the digests of images. The packed images have other digests.
 var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
 
-// Pods packs the images of the operator and of its operands, except MLflow and Ray, for a cluster with a real node. It returns the
+// PackImages packs the images of the operator and of its operands, except MLflow and Ray, for a cluster with a real node. It returns the
 // manifests of the overlay kubernetes.
-func Pods(ctx context.Context, store images.Store) (manifests string, err error) {
+func PackImages(ctx context.Context, store images.Store) (manifests string, err error) {
 	checkout, err := cluster.RepositoryRoot()
 	if err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	if err := images.Operator(ctx, store, checkout); err != nil {
 		return "", err
 	}
-	if err := Operands(ctx, store); err != nil {
+	if err := PackOperandImages(ctx, store); err != nil {
 		return "", err
 	}
 	objects, err := Kustomize("config/overlays/kubernetes")
@@ -47,8 +47,8 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	return digests.ReplaceAllString(text, ":latest"), err
 }
 
-// Operands packs the images of the operands, except MLflow and Ray.
-func Operands(ctx context.Context, store images.Store) error {
+// PackOperandImages packs the images of the operands, except MLflow and Ray.
+func PackOperandImages(ctx context.Context, store images.Store) error {
 	if err := images.Base(ctx, store, SampleImage, certGenerator); err != nil {
 		return err
 	}

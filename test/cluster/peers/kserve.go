@@ -24,7 +24,7 @@ const kserveDeploy = `{"defaultDeploymentMode": "Standard"}`
 // StartKServe runs the controller of KServe with its shipped role and configuration, except kserveDeploy. It installs no webhooks, because
 // cert-manager would issue their certificate.
 func StartKServe(ctx context.Context, instance *cluster.Instance, progress io.Writer) (*cluster.Process, error) {
-	files, err := cluster.PeerFiles(ctx, cluster.KServeController)
+	files, err := cluster.PeerDir(ctx, cluster.KServeController)
 	if err != nil {
 		return nil, err
 	}

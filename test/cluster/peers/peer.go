@@ -88,7 +88,7 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 
 // shippedObjects returns the objects in the manifests of a peer's module.
 func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Unstructured, error) {
-	files, err := cluster.PeerFiles(ctx, name)
+	files, err := cluster.PeerDir(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// Pods builds a peer, packs it as the image in its shipped manifests, and returns the manifests, for a cluster with a real node.
-func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress io.Writer) (manifests string, err error) {
+// PackPeerImage builds a peer, packs it as the image in its shipped manifests, and returns the manifests, for a cluster with a real node.
+func PackPeerImage(ctx context.Context, peer cluster.Peer, store images.Store, progress io.Writer) (manifests string, err error) {
 	binary, err := cluster.BuildPeer(ctx, peer, progress)
 	if err != nil {
 		return "", err

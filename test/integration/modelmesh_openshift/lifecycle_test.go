@@ -192,9 +192,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("removes the finalizer of the legacy controller from a terminating InferenceService of ModelMesh once it is the last one [O8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		held := createInferenceService(ctx, ns, "held", openshift.Finalizer)
-		both := createInferenceService(ctx, ns, "both", openshift.Finalizer, "example.com/hold")
-		other := createInferenceService(ctx, ns, "other", openshift.Finalizer)
+		held := createInferenceService(ctx, ns, "held", openshift.LegacyFinalizer)
+		both := createInferenceService(ctx, ns, "both", openshift.LegacyFinalizer, "example.com/hold")
+		other := createInferenceService(ctx, ns, "other", openshift.LegacyFinalizer)
 		patchAnnotations(ctx, other, map[string]any{"serving.kserve.io/deploymentMode": "RawDeployment"})
 		for _, s := range []client.Object{other, both, held} {
 			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
@@ -202,9 +202,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitDeleted(ctx, held)
 		waitNoRequestsFor(ctx, ns)
 		env.Get(ctx, both)
-		Expect(both.Finalizers).To(ContainElement(openshift.Finalizer))
+		Expect(both.Finalizers).To(ContainElement(openshift.LegacyFinalizer))
 		env.Get(ctx, other)
-		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{openshift.Finalizer}}})
+		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{openshift.LegacyFinalizer}}})
 		env.WaitDeleted(ctx, both)
 		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))

@@ -219,7 +219,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		createRuntime(ctx, ns, modelmesh.AnnotationRoute, "true")
 		createConnection(ctx, ns, "aws", "http://minio:9000")
-		model := createInferenceService(ctx, ns, "digits", openshift.Finalizer)
+		model := createInferenceService(ctx, ns, "digits", openshift.LegacyFinalizer)
 		published, unpublished := routeOf(ns, "digits"), routeOf(ns, "letters")
 		letters := createInferenceService(ctx, ns, "letters")
 		for r, owner := range map[*unstructured.Unstructured]*v1beta1.InferenceService{published: model, unpublished: letters} {

@@ -137,7 +137,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
 			for _, cluster := range listObjects(ctx, g, raycluster.GVK, namespace) {
-				owners[raycluster.View(cluster.Object).Owner()]++
+				owners[raycluster.View(cluster.Object).OwnerKind()]++
 				g.Expect(containerNames(&cluster, "initContainers")).To(Equal(raycluster.InitCertificate))
 				g.Expect(namesOf(&cluster).CASecret).To(HavePrefix(cluster.GetName() + "-ca-secret-"))
 			}

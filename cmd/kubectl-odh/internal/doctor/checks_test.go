@@ -37,7 +37,7 @@ func TestHealthyInstallationHasNoProblems(t *testing.T) {
 			w.args("--enable-modelcatalog=false")
 			w.documents(legacyLease("catalog.opendatahub.io"))
 		},
-		"objects for OLM enabled": func(w *clusterState) { w.args("--enable-olm") },
+		"objects for OLM enabled":  func(w *clusterState) { w.args("--enable-olm") },
 		"leader election disabled": func(w *clusterState) { w.deleteObject("Lease", ""); w.args("--leader-elect=false") },
 		"mounted certificate": func(w *clusterState) {
 			w.deleteObject("Secret", certificateSecret)

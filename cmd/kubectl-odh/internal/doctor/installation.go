@@ -61,7 +61,7 @@ func checkManager(_ context.Context, e *checkEnv) (summary string) {
 		return ""
 	}
 	kubectl, subject := "kubectl -n "+d.Namespace, "Deployment "+d.Namespace+"/"+d.Name
-	needsLeader := m.Lease != nil || !m.Hidden && (!m.Known() || m.Settings.LeaderElection.Enabled)
+	needsLeader := m.Lease != nil || !m.MayExistUnseen && (!m.Known() || m.Settings.LeaderElection.Enabled)
 	switch {
 	case m.State == health.Healthy && needsLeader && !m.Leads:
 		e.report(Warn, subject, "no replica holds the Lease", "controllers run on the leader only", kubectl+" logs deployment/"+d.Name)

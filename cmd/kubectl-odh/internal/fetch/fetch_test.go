@@ -69,7 +69,7 @@ func newConfigMaps(count int) []unstructured.Unstructured {
 }
 
 func TestListReadsAllPages(t *testing.T) {
-	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), newConfigMaps(7))
+	cluster := fakecluster.Start(t, fakecluster.KubernetesKinds(), newConfigMaps(7))
 	cluster.Page(2)
 	r := reader(t, cluster)
 	for namespace, want := range map[string]int{"": 7, "one": 4, "two": 3, "three": 0} {

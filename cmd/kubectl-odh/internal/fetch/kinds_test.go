@@ -24,7 +24,7 @@ func discover(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
 func discoverAll(t *testing.T) Set {
 	t.Helper()
 	foreign := fakecluster.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Catalog"}, Resource: "catalogs", Short: []string{"cat"}, Namespaced: true}
-	kinds := append([]fakecluster.Kind{foreign}, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...)...)
+	kinds := append([]fakecluster.Kind{foreign}, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...)...)
 	set, err := discover(t, fakecluster.Start(t, kinds, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestListableKindsExcludeSubresources(t *testing.T) {
 }
 
 func TestDiscoverReportsFailedGroups(t *testing.T) {
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), nil)
+	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), nil)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
 	set, err := discover(t, cluster)
 	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {

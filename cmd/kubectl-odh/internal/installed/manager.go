@@ -39,10 +39,10 @@ type Manager struct {
 	Deployment *appsv1.Deployment         `json:"-"`
 	Live       *unstructured.Unstructured `json:"-"`
 	Found      bool                       `json:"found"`
-	// Hidden means that Deployments or Leases could not be listed and none was found, although one may exist.
-	Hidden    bool   `json:"hidden,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
+	// MayExistUnseen means that Deployments or Leases could not be listed and none was found, although one may exist.
+	MayExistUnseen bool   `json:"hidden,omitempty"`
+	Namespace      string `json:"namespace,omitempty"`
+	Name           string `json:"name,omitempty"`
 	health.Verdict
 	// Image is the image of the manager's container, Version is its tag or the beginning of its digest.
 	Image   string `json:"image,omitempty"`
@@ -106,7 +106,7 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 		}
 	}
 	found, allowed := findByName(ctx, reader, "Deployment.apps", namespace, DeploymentName)
-	m.Hidden = !allowed || !leaseAllowed
+	m.MayExistUnseen = !allowed || !leaseAllowed
 	// Prefer a Deployment with replicas.
 	slices.SortStableFunc(found, func(a, b unstructured.Unstructured) int { return cmp.Compare(replicas(b), replicas(a)) })
 	switch {
@@ -114,7 +114,7 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 		m.setDeployment(ctx, reader, found)
 	case m.Leads:
 		m.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "running, but its Deployment was not found"}
-	case m.Hidden:
+	case m.MayExistUnseen:
 		m.State, m.Reason = health.Unknown, "NotAllowed"
 		m.Message = "the Deployments and Leases of all namespaces could not be listed; set its namespace with --manager-namespace"
 	default:

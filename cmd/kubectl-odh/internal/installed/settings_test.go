@@ -31,7 +31,7 @@ func settingsOf(t *testing.T, pod string) Manager {
 		u.SetName(name)
 		return u
 	}
-	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), []unstructured.Unstructured{
+	cluster := fakecluster.Start(t, fakecluster.KubernetesKinds(), []unstructured.Unstructured{
 		configMap("switches", map[string]any{"ENABLE_MLFLOW": "false", "ray": "false", "ODD_ENABLE_APPWRAPPER": "false"}),
 		configMap("file", map[string]any{"settings": fileHead + "components: [mlflow, platform]\n", "other": fileHead + "components: [nonsense]\n"}),
 	})

@@ -167,7 +167,7 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	manager := installed.Find(ctx, reader.WithGaps(gaps), o.ManagerNamespace, o.Clock.Now())
 	const advice = "name the namespace of the manager with --manager-namespace, or leave out --cluster"
 	switch {
-	case !manager.Found && manager.Hidden:
+	case !manager.Found && manager.MayExistUnseen:
 		return nil, fmt.Errorf("%w: %s; %s", cli.ErrUnknown, strings.Join(gaps.Lines(), "; "), advice)
 	case !manager.Known():
 		return nil, fmt.Errorf("the settings of the manager cannot be read: %s; %s", manager.SettingsProblem, advice)
@@ -182,7 +182,7 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	e.env.KubeRay = raycluster.KubeRayNamespaces(
 		reader.GetByName(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
 		reader.GetByName(ctx, "Deployment.apps", manager.Namespace, raycluster.KubeRayName),
-		reader.GetByName(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.InitializationName))
+		reader.GetByName(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.DSCInitializationName))
 	return e, nil
 }
 

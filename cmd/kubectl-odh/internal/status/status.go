@@ -188,7 +188,7 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 	}
 	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
 	// It is no problem if the user may not list the manager, or if there is no Lease that a leader could hold.
-	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
+	r := Report{Manager: manager, OK: manager.MayExistUnseen && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
 	verdictOf := g.verdictFunc(ctx, manager)
 	all := kinds.All()
 	lists := fetch.Map(all, func(k kinds.Kind) []unstructured.Unstructured {
