@@ -26,8 +26,8 @@ const (
 // converter serves conversion reviews. It decodes one object at a time, never the list.
 type converter struct{}
 
-// Largest implements admission.MemoryLimited.
-func (converter) Largest() int64 { return maxConversionBytes }
+// MaxBodySize implements admission.MemoryLimited.
+func (converter) MaxBodySize() int64 { return maxConversionBytes }
 
 // Weigh implements admission.MemoryLimited.
 func (converter) Weigh(body []byte) int64 { return pkgadmission.MemoryOfItems(body, objectDepth) }
