@@ -34,9 +34,9 @@ func existingIngress(namespace, name, host string, second int, owners ...metav1.
 	}}
 }
 
-// [B-5] Only the oldest Ingress with a host is written.
+// [B-5] Only one Ingress with a host is written: the published one, or of two that are created at the same time the oldest.
 func TestOneIngressForAHost(t *testing.T) {
-	ownerRef := ownerReference("owner", "owner-uid", true)
+	ownerRef, otherRef := ownerReference("owner", "owner-uid", true), ownerReference("another", "another-uid", true)
 	for name, c := range map[string]struct {
 		present []client.Object
 		// holder is the name of the Ingress that FindHost finds.
@@ -45,14 +45,16 @@ func TestOneIngressForAHost(t *testing.T) {
 		exists bool
 	}{
 		"no other Ingress":                      {nil, "", true},
-		"another Ingress has the host":          {[]client.Object{existingIngress("other", "a", sharedHost, 1)}, "a", false},
-		"another Ingress has another host":      {[]client.Object{existingIngress("other", "a", "x.apps.example.org", 1)}, "", true},
-		"Ingress of the owner is older":         {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 2)}, "", true},
-		"Ingress of the owner is younger":       {[]client.Object{existingIngress("ns", "own", sharedHost, 2, ownerRef), existingIngress("other", "a", sharedHost, 1)}, "a", false},
-		"both have the same age":                {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 1)}, "a", false},
-		"Ingress of the owner had another host": {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1, ownerRef), existingIngress("other", "a", sharedHost, 2)}, "a", false},
-		"foreign Ingress of the same name":      {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1), existingIngress("other", "a", sharedHost, 2)}, "a", true},
-		"the oldest of three":                   {[]client.Object{existingIngress("other", "b", sharedHost, 3), existingIngress("third", "a", sharedHost, 2)}, "a", false},
+		"another Ingress has the host":          {[]client.Object{existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
+		"labels of a user":                      {[]client.Object{existingIngress("other", "a", sharedHost, 1)}, "", true},
+		"labels of an older Ingress are new":    {[]client.Object{existingIngress("ns", "own", sharedHost, 3600, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "", true},
+		"another Ingress has another host":      {[]client.Object{existingIngress("other", "a", "x.apps.example.org", 1, otherRef)}, "", true},
+		"Ingress of the owner is older":         {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 2, otherRef)}, "", true},
+		"Ingress of the owner is younger":       {[]client.Object{existingIngress("ns", "own", sharedHost, 2, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
+		"both have the same age":                {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
+		"Ingress of the owner had another host": {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1, ownerRef), existingIngress("other", "a", sharedHost, 2, otherRef)}, "a", false},
+		"foreign Ingress of the same name":      {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1), existingIngress("other", "a", sharedHost, 2, otherRef)}, "a", true},
+		"the oldest of three":                   {[]client.Object{existingIngress("other", "b", sharedHost, 3, otherRef), existingIngress("third", "a", sharedHost, 2, otherRef)}, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTestApplier(t, c.present...)
@@ -78,7 +80,7 @@ func TestOneIngressForAHost(t *testing.T) {
 
 // A later Ingress is written once the earlier one is deleted.
 func TestHostBecomesFree(t *testing.T) {
-	other := existingIngress("other", "a", sharedHost, 1)
+	other := existingIngress("other", "a", sharedHost, 1, ownerReference("another", "another-uid", true))
 	a := newTestApplier(t, other)
 	a.must(a.Apply(t.Context(), a.owner, Desired{desiredIngress()}))
 	if a.seen["apply"] != 0 {

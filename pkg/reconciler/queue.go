@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -71,16 +72,17 @@ func (q *fairQueue) Get() (reconcile.Request, bool) {
 		if shutdown || q.namespaces.start(request) {
 			return request, shutdown
 		}
-		// A request that is added while it is being processed is queued again by Done.
-		q.Add(request)
 		q.TypedRateLimitingInterface.Done(request)
 	}
 }
 
 // Done implements workqueue.TypedInterface.
 func (q *fairQueue) Done(request reconcile.Request) {
-	q.namespaces.done(request)
+	next, found := q.namespaces.done(request)
 	q.TypedRateLimitingInterface.Done(request)
+	if found {
+		q.Add(next)
+	}
 }
 
 // namespaceQueues holds the queued requests by namespace, and counts those that are being processed. It is the storage of a work queue, which calls
@@ -88,20 +90,21 @@ func (q *fairQueue) Done(request reconcile.Request) {
 type namespaceQueues struct {
 	perNamespaceLimit int // concurrent reconciles
 	mu                sync.Mutex
-	changed           *sync.Cond
 	queued            map[string][]reconcile.Request
-	order             []string       // the namespaces that have queued requests
-	processing        map[string]int // requests that are being reconciled
+	order             []string                       // the namespaces that have queued requests
+	processing        map[string]int                 // requests that are being reconciled or reserved
+	waiting           map[string][]reconcile.Request // requests that are not queued because their namespace is at its limit
+	reserved          sets.Set[reconcile.Request]    // requests that were waiting, and are queued again
 }
 
 func newNamespaceQueues(perNamespaceLimit int) *namespaceQueues {
-	q := &namespaceQueues{
+	return &namespaceQueues{
 		perNamespaceLimit: perNamespaceLimit,
 		queued:            map[string][]reconcile.Request{},
 		processing:        map[string]int{},
+		waiting:           map[string][]reconcile.Request{},
+		reserved:          sets.Set[reconcile.Request]{},
 	}
-	q.changed = sync.NewCond(&q.mu)
-	return q
 }
 
 // namespaceOf returns the namespace of a request, or the name for cluster-scoped objects, which include namespaces.
@@ -119,7 +122,6 @@ func (q *namespaceQueues) Push(r reconcile.Request) {
 		q.order = append(q.order, namespace)
 	}
 	q.queued[namespace] = append(q.queued[namespace], r)
-	q.changed.Broadcast()
 }
 
 // Len implements workqueue.Queue.
@@ -155,29 +157,40 @@ func (q *namespaceQueues) Pop() reconcile.Request {
 	return request
 }
 
-// start blocks while the namespace of a popped request is at its limit, then counts the request as processing and returns true. It returns
-// false instead if a request of a namespace below the limit is queued.
+// start counts a popped request as processing and returns true. If its namespace is at its limit, the request waits instead.
 func (q *namespaceQueues) start(r reconcile.Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	namespace := namespaceOf(r)
-	for q.processing[namespace] >= q.perNamespaceLimit {
-		if slices.ContainsFunc(q.order, func(other string) bool { return q.processing[other] < q.perNamespaceLimit }) {
-			return false
+	switch {
+	case q.reserved.Has(r):
+		q.reserved.Delete(r)
+	case q.processing[namespace] < q.perNamespaceLimit:
+		q.processing[namespace]++
+	default:
+		if !slices.Contains(q.waiting[namespace], r) {
+			q.waiting[namespace] = append(q.waiting[namespace], r)
 		}
-		q.changed.Wait()
+		return false
 	}
-	q.processing[namespace]++
 	return true
 }
 
-// done records the end of a reconcile.
-func (q *namespaceQueues) done(r reconcile.Request) {
+// done records the end of a reconcile. It returns the first waiting request of the namespace, which takes the place in processing.
+func (q *namespaceQueues) done(r reconcile.Request) (next reconcile.Request, found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	namespace := namespaceOf(r)
+	if waiting := q.waiting[namespace]; len(waiting) > 0 {
+		next = waiting[0]
+		q.reserved.Insert(next)
+		if q.waiting[namespace] = waiting[1:]; len(waiting) == 1 {
+			delete(q.waiting, namespace)
+		}
+		return next, true
+	}
 	if q.processing[namespace]--; q.processing[namespace] <= 0 {
 		delete(q.processing, namespace)
 	}
-	q.changed.Broadcast()
+	return next, false
 }
