@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -197,7 +196,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	}
 	go returnMemory(runCtx, env.Clock)
 	err = mgr.Start(runCtx)
-	if reason := cmp.Or(err, context.Cause(runCtx)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
+	if reason := errors.Join(context.Cause(runCtx), err); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
 		log.Info("Starting again", "reason", reason.Error())
 		return hooks.limited.restart()
 	}

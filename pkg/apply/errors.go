@@ -133,16 +133,22 @@ func IsBlocked(err error) bool {
 }
 
 // IsTerminating reports whether all errors of an Apply are about terminating objects that are not timed out, terminating CRDs, or CRDs that
-// were deleted before package capability noticed. Such errors resolve without a user.
+// were deleted before package capability noticed. Such errors resolve without a user. A missing namespace or role does not.
 func IsTerminating(err error) bool {
 	return AllErrorsMatch(err, func(err error) bool {
 		if terminating, ok := any(err).(*TerminatingError); ok {
 			return !terminating.TimedOut
 		}
 		e, ok := any(err).(*Error)
-		return ok && (apierrors.IsNotFound(e.Err) || meta.IsNoMatchError(e.Err) || // the CRD was deleted
+		return ok && (apierrors.IsNotFound(e.Err) && !isNeededObjectMissing(e.Err) || meta.IsNoMatchError(e.Err) || // the CRD was deleted
 			(apierrors.IsForbidden(e.Err) || apierrors.IsMethodNotSupported(e.Err)) && strings.Contains(err.Error(), "custom resource definition is terminating"))
 	})
+}
+
+// isNeededObjectMissing reports whether a NotFound error is about the namespace of an object or the role of a binding.
+func isNeededObjectMissing(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && slices.Contains([]string{"namespaces", "roles", "clusterroles"}, status.Status().Details.Kind)
 }
 
 // OnlyExposureFailed reports whether all errors are about objects of the stage Exposure, so that the workloads are as desired.

@@ -24,6 +24,7 @@ func TestIsTerminating(t *testing.T) {
 		"no error":               {nil, false},
 		"terminating":            {terminating, true},
 		"not found":              {notFound, true},
+		"no namespace":           {objectError(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "x")), false},
 		"no match":               {unknown, true},
 		"all joined":             {errors.Join(terminating, notFound, unknown), true},
 		"wrapped":                {fmt.Errorf("applying objects: %w", errors.Join(notFound)), true},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -49,28 +50,42 @@ func TestQueueIsFairToNamespaces(t *testing.T) {
 	}
 }
 
-// A namespace at its limit does not delay others, although workers are free.
+// A namespace at its limit does not delay others, and its requests wait in order.
 func TestQueueLimitsReconcilesOfNamespace(t *testing.T) {
-	options := ControllerOptions(16, 2)
-	q := options.NewQueue("", options.RateLimiter)
-	t.Cleanup(q.ShutDown)
-	var got []string
-	get := func() (r reconcile.Request) {
-		r, _ = q.Get()
-		got = append(got, r.String())
-		return r
-	}
-	for _, name := range []string{"a", "b", "c"} {
-		q.Add(request("slow", name))
-	}
-	first, _ := get(), get()
-	q.Add(request("other", "x"))
-	get()
-	q.Done(first)
-	get()
-	if want := []string{"slow/a", "slow/b", "other/x", "slow/c"}; !slices.Equal(got, want) {
-		t.Errorf("got order %q, want %q", got, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		options := ControllerOptions(16, 2)
+		q := options.NewQueue("", options.RateLimiter)
+		defer q.ShutDown()
+		var mu sync.Mutex
+		var got []string
+		for range 4 { // the free workers
+			go func() {
+				for r, shutdown := q.Get(); !shutdown; r, shutdown = q.Get() {
+					mu.Lock()
+					got = append(got, r.String())
+					mu.Unlock()
+				}
+			}()
+		}
+		add := func(namespace string, names ...string) {
+			for _, name := range names {
+				q.Add(request(namespace, name))
+				synctest.Wait()
+			}
+		}
+		add("slow", "a", "b", "c", "d")
+		add("other", "x")
+		add("slow", "d", "c") // are waiting
+		q.Done(request("slow", "b"))
+		synctest.Wait()
+		q.Done(request("slow", "a"))
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"slow/a", "slow/b", "other/x", "slow/c", "slow/d"}; !slices.Equal(got, want) {
+			t.Errorf("got order %q, want %q", got, want)
+		}
+	})
 }
 
 // One worker is reserved for other namespaces.

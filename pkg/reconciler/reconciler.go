@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +167,7 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 	})
 	err := r.runPhases(ctx, obj)
 	if ctx.Err() != nil {
-		return ctrl.Result{}, err // the context ended: conditions of a partial reconcile would be wrong
+		return ctrl.Result{}, cmp.Or(err, ctx.Err()) // conditions of a partial reconcile would be wrong
 	}
 	err = classify(err)
 	r.reportError(obj, err)

@@ -437,14 +437,21 @@ func TestInterruptedReconcileWritesNothing(t *testing.T) {
 }
 
 func TestTimedOutReconcileReturnsError(t *testing.T) {
-	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
-	defer cancel()
-	logic := measuringLogic()
-	logic.Phases = append(logic.Phases, Phase[*widget]{Name: "hanging", Run: func(ctx context.Context, _ *widget) error { return ctx.Err() }})
-	f := newFixture(t, logic, newWidget())
-	_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
-	if !errors.Is(err, context.DeadlineExceeded) || len(f.writes) != 0 {
-		t.Errorf("got error %v and writes %q, want a deadline error and no writes", err, f.writes)
+	for name, run := range map[string]func(context.Context, *widget) error{
+		"error of the phase": func(ctx context.Context, _ *widget) error { return ctx.Err() },
+		"no error":           func(context.Context, *widget) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+			defer cancel()
+			logic := measuringLogic()
+			logic.Phases = append(logic.Phases, Phase[*widget]{Name: "hanging", Run: run})
+			f := newFixture(t, logic, newWidget())
+			_, err := f.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+			if !errors.Is(err, context.DeadlineExceeded) || len(f.writes) != 0 {
+				t.Errorf("got error %v and writes %q, want a deadline error and no writes", err, f.writes)
+			}
+		})
 	}
 }
 

@@ -65,9 +65,10 @@ type Options struct {
 // needs the permission to list and watch the resource.
 type Watcher struct {
 	Options
-	served    chan bool // the last value of SetServed, until Start receives it
-	lastError string
-	listed    atomic.Bool // a list succeeded
+	served     chan bool // the last value of SetServed, until Start receives it
+	lastError  string
+	lastReason metav1.StatusReason // of lastError
+	listed     atomic.Bool         // a list succeeded
 
 	mu      sync.Mutex // held during lists, OnUpdate and OnList
 	objects map[types.NamespacedName]*unstructured.Unstructured
@@ -127,11 +128,14 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// nextDelay logs a new error, may call OnUnavailable, and returns the backoff.
+// nextDelay logs a new error, may call OnUnavailable, and returns the backoff, which starts again when the reason of the error changes.
 func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
-		w.lastError = ""
+		w.lastError, w.lastReason = "", ""
 		return minBackoff
+	}
+	if reason := apierrors.ReasonForError(err); reason != w.lastReason {
+		w.lastReason, last = reason, 0
 	}
 	if text := err.Error(); text != w.lastError {
 		w.lastError = text

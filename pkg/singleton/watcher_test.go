@@ -174,6 +174,9 @@ func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	f.listed.Store(true)
 	forbidden := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
 	backoff, elapsed := time.Duration(0), time.Duration(0)
+	for range 5 {
+		backoff = f.nextDelay(errors.New("connection refused"), backoff)
+	}
 	for reported == 0 {
 		backoff = f.nextDelay(forbidden, backoff)
 		if elapsed += backoff; elapsed > time.Minute {
