@@ -52,7 +52,7 @@ func (p *KeyPair) tlsConfig(server string) (*tls.Config, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(p.Certificate) || len(p.CA) > 0 && !roots.AppendCertsFromPEM(p.CA) {
-		return nil, fmt.Errorf("TLS secret '%s': failed to append ca certs: ca.crt contains no PEM certificate", p.Secret)
+		return nil, fmt.Errorf("TLS secret '%s': failed to append ca certs: put a PEM certificate into ca.crt, or remove the key", p.Secret)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: server, MinVersion: tls.VersionTLS12}, nil
 }
