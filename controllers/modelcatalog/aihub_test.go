@@ -28,7 +28,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 		served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{
-		"phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
+		"first phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
 		"finalize": func() error {
 			return r.finalize(t.Context(), &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Name: aihubv1alpha1.CatalogName}})
 		},

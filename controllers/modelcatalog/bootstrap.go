@@ -66,7 +66,7 @@ func (b *bootstrap) run(ctx context.Context) error {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
 	if !b.settings.EnableModelCatalog {
-		return b.deleteCreated(ctx, list.Items)
+		return b.deleteCatalogs(ctx, list.Items)
 	}
 	if len(list.Items) > 0 {
 		return nil
@@ -114,8 +114,8 @@ func (b *bootstrap) targetNamespace(ctx context.Context) (string, error) {
 	return namespaces[0], nil
 }
 
-// legacyNamespaces returns the trusted namespaces with a Deployment of a legacy catalog, except Deployments that the garbage collector will
-// delete with their Catalog. In other namespaces, a user may have set the labels to get a ServiceAccount that may create access reviews.
+// legacyNamespaces returns the trusted namespaces with a Deployment of a legacy catalog that is neither terminating nor controlled by a
+// Catalog. In other namespaces, a user may have set the labels to get a ServiceAccount that may create access reviews.
 func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	trusted, err := b.trustedNamespaces(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 // reportUntrusted records an Event for a Deployment with legacy labels that a user may have created.
 func (b *bootstrap) reportUntrusted(d *metav1.PartialObjectMetadata) {
 	d.SetGroupVersionKind(servers.Deployment)
-	text := fmt.Sprintf("Deployment %s has the labels of an earlier operator's catalog, but neither the settings nor ClusterRoleBinding %s name its namespace: "+
+	text := fmt.Sprintf("Deployment %s has the labels of the catalog of a legacy operator, but neither the settings nor ClusterRoleBinding %s name its namespace: "+
 		"nothing is taken over; if it is the catalog of this cluster, set REGISTRIES_NAMESPACE to %s or create Catalog %s there",
 		client.ObjectKeyFromObject(d), resources.DelegatorBinding, d.Namespace, aihubv1alpha1.CatalogName)
 	b.log.Info(text)
@@ -186,9 +186,9 @@ func (b *bootstrap) hasAIHub(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// deleteCreated deletes a Catalog that bootstrap created or, if no Catalog exists, the objects of a legacy catalog. It keeps other
+// deleteCatalogs deletes a Catalog that bootstrap created or, if no Catalog exists, the objects of a legacy catalog. It keeps other
 // Catalogs and the user-editable ConfigMaps.
-func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.Catalog) error {
+func (b *bootstrap) deleteCatalogs(ctx context.Context, catalogs []aihubv1alpha1.Catalog) error {
 	var errs []error
 	for i := range catalogs {
 		if c := &catalogs[i]; c.Annotations[CreatedAtStart] == "true" && c.Name == aihubv1alpha1.CatalogName && metav1.GetControllerOfNoCopy(c) == nil {
@@ -211,7 +211,8 @@ func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.
 	return errors.Join(errs...)
 }
 
-// legacyKeys returns the keys of the objects of a legacy catalog, except those that are garbage collected with its Deployments.
+// legacyKeys returns the keys of the objects of a legacy catalog to delete. The garbage collector deletes others. The ConfigMaps of users
+// are kept, and with SkipCatalogDatabase the Secret of the database.
 func (b *bootstrap) legacyKeys(namespace string) []apply.Key {
 	keys := []apply.Key{
 		apply.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorBinding),

@@ -62,6 +62,12 @@ func TestInvalidImageVersions(t *testing.T) {
 			}
 		}
 	}
+	for range 20 { // the order of a map would be random
+		err := resources.CheckImages(newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage, s.BenchmarkDataImage = "v 1", "v 1" }))
+		if err == nil || !strings.HasPrefix(err.Error(), "spec.catalogDataImage ") {
+			t.Fatalf("two invalid versions: got error %v, want always one for spec.catalogDataImage", err)
+		}
+	}
 	env := newTestEnv(t, newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
 	env.reconcileUntilStable()
 	server, c := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, newCatalog()

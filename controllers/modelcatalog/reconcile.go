@@ -35,9 +35,9 @@ import (
 )
 
 const (
-	// maxSourceAdditions is the burst limit for additions of sources. Each addition replaces the pod.
+	// maxSourceAdditions is the burst limit for replacements of the pod that mount new sources.
 	maxSourceAdditions = 6
-	// sourceAdditionsPerSecond is the rate at which the limit is refilled: one addition per minute.
+	// sourceAdditionsPerSecond is the rate at which the limit is refilled: one replacement per minute.
 	sourceAdditionsPerSecond = 1.0 / 60
 )
 
@@ -59,8 +59,8 @@ type catalogReconciler struct {
 	states reconciler.UIDMap[*cachedState]
 }
 
-// cachedState holds data of one Catalog between reconciles, which never overlap. It saves reads of unchanged objects and limits how often
-// pods are replaced.
+// cachedState holds data of one Catalog, whose reconciles never overlap. It saves reads of unchanged objects and limits how often pods are
+// replaced.
 type cachedState struct {
 	// platform is the snapshot of platform settings for this reconcile.
 	platform servers.Platform
@@ -70,7 +70,7 @@ type cachedState struct {
 	podsListedFor string
 	// foundAt holds the time when an object that pods mount was last found, by kind and name.
 	foundAt map[string]time.Time
-	// additionLimiter limits the additions of sources.
+	// additionLimiter limits the replacements of the pod that mount new sources.
 	additionLimiter flowcontrol.PassiveRateLimiter
 	// mountedSources are the ConfigMaps that the last reconcile selected. The cached Deployment may not mount them yet. postponed is true if
 	// the limiter delays the mount of others.
@@ -103,7 +103,7 @@ func (r *catalogReconciler) forget(uid types.UID) {
 
 func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
-		{Name: "checking for an older Catalog", Run: r.validateActive},
+		{Name: "checking whether the Catalog is active", Run: r.validateActive},
 		{Name: "checking the spec", Run: r.validateSpec},
 		{Name: "ensuring the user sources", Run: r.ensureUserSources},
 		{Name: "ensuring the Secret of the database", Run: r.ensureDatabaseSecret},
@@ -133,7 +133,8 @@ func buildInputs(p *servers.Platform) resources.Inputs {
 	}
 }
 
-// validateActive stops the reconcile of all Catalogs except the active one, because their cluster-scoped objects have the same names.
+// validateActive waits for the AIHub, and stops the reconcile of each Catalog except the active one, because their cluster-scoped objects
+// have the same names.
 func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if err := r.waitForPlatform(c); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 	conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 	conditions.Remove(&c.Status.Conditions, routestatus.Condition)
 	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, nil)
-	return &reconciler.Wait{For: "this Catalog to become the active one", Stalled: true}
+	return &reconciler.Wait{For: "the removal of this Catalog or of the older one", Stalled: true}
 }
 
 // validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but the object may have
@@ -169,6 +170,7 @@ func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Cat
 }
 
 // collectInputs returns the inputs, including the state of other objects: admin groups, cluster proxy, API keys, source ConfigMaps and routes.
+// It reports the sources, the routes and invalid API keys in the status.
 func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
 	state, in := r.stateOf(c.UID), r.inputsOf(c)
 	if err := state.platform.WaitForDomain(); err != nil {
@@ -219,7 +221,7 @@ func (r *catalogReconciler) addHuggingFaceAPIKeys(c *aihubv1alpha1.Catalog, in *
 	return nil
 }
 
-// applyObjects applies the desired objects and prunes others. It removes legacy owner references to a Deployment that it recreates.
+// applyObjects applies the desired objects and prunes others. It deletes outdated objects first.
 func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.collectInputs(ctx, c)
 	if err != nil {
@@ -250,7 +252,8 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
 }
 
-// reportApplyError sets condition Available to False for errors that users must fix. Transient errors do not change the condition.
+// reportApplyError sets condition Available to False for foreign and terminating objects, and for requests that the API server or a webhook
+// rejects. Other errors do not change the condition.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)
@@ -296,7 +299,7 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	case r.stateOf(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: reconciler.RequeueUnavailable}
 	case meta.IsStatusConditionFalse(c.Status.Conditions, reference.Condition):
-		return &reconciler.Wait{For: "the references of the pods", Retry: reconciler.RequeueUnavailable}
+		return &reconciler.Wait{For: "the missing objects that the pods refer to", Retry: reconciler.RequeueUnavailable}
 	}
 	return nil
 }

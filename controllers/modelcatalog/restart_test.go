@@ -12,10 +12,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// podOf returns a pod of the catalog. Its creation time has the given offset.
-func podOf(name, uid string, creationOffset time.Duration) *corev1.Pod {
+// podOf returns a pod of the server or the database that was created the given time after the first one.
+func podOf(server, nameAndUID string, creationOffset time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: newCatalog().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationOffset)),
+		Namespace: newCatalog().Namespace, Name: nameAndUID, UID: types.UID(nameAndUID), Labels: resources.Selector(server), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationOffset)),
 	}}
 }
 
@@ -69,7 +69,8 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	}
 }
 
-// A deleted Deployment is recreated with the annotation of the database pod, so that the next replacement of that pod is detected.
+// A deleted Deployment is recreated with the UID of the database pod in an annotation, so that the next replacement of that pod is
+// detected.
 func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// In a single-namespace installation the operator's Deployment owns the Service. The operator derives the name of the Deployment from
-// POD_NAME, which the manifests must set.
+// In a single-namespace installation the operator's Deployment owns the Service of the runtime pods. The operator derives the name of
+// the Deployment from POD_NAME, which the manifests must set.
 func TestSingleNamespaceInstallationSetsPodName(t *testing.T) {
 	manager := &appsv1.Deployment{}
 	readManifest(t, "../../config/manager/deployment.yaml", manager)

@@ -14,7 +14,7 @@ const appWrapperKey = "appwrapper."
 
 // AppWrapper holds the settings of the component appwrapper; see their tags for their meaning.
 type AppWrapper struct {
-	UserRBACAdmissionCheck bool   `key:"appwrapper.userRBACAdmissionCheck" default:"true" help:"check for each component whether the creator of the AppWrapper may create such an object"`
+	UserRBACAdmissionCheck bool   `key:"appwrapper.userRBACAdmissionCheck" default:"true" help:"check whether the creator of an AppWrapper may create each object in spec.components"`
 	SchedulerName          string `key:"appwrapper.schedulerName" help:"scheduler of pod templates that name none; if empty, none is set"`
 	DefaultQueueName       string `key:"appwrapper.defaultQueueName" help:"LocalQueue of AppWrappers that name none; if empty, they have no queue"`
 	SlackQueueName         string `key:"appwrapper.slackQueueName" help:"ClusterQueue whose lending limits are adjusted to the capacity of unhealthy nodes; if empty, no queue is changed"`
@@ -28,7 +28,7 @@ type Autopilot struct {
 	InjectAntiAffinities   bool  `key:"appwrapper.autopilot.injectAntiAffinities" default:"true" help:"keep new pods away from nodes with the labels in resourceTaints"`
 	MonitorNodes           bool  `key:"appwrapper.autopilot.monitorNodes" default:"true" help:"reset AppWrappers with pods on nodes that get such a label later"`
 	PreferNoScheduleWeight int32 `key:"appwrapper.autopilot.preferNoScheduleWeight" default:"50" null:"1" help:"weight of the preferred node affinity terms, 1 to 100; 1 for an explicit null"`
-	// ResourceTaints are the labels by the resource that a pod must request to be affected.
+	// ResourceTaints maps a resource to the node labels that affect the pods that request it.
 	ResourceTaints map[string][]NodeTaint `key:"appwrapper.autopilot.resourceTaints" default:"{\"nvidia.com/gpu\": [{\"key\": \"autopilot.ibm.com/gpuhealth\", \"value\": \"WARN\", \"effect\": \"PreferNoSchedule\"}, {\"key\": \"autopilot.ibm.com/gpuhealth\", \"value\": \"TESTING\", \"effect\": \"NoSchedule\"}, {\"key\": \"autopilot.ibm.com/gpuhealth\", \"value\": \"EVICT\", \"effect\": \"NoExecute\"}]}" items:"effect key value" help:"node labels to react to, by the resource that a pod requests; entries replace the default for their resource"`
 }
 
@@ -39,7 +39,7 @@ type NodeTaint struct {
 	Effect string `json:"effect"`
 }
 
-// FaultTolerance holds the default durations and limits of AppWrappers without annotations for them.
+// FaultTolerance holds the defaults of periods and retries that AppWrappers can set in annotations, and the maximum of such periods.
 type FaultTolerance struct {
 	AdmissionGracePeriod time.Duration `key:"appwrapper.faultTolerance.admissionGracePeriod" default:"1m" parse:"nanoseconds" help:"how long pods may take to appear after the start, if the AppWrapper has no annotation for it"`
 	WarmupGracePeriod    time.Duration `key:"appwrapper.faultTolerance.warmupGracePeriod" default:"5m" parse:"nanoseconds" help:"how long pods may take to become ready; at least admissionGracePeriod"`
@@ -68,13 +68,13 @@ func (c Config) AppWrapper(legacyConfigs ...LegacyConfig) (AppWrapper, []string,
 // appWrapperSettings returns the settings of the component. The setting that disables Autopilot precedes the settings of Autopilot.
 func appWrapperSettings(w *AppWrapper) []setting {
 	autopilot, all := &Autopilot{}, fieldSettings(w)
-	enable := setting{key: "appwrapper.autopilot", nullValue: "null", valueType: typeObject, set: func(raw string) error {
+	autopilotSetting := setting{key: "appwrapper.autopilot", nullValue: "null", valueType: typeObject, set: func(raw string) error {
 		if w.Autopilot = autopilot; raw == "null" {
 			w.Autopilot = nil
 		}
 		return nil
 	}, help: "node labels that mark unhealthy nodes; an explicit null disables all reactions to nodes"}
-	return slices.Insert(all, indexOf(all, "appwrapper.faultTolerance.admissionGracePeriod"), append([]setting{enable}, fieldSettings(autopilot)...)...)
+	return slices.Insert(all, indexOf(all, "appwrapper.faultTolerance.admissionGracePeriod"), append([]setting{autopilotSetting}, fieldSettings(autopilot)...)...)
 }
 
 // taints parses the taints of resources. They replace the existing taints of the same resources.
@@ -100,6 +100,6 @@ func taints(dst *map[string][]NodeTaint) func(string) error {
 	}
 }
 
-func legacyDuration(dst *time.Duration) func(string) error {
+func durationOrNanoseconds(dst *time.Duration) func(string) error {
 	return parsed(dst, time.ParseDuration, `must be a duration such as "5m", or a whole number of nanoseconds`)
 }

@@ -53,7 +53,7 @@ func indexOf(all []setting, key string) int {
 
 // parserOf returns the type of a field in the file, and the parser that sets the field. The type of the field selects both, and the tag
 // oneof a parser of the listed values. The tag parse is for a string "list" or one of the textParsers, where a question mark also accepts
-// an empty string; for a bool the only value that sets true; for a duration "nanoseconds" for legacyDuration.
+// an empty string; for a bool the only value that sets true; for a duration "nanoseconds" for durationOrNanoseconds.
 func parserOf(field reflect.Value, tag reflect.StructTag) (valueType, func(string) error) {
 	name, isOptional := strings.CutSuffix(tag.Get("parse"), "?")
 	if known := strings.Fields(tag.Get("oneof")); len(known) > 0 {
@@ -71,7 +71,7 @@ func parserOf(field reflect.Value, tag reflect.StructTag) (valueType, func(strin
 		return typeInt, port(dst)
 	case *time.Duration:
 		if name == "nanoseconds" {
-			return typeDuration, legacyDuration(dst)
+			return typeDuration, durationOrNanoseconds(dst)
 		}
 		return typeString, duration(dst)
 	case *[]string:

@@ -1,7 +1,6 @@
 package modelmesh
 
 import (
-	"cmp"
 	"crypto/sha1" // an identifier of the content, as in the legacy controller; not used for security
 	"encoding/hex"
 	"encoding/json"
@@ -116,12 +115,15 @@ func (m Model) ValidationMessage() string {
 // pathTraversalMessage returns an error for ".." in a storage parameter, or "". The puller joins these parameters to a file path, and ".." would
 // reach files of the pod and of other models.
 func (m Model) pathTraversalMessage() string {
+	s := m.Spec.Storage
 	for _, parameter := range []struct{ field, text string }{
-		{"path", m.Path()}, {"schemaPath", ptr.Deref(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath), "")}, {"key", ptr.Deref(m.StorageKey(), "")},
-		{"parameters[" + parameterClaimName + "]", m.Parameters()[parameterClaimName]},
+		{"path", m.Spec.Path}, {"storage.path", ptr.Deref(s.Path, "")},
+		{"schemaPath", ptr.Deref(m.Spec.SchemaPath, "")}, {"storage.schemaPath", ptr.Deref(s.SchemaPath, "")},
+		{"storage.s3.secretKey", ptr.Deref(s.S3, v1alpha1.S3Storage{}).SecretKey}, {"storage.key", ptr.Deref(s.Key, "")},
+		{"storage.parameters[" + parameterClaimName + "]", s.Parameters[parameterClaimName]},
 	} {
 		if slices.Contains(strings.Split(parameter.text, "/"), "..") {
-			return fmt.Sprintf("spec.storage.%s %.200q points outside the storage: remove every '..'", parameter.field, parameter.text)
+			return fmt.Sprintf("spec.%s %.200q points outside the storage: remove every '..'", parameter.field, parameter.text)
 		}
 	}
 	return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// predictor returns the model of a Predictor with the given spec in YAML.
-func predictor(t *testing.T, name, spec string) Model {
+// predictorModel returns the model of a Predictor with the given spec in YAML.
+func predictorModel(t *testing.T, name, spec string) Model {
 	t.Helper()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid"}}
 	if err := yaml.UnmarshalStrict([]byte(spec), &p.Spec); err != nil {
@@ -55,11 +55,11 @@ func TestModelIDsOfLegacyController(t *testing.T) {
 		"m__isvc-3d2daa3370": convertedModel(t, "m",
 			`{model: {modelFormat: {name: sklearn}, storage: {path: sklearn/mnist-svm.joblib, parameters: {type: pvc, name: my-models-pvc}}}}`),
 		"m__isvc-b29c3d91f3": convertedModel(t, "m", `{model: {modelFormat: {name: onnx}, runtime: ovms-1.x, storage: {key: localMinIO, path: onnx/mnist.onnx}}}`),
-		"m__ksp-7702c1b55a":  predictor(t, "m", `{modelType: {name: sklearn}, path: sklearn/mnist-svm.joblib, storage: {s3: {secretKey: localMinIO}}}`),
-		"m__ksp-f624b27e99":  predictor(t, "m", `{modelType: {name: xgboost}, path: xgboost/mushroom.json, storage: {s3: {secretKey: localMinIO}}}`),
+		"m__ksp-7702c1b55a":  predictorModel(t, "m", `{modelType: {name: sklearn}, path: sklearn/mnist-svm.joblib, storage: {s3: {secretKey: localMinIO}}}`),
+		"m__ksp-f624b27e99":  predictorModel(t, "m", `{modelType: {name: xgboost}, path: xgboost/mushroom.json, storage: {s3: {secretKey: localMinIO}}}`),
 		// Recorded IDs of the legacy controller.
-		"steady__ksp-9f7bdd9816":      predictor(t, "steady", `{modelType: {name: sklearn}, storage: {path: steady/v1, key: localStore}}`),
-		"speech__ksp-5c5e4c0eaa":      predictor(t, "speech", `{modelType: {name: own-format}, storage: {path: speech/v1, key: localStore, parameters: {bucket: speech-models}}, runtime: {name: own-server}}`),
+		"steady__ksp-9f7bdd9816":      predictorModel(t, "steady", `{modelType: {name: sklearn}, storage: {path: steady/v1, key: localStore}}`),
+		"speech__ksp-5c5e4c0eaa":      predictorModel(t, "speech", `{modelType: {name: own-format}, storage: {path: speech/v1, key: localStore, parameters: {bucket: speech-models}}, runtime: {name: own-server}}`),
 		"from-claim__isvc-9793aabec7": convertedModel(t, "from-claim", `{model: {modelFormat: {name: onnx, version: "1"}, storageUri: pvc://any-shelf/models/a.onnx}}`),
 	} {
 		if got := m.ID(); got != want {
@@ -88,7 +88,7 @@ func TestModelIDDistinguishesUnsetFromEmpty(t *testing.T) {
 		`{modelType: {name: a}, storage: {s3: {secretKey: k}}}`,
 		`{modelType: {name: a}, storage: {s3: {secretKey: k, bucket: b}}}`,
 	} {
-		id := predictor(t, "m", spec).ID()
+		id := predictorModel(t, "m", spec).ID()
 		if other, found := ids[id]; found {
 			t.Errorf("%s and %s have the same ID", spec, other)
 		}
@@ -97,7 +97,7 @@ func TestModelIDDistinguishesUnsetFromEmpty(t *testing.T) {
 }
 
 func TestModelIDInput(t *testing.T) {
-	m := predictor(t, "m", `{modelType: {name: "<a>&b", version: "1"}, path: p, schemaPath: s, serviceAccountName: acc, gpu: preferred,
+	m := predictorModel(t, "m", `{modelType: {name: "<a>&b", version: "1"}, path: p, schemaPath: s, serviceAccountName: acc, gpu: preferred,
 		runtime: {name: r}, protocolVersion: grpc-v2,
 		storage: {path: q, schemaPath: t, parameters: {z: "1", a: "2"}, key: k, persistentVolumeClaim: {claimName: c, readOnly: true}, s3: {secretKey: x, bucket: why}}}`)
 	document := `{"serviceAccountName":"acc","modelType":{"name":"\u003ca\u003e\u0026b","version":"1"},"path":"p","schemaPath":"s","storage":{"path":"q","schemaPath":"t","parameters":{"a":"2","z":"1"},"key":"k","persistentVolumeClaim":{"claimName":"c","readOnly":true},"s3":{"secretKey":"x","bucket":"why"}},"gpu":"preferred","runtime":{"name":"r"},"protocolVersion":"grpc-v2"}`
@@ -118,12 +118,12 @@ func TestModelKey(t *testing.T) {
 			`{"storage_key":"k","storage_params":{"bucket":"b"},"model_type":{"name":"a"},"schema_path":"s"}`,
 		},
 		"without a bucket": {`{modelType: {name: a}, storage: {s3: {secretKey: k}}}`, `{"storage_key":"k","model_type":{"name":"a"}}`},
-		"no parameters":    {`{modelType: {name: a}, storage: {parameters: {}}}`, `{"model_type":{"name":"a"}}`},
+		"empty parameters": {`{modelType: {name: a}, storage: {parameters: {}}}`, `{"model_type":{"name":"a"}}`},
 		"without storage":  {`{modelType: {name: a}, path: p, schemaPath: s}`, `{"model_type":{"name":"a"}}`},
 		"HTML characters":  {`{modelType: {name: "<&>"}}`, `{"model_type":{"name":"\u003c\u0026\u003e"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := predictor(t, "m", tc.spec).Key(); got != tc.want {
+			if got := predictorModel(t, "m", tc.spec).Key(); got != tc.want {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
 		})
@@ -139,7 +139,7 @@ func TestModelPath(t *testing.T) {
 		`{modelType: {name: a}, path: old, storage: {path: ""}}`:                   "",
 		`{modelType: {name: a}, storage: {persistentVolumeClaim: {claimName: c}}}`: "",
 	} {
-		if got := predictor(t, "m", spec).Path(); got != want {
+		if got := predictorModel(t, "m", spec).Path(); got != want {
 			t.Errorf("%s: got path %q, want %q", spec, got, want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestModelLabel(t *testing.T) {
 		`{modelType: {name: t, version: "1"}, protocolVersion: v2, runtime: {name: target-runtime}}`: "rt:target-runtime",
 		`{modelType: {name: t}, runtime: {name: ""}}`:                                                "mt:t", // not pinned
 	} {
-		if got := predictor(t, "m", spec).Label(); got != want {
+		if got := predictorModel(t, "m", spec).Label(); got != want {
 			t.Errorf("%s: got label %s, want %s", spec, got, want)
 		}
 	}
@@ -164,25 +164,27 @@ func TestModelLabel(t *testing.T) {
 
 func TestValidationMessage(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
-		"no storage":                {`{modelType: {name: a}, path: p, schemaPath: s}`, ""},
-		"deprecated":                {`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`, ""},
-		"current":                   {`{modelType: {name: a}, storage: {path: p, schemaPath: s, parameters: {type: s3}, key: k}}`, ""},
-		"two paths":                 {`{modelType: {name: a}, path: p, storage: {path: p, persistentVolumeClaim: {claimName: c}}}`, "Only one of spec.path and spec.storage.path can be specified: remove spec.path"},
-		"two schema paths":          {`{modelType: {name: a}, schemaPath: "", storage: {schemaPath: s}}`, "Only one of spec.schemaPath and spec.storage.schemaPath can be specified: remove spec.schemaPath"},
-		"claim":                     {`{modelType: {name: a}, storage: {key: k, persistentVolumeClaim: {claimName: c}, s3: {secretKey: k}}}`, "spec.storage.PersistentVolumeClaim is not supported: set type: pvc and name in spec.storage.parameters"},
-		"s3 and path":               {`{modelType: {name: a}, storage: {path: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"s3 and schema":             {`{modelType: {name: a}, storage: {schemaPath: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"s3 and key":                {`{modelType: {name: a}, storage: {key: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"s3 and parameters":         {`{modelType: {name: a}, storage: {parameters: {}, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
-		"dots in names":             {`{modelType: {name: a}, storage: {path: a..b/..c/d.., schemaPath: ..., key: .k}}`, ""},
-		"path with dots":            {`{modelType: {name: a}, storage: {path: a/../../b}}`, `spec.storage.path "a/../../b" points outside the storage: remove every '..'`},
-		"deprecated path with dots": {`{modelType: {name: a}, path: .., storage: {}}`, `spec.storage.path ".." points outside the storage: remove every '..'`},
-		"schema path with dots":     {`{modelType: {name: a}, schemaPath: ../s, storage: {}}`, `spec.storage.schemaPath "../s" points outside the storage: remove every '..'`},
-		"key with dots":             {`{modelType: {name: a}, storage: {s3: {secretKey: ../k}}}`, `spec.storage.key "../k" points outside the storage: remove every '..'`},
-		"claim with dots":           {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." points outside the storage: remove every '..'`},
+		"no storage":                       {`{modelType: {name: a}, path: p, schemaPath: s}`, ""},
+		"deprecated":                       {`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`, ""},
+		"current":                          {`{modelType: {name: a}, storage: {path: p, schemaPath: s, parameters: {type: s3}, key: k}}`, ""},
+		"two paths":                        {`{modelType: {name: a}, path: p, storage: {path: p, persistentVolumeClaim: {claimName: c}}}`, "Only one of spec.path and spec.storage.path can be specified: remove spec.path"},
+		"two schema paths":                 {`{modelType: {name: a}, schemaPath: "", storage: {schemaPath: s}}`, "Only one of spec.schemaPath and spec.storage.schemaPath can be specified: remove spec.schemaPath"},
+		"claim":                            {`{modelType: {name: a}, storage: {key: k, persistentVolumeClaim: {claimName: c}, s3: {secretKey: k}}}`, "spec.storage.PersistentVolumeClaim is not supported: set type: pvc and name in spec.storage.parameters"},
+		"s3 and path":                      {`{modelType: {name: a}, storage: {path: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"s3 and schema":                    {`{modelType: {name: a}, storage: {schemaPath: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"s3 and key":                       {`{modelType: {name: a}, storage: {key: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"s3 and parameters":                {`{modelType: {name: a}, storage: {parameters: {}, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"},
+		"dots in names":                    {`{modelType: {name: a}, storage: {path: a..b/..c/d.., schemaPath: ..., key: .k}}`, ""},
+		"path with dots":                   {`{modelType: {name: a}, storage: {path: a/../../b}}`, `spec.storage.path "a/../../b" points outside the storage: remove every '..'`},
+		"deprecated path with dots":        {`{modelType: {name: a}, path: .., storage: {}}`, `spec.path ".." points outside the storage: remove every '..'`},
+		"schema path with dots":            {`{modelType: {name: a}, storage: {schemaPath: ../s}}`, `spec.storage.schemaPath "../s" points outside the storage: remove every '..'`},
+		"deprecated schema path with dots": {`{modelType: {name: a}, schemaPath: ../s, storage: {}}`, `spec.schemaPath "../s" points outside the storage: remove every '..'`},
+		"key with dots":                    {`{modelType: {name: a}, storage: {key: ../k}}`, `spec.storage.key "../k" points outside the storage: remove every '..'`},
+		"deprecated key with dots":         {`{modelType: {name: a}, storage: {s3: {secretKey: ../k}}}`, `spec.storage.s3.secretKey "../k" points outside the storage: remove every '..'`},
+		"claim with dots":                  {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." points outside the storage: remove every '..'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := predictor(t, "m", tc.spec).ValidationMessage(); got != tc.want {
+			if got := predictorModel(t, "m", tc.spec).ValidationMessage(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -207,7 +209,7 @@ func TestModelIdentity(t *testing.T) {
 	}
 }
 
-// [modelmesh-71] A model with deprecated fields has the same ID after encoding and decoding.
+// [modelmesh-71] A Predictor with deprecated fields has the same ID after encoding and decoding.
 func TestDeprecatedFieldsKeepID(t *testing.T) {
 	bucket, gpu, schema := "b", v1alpha1.GPURequest("required"), "s"
 	p := v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{

@@ -11,7 +11,7 @@ import (
 )
 
 // The built-in runtimes are valid without warnings and have the listed labels and adapters.
-func TestShippedRuntimes(t *testing.T) {
+func TestBuiltInRuntimes(t *testing.T) {
 	types := []string{"mlserver", "ovms", "torchserve", "triton"}
 	for name, want := range map[string]struct {
 		labels, server string

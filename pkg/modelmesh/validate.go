@@ -127,7 +127,7 @@ var (
 	conditionalPorts      = []int32{8033, 8008, 2112, 8443, 8444, 8086}
 )
 
-// Warnings returns the errors of [Validate], fields without effect, and conflicts with ModelMesh under other settings.
+// Warnings returns the errors of [Validate], fields without effect, and conflicts with adapters or, under some settings, with ModelMesh.
 func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string {
 	var warnings []string
 	if err := Validate(spec, serverTypes); err != nil {

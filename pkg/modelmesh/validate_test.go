@@ -12,8 +12,8 @@ import (
 
 var serverTypes = []string{"mlserver", "triton", "ovms", "torchserve"}
 
-// validRuntime returns a valid runtime with changes.
-func validRuntime(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
+// newRuntime returns a runtime that is valid without the changes.
+func newRuntime(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
 	spec := &v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "server:1"}},
 	}
@@ -54,20 +54,20 @@ func withAdapter(server string) func(*v1alpha1.ServingRuntimeSpec) {
 // [modelmesh-29]
 func TestValidateAccepts(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.ServingRuntimeSpec{
-		"added capabilities": validRuntime(inContainer(func(c *corev1.Container) {
+		"added capabilities": newRuntime(inContainer(func(c *corev1.Container) {
 			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}}
 		})),
-		"additional port":                validRuntime(port("own", 54321)),
-		"additional volume":              validRuntime(volume("own"), mount("own")),
-		"mount of the models volume":     validRuntime(mount(ModelsVolume)),
-		"adapter":                        validRuntime(withAdapter("mlserver"), named("mlserver")),
-		"[M1] adapter without endpoint":  validRuntime(withAdapter("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
-		"other probes":                   validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
-		"ports next to reserved ports":   validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
-		"maximum number of replicas":     validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
-		"names used with other settings": validRuntime(volume("tls-certs"), port("https", 8443)),
-		"names that contain mm-":         validRuntime(named("a-mm-b"), volume("my-mm-volume")),
-		"container next to the one of a server type": validRuntime(withAdapter("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
+		"additional port":                newRuntime(port("own", 54321)),
+		"additional volume":              newRuntime(volume("own"), mount("own")),
+		"mount of the models volume":     newRuntime(mount(ModelsVolume)),
+		"adapter":                        newRuntime(withAdapter("mlserver"), named("mlserver")),
+		"[M1] adapter without endpoint":  newRuntime(withAdapter("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
+		"other probes":                   newRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
+		"ports next to reserved ports":   newRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
+		"maximum number of replicas":     newRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
+		"names used with other settings": newRuntime(volume("tls-certs"), port("https", 8443)),
+		"names that contain mm-":         newRuntime(named("a-mm-b"), volume("my-mm-volume")),
+		"container next to the one of a server type": newRuntime(withAdapter("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "own"})
 		}),
 	} {
@@ -86,31 +86,31 @@ func TestValidateErrors(t *testing.T) {
 		spec *v1alpha1.ServingRuntimeSpec
 		want string
 	}{
-		"container mm":           {validRuntime(named("mm")), "container spec for mm is invalid: container name mm is reserved for internal use: choose another"},
-		"container puller":       {validRuntime(named("puller")), "container spec for puller is invalid: container name puller is reserved for internal use: choose another"},
-		"container rest-proxy":   {validRuntime(named("rest-proxy")), "container spec for rest-proxy is invalid: container name rest-proxy is reserved for internal use: choose another"},
-		"container prefix":       {validRuntime(named("mm-own")), `container spec for mm-own is invalid: container name cannot start with "mm-", that is reserved for internal use: choose another name`},
-		"lifecycle":              {validRuntime(inContainer(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them")},
-		"readiness":              {validRuntime(inContainer(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them")},
-		"port grpc":              {validRuntime(port("grpc", 1)), in("port name grpc is reserved for internal use: choose another")},
-		"port http":              {validRuntime(port("http", 1)), in("port name http is reserved for internal use: choose another")},
-		"port prometheus":        {validRuntime(port("prometheus", 1)), in("port name prometheus is reserved for internal use: choose another")},
-		"port prefix":            {validRuntime(port("mm-own", 1)), in("port name mm-own is reserved for internal use: choose another")},
-		"port 8080":              {validRuntime(port("own", 8080)), in("Port 8080 is reserved for internal use: choose another")},
-		"port 8090":              {validRuntime(port("own", 8090)), in("Port 8090 is reserved for internal use: choose another")},
-		"port 11888":             {validRuntime(port("own", 11888)), in("Port range [11881-11899] is reserved for internal use: choose another port")},
-		"mount":                  {validRuntime(mount("tc-config")), in("volume tc-config is reserved for internal use: choose another name")},
-		"mount prefix":           {validRuntime(mount("mm-own")), in("volume mm-own is reserved for internal use: choose another name")},
-		"volume":                 {validRuntime(volume("models-dir")), "volume models-dir is reserved for internal use: choose another name"},
-		"volume of etcd":         {validRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use: choose another name"},
-		"volume prefix":          {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use: choose another name"},
-		"no server container":    {validRuntime(withAdapter("triton")), "must include runtime container with name triton"},
-		"unknown type":           {validRuntime(withAdapter("other"), named("other")), "unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve"},
-		"[M1] no endpoint":       {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>"},
-		"[M43] invalid address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
-		"[M6] replicas":          {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 must be between 0 and 65535"},
-		"[M6] negative replicas": {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 must be between 0 and 65535"},
-		"several errors": {validRuntime(withAdapter("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
+		"container mm":           {newRuntime(named("mm")), "container spec for mm is invalid: container name mm is reserved for internal use: choose another"},
+		"container puller":       {newRuntime(named("puller")), "container spec for puller is invalid: container name puller is reserved for internal use: choose another"},
+		"container rest-proxy":   {newRuntime(named("rest-proxy")), "container spec for rest-proxy is invalid: container name rest-proxy is reserved for internal use: choose another"},
+		"container prefix":       {newRuntime(named("mm-own")), `container spec for mm-own is invalid: container name cannot start with "mm-", that is reserved for internal use: choose another name`},
+		"lifecycle":              {newRuntime(inContainer(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them")},
+		"readiness":              {newRuntime(inContainer(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them")},
+		"port grpc":              {newRuntime(port("grpc", 1)), in("port name grpc is reserved for internal use: choose another")},
+		"port http":              {newRuntime(port("http", 1)), in("port name http is reserved for internal use: choose another")},
+		"port prometheus":        {newRuntime(port("prometheus", 1)), in("port name prometheus is reserved for internal use: choose another")},
+		"port prefix":            {newRuntime(port("mm-own", 1)), in("port name mm-own is reserved for internal use: choose another")},
+		"port 8080":              {newRuntime(port("own", 8080)), in("Port 8080 is reserved for internal use: choose another")},
+		"port 8090":              {newRuntime(port("own", 8090)), in("Port 8090 is reserved for internal use: choose another")},
+		"port 11888":             {newRuntime(port("own", 11888)), in("Port range [11881-11899] is reserved for internal use: choose another port")},
+		"mount":                  {newRuntime(mount("tc-config")), in("volume tc-config is reserved for internal use: choose another name")},
+		"mount prefix":           {newRuntime(mount("mm-own")), in("volume mm-own is reserved for internal use: choose another name")},
+		"volume":                 {newRuntime(volume("models-dir")), "volume models-dir is reserved for internal use: choose another name"},
+		"volume of etcd":         {newRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use: choose another name"},
+		"volume prefix":          {newRuntime(volume("mm-own")), "volume mm-own is reserved for internal use: choose another name"},
+		"no server container":    {newRuntime(withAdapter("triton")), "must include runtime container with name triton"},
+		"unknown type":           {newRuntime(withAdapter("other"), named("other")), "unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve"},
+		"[M1] no endpoint":       {newRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>"},
+		"[M43] invalid address":  {newRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
+		"[M6] replicas":          {newRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 must be between 0 and 65535"},
+		"[M6] negative replicas": {newRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 must be between 0 and 65535"},
+		"several errors": {newRuntime(withAdapter("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
 			"unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve; must include runtime container with name other; " +
 				in("volume storage-config is reserved for internal use: choose another name") + "; " + in("Port 8089 is reserved for internal use: choose another") +
 				"; volume tc-config is reserved for internal use: choose another name"},
@@ -133,18 +133,18 @@ func TestWarnings(t *testing.T) {
 		spec *v1alpha1.ServingRuntimeSpec
 		want []string
 	}{
-		"valid runtime": {validRuntime(), nil},
-		"oauth-proxy":   {validRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
-		"ovms-adapter":  {validRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
-		"volumes": {validRuntime(volume("tls-certs"), volume("proxy-tls")), []string{
+		"valid runtime": {newRuntime(), nil},
+		"oauth-proxy":   {newRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
+		"ovms-adapter":  {newRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
+		"volumes": {newRuntime(volume("tls-certs"), volume("proxy-tls")), []string{
 			"spec.volumes[tls-certs]: ModelMesh has a volume of that name: choose another", "spec.volumes[proxy-tls]: ModelMesh has a volume of that name: choose another"}},
-		"ports": {validRuntime(port("https", 8033), port("own", 2112)), []string{
+		"ports": {newRuntime(port("https", 8033), port("own", 2112)), []string{
 			"spec.containers[server]: ModelMesh has a port named https: choose another name", "spec.containers[server]: ModelMesh listens on port 8033: choose another",
 			"spec.containers[server]: ModelMesh listens on port 2112: choose another"}},
 		"fields that only KServe reads": {&v1alpha1.ServingRuntimeSpec{
-			GRPCEndpoint: validRuntime().GRPCEndpoint, Containers: validRuntime().Containers, SupportedModelFormats: validRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
+			GRPCEndpoint: newRuntime().GRPCEndpoint, Containers: newRuntime().Containers, SupportedModelFormats: newRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
 		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
-		"reserved container name": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use: choose another"}},
+		"reserved container name": {newRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use: choose another"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Warnings(c.spec, serverTypes)); diff != "" {
@@ -153,7 +153,7 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 	for _, number := range []int32{8033, 8008, 2112, 8443, 8086} {
-		if got := Warnings(validRuntime(port("own", number)), serverTypes); len(got) != 1 || !strings.Contains(got[0], "listens on port") {
+		if got := Warnings(newRuntime(port("own", number)), serverTypes); len(got) != 1 || !strings.Contains(got[0], "listens on port") {
 			t.Errorf("port %d: got warnings %q, want one", number, got)
 		}
 	}

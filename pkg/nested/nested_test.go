@@ -42,7 +42,7 @@ func TestTypedValues(t *testing.T) {
 	}
 }
 
-func TestIndexesByNameAndPick(t *testing.T) {
+func TestListsAndPick(t *testing.T) {
 	list := List(object, "list")
 	if got := Indexes(list, "a"); !slices.Equal(got, []int{0, 3}) {
 		t.Errorf("indexes %v, want %v", got, []int{0, 3})

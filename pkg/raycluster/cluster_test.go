@@ -25,10 +25,10 @@ spec:
 		t.Errorf("unexpected values of the fields of %+v", c)
 	}
 	for name, malformed := range map[string]Cluster{
-		"no object":             {},
-		"empty object":          clusterOf(t, "{}"),
-		"top-level fields":      clusterOf(t, "metadata: [1]\nspec: {suspend: 'true', managedBy: 5, headGroupSpec: text, workerGroupSpecs: {}}"),
-		"fields below metadata": clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
+		"unset":            {},
+		"empty object":     clusterOf(t, "{}"),
+		"top-level fields": clusterOf(t, "metadata: [1]\nspec: {suspend: 'true', managedBy: 5, headGroupSpec: text, workerGroupSpecs: {}}"),
+		"nested fields":    clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
 	} {
 		if malformed.Terminating() || malformed.Suspended() || malformed.HasAutoscaler() || malformed.ManagedElsewhere() || malformed.HasHashedNames() || malformed.HeadServiceAccount() != "" ||
 			malformed.HasPullSecrets("a") || malformed.WorkerGroupCount() != 0 || malformed.Name() != "" || malformed.OwnerKind() != "" || malformed.UserSecurity() != (UserSecurity{}) {
@@ -63,7 +63,7 @@ func TestUserSecurity(t *testing.T) {
 }
 
 // Port looks up ports by name in the Ray container of the head, as KubeRay does.
-func TestPortReturnsDefaultWithoutValidNamedPort(t *testing.T) {
+func TestPort(t *testing.T) {
 	named := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, ports: [{name: serve, containerPort: 9000},
   {name: dashboard, containerPort: 8266}, {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]},
   {name: other, ports: [{name: client, containerPort: 1}]}]}}}}`)

@@ -54,6 +54,31 @@ func TestTextRedacts(t *testing.T) {
 	}
 }
 
+func TestTextRedactsBareTokens(t *testing.T) {
+	for _, token := range []string{"AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln"} {
+		if got := Text(token); got != Mark {
+			t.Errorf("got %q, want %q", got, Mark)
+		}
+	}
+}
+
+// A name with a credential as value is recognized in a setting, in JSON and as the field of an object.
+func TestSensitiveNames(t *testing.T) {
+	for _, name := range []string{
+		"password", "dbPasswd", "passphrase", "pwd", "token", "credentials", "apiKey", "api-key", "access-key", "aws_access_key_id", "accountKey", "private-key", "signature", "client.secret", "clientSecret",
+	} {
+		for _, text := range []string{name + "=" + password, `{"` + name + `":"` + password + `"}`} {
+			if got := Text(text); strings.Contains(got, password) {
+				t.Errorf("got %s, want the credential redacted", got)
+			}
+		}
+		object := map[string]any{name: password}
+		if (Values{}).Object(object); object[name] != Mark {
+			t.Errorf("field %s: got %v, want %q", name, object[name], Mark)
+		}
+	}
+}
+
 func TestTextWithoutCredentialsIsUnchanged(t *testing.T) {
 	for _, text := range []string{
 		"", "ok", "0/1 replicas ready",
@@ -67,6 +92,7 @@ func TestTextWithoutCredentialsIsUnchanged(t *testing.T) {
 		`postgresql://pg:5432/models does not answer`,
 		`https://mlflow.example.com/mlflow`,
 		`{"msg":"Issuing the webhook certificate","secret":"opendatahub/odh-platform-operator-webhook-cert"}`,
+		`{"secretName":"mlflow-tls","signatureAlgorithm":"RSA","passwordSecret":{"name":"db","key":"password"}}`,
 		`Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)`,
 		`FATAL: password authentication failed for user "registry"`,
 		`-----BEGIN CERTIFICATE-----` + "\nMIIB\n-----END CERTIFICATE-----",

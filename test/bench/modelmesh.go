@@ -76,7 +76,7 @@ func (b *bench) measurePredictors(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	description := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.predictors, meshCount, took.Round(time.Second))
+	description := fmt.Sprintf("loading %d Predictors in %d namespaces, %s", b.predictors, meshCount, took.Round(time.Second))
 	if err := b.addRequestsSince(description, b.predictors, begin, ""); err != nil {
 		return err
 	}
@@ -170,9 +170,9 @@ func (b *bench) measureRestartWithPredictors(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.addRequestsSince("restart with them", b.predictors, start, "0 writes"); err != nil {
+	if err := b.addRequestsSince("restart with the Predictors", b.predictors, start, "0 writes"); err != nil {
 		return err
 	}
-	b.addFigure("gRPC calls of the restart", fmt.Sprint(b.countCalls()-before), "one for each", "")
+	b.addFigure("gRPC calls of the restart", fmt.Sprint(b.countCalls()-before), "one for each Predictor", "")
 	return nil
 }

@@ -68,7 +68,7 @@ var published = map[string][]archive{
 
 // store provides programs of the user and published programs, which it downloads.
 type store struct {
-	assets   string // folder of the user
+	assets   string // folder with programs of the user, or ""
 	cache    string
 	archives []archive
 	client   *http.Client
@@ -117,8 +117,8 @@ func (s *store) program(name string) (string, bool) {
 	return paths[index], true
 }
 
-// download supplies the programs of each available archive as soon as it is downloaded and its checksum is verified. It logs failed
-// downloads, with one line for all failed requests.
+// download downloads the archives that contain one of the programs, and supplies all programs of each as soon as its checksum is verified.
+// It logs failed downloads, with one line for all failed requests.
 func (s *store) download(ctx context.Context, programs []string, to *supply, logf func(string, ...any)) {
 	var selected []archive
 	for _, a := range s.archives {
@@ -129,13 +129,13 @@ func (s *store) download(ctx context.Context, programs []string, to *supply, log
 	if len(selected) == 0 {
 		return
 	}
-	transfers, unreachable := s.connect(ctx, selected)
-	if len(unreachable) > 0 {
-		logf("compiling the programs that cannot be downloaded: %v", unreachable[0])
+	transfers, requestErrs := s.connect(ctx, selected)
+	if len(requestErrs) > 0 {
+		logf("compiling the programs that cannot be downloaded: %v", requestErrs[0])
 	}
 	var group sync.WaitGroup
 	for _, t := range transfers {
-		logf("downloading %s, %d MB", path.Base(t.url), t.size>>20)
+		logf("downloading %s, %s", path.Base(t.url), t.sizeText())
 		group.Go(func() {
 			if err := s.receive(ctx, t, logf); err != nil {
 				logf("compiling instead of downloading %s: %v", t.url, err)
@@ -153,9 +153,16 @@ func (s *store) download(ctx context.Context, programs []string, to *supply, log
 type transfer struct {
 	archive
 	body   io.ReadCloser
-	size   int64
+	size   int64 // -1 if unknown
 	read   atomic.Int64
 	cancel context.CancelFunc
+}
+
+func (t *transfer) sizeText() string {
+	if t.size < 0 {
+		return "unknown size"
+	}
+	return fmt.Sprintf("%d MB", t.size>>20)
 }
 
 func (t *transfer) Read(into []byte) (int, error) {
@@ -261,12 +268,12 @@ func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, logf
 		case <-ticker.C:
 		}
 		read := t.read.Load()
-		if read-last < s.minBytes && read < t.size {
+		if read-last < s.minBytes && read != t.size {
 			t.cancel()
 			return fmt.Errorf("received only %d MB in %s", (read-last)>>20, s.progressPeriod)
 		}
 		last = read
-		logf("downloading %s: %d of %d MB", path.Base(t.url), read>>20, t.size>>20)
+		logf("downloading %s: %d MB of %s", path.Base(t.url), read>>20, t.sizeText())
 	}
 }
 

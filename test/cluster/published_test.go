@@ -80,7 +80,8 @@ func (l *lines) logf(format string, args ...any) {
 	l.all = append(l.all, fmt.Sprintf(format, args...))
 }
 
-// serveFiles serves files. It never responds for paths that begin with /silent, and stops after the first byte for /stuck.
+// serveFiles serves files. It never responds for paths that begin with /silent, and stops after the first byte for /stuck
+// and, without a Content-Length, for /unsized.
 func serveFiles(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,12 +90,14 @@ func serveFiles(t *testing.T, files map[string][]byte) string {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+		if path.Dir(r.URL.Path) != "/unsized" {
+			w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+		}
 		switch path.Dir(r.URL.Path) {
 		case "/silent":
 			<-r.Context().Done()
 			return
-		case "/stuck":
+		case "/stuck", "/unsized":
 			_, _ = w.Write(content[:1])
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
@@ -119,12 +122,13 @@ func TestDownload(t *testing.T) {
 		"valid archives": {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
 		"wrong checksum": {[]archive{{url + "/both.tar.gz", sum(nil), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "single",
 			"both.tar.gz: got checksum " + sum(tarball) + ", want " + sum(nil) + "; the file is deleted"},
-		"wrong checksum of a program": {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
-		"server does not respond":     {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: no response from 127.0.0.1:"},
-		"download stops":              {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: received only 0 MB in 300ms"},
-		"missing archive":             {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
-		"unreachable server":          {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: "},
-		"program missing in archive":  {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "searching the archive for folder/bin/third"},
+		"wrong checksum of a program":    {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
+		"server does not respond":        {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: no response from 127.0.0.1:"},
+		"download stops":                 {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: received only 0 MB in 300ms"},
+		"download of unknown size stops": {[]archive{{url + "/unsized/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: received only 0 MB in 300ms"},
+		"missing archive":                {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
+		"unreachable server":             {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: "},
+		"program missing in archive":     {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "searching the archive for folder/bin/third"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +167,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// Available programs are downloaded, others are compiled, and a second call reuses both.
+// Available programs are downloaded, others are compiled, and a second call reuses both. Programs of the user have precedence.
 func TestDownloadOrCompile(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	prebuilt := compileProgram(t, "prebuilt")

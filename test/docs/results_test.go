@@ -59,7 +59,7 @@ func TestResultsMatchEvidence(t *testing.T) {
 		}
 	}
 	behaviours := 0
-	for _, number := range behavioursOf {
+	for _, number := range behaviourCounts {
 		behaviours += number
 	}
 	sizing := fmt.Sprintf("the manager uses %s after a restart, which takes %s and", figures["Resident memory after a restart"][1], figures["Restart"][1])

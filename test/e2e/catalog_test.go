@@ -18,7 +18,8 @@ import (
 //go:embed testdata/catalog_source.yaml
 var catalogSource string
 
-// The server of this version of the catalog uses no database: test/registrytest/cmd/catalog is ready only while the database responds.
+// The catalog server in the test image uses no database. Therefore, test/registrytest/cmd/catalog is ready only while the database
+// responds.
 var _ = Describe("A Catalog", Ordered, func() {
 	var namespace string
 	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }

@@ -64,7 +64,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		e.expectHostAndTLS(ctx, gatewayURL+"/catalog/")
 	}, SpecTimeout(specTimeout))
 
-	It("no client reaches a server with a certificate of another CA", func(ctx SpecContext) {
+	It("a server whose certificate is from another CA is not reached", func(ctx SpecContext) {
 		apply(ctx, operatorNamespace, impostorPod)
 		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "impostor") }, NodeTimeout(podTimeout))
 		waitPodReady(ctx, operatorNamespace, "impostor")
@@ -109,13 +109,13 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		t.expectLog(ctx, e, url)
 	}, SpecTimeout(specTimeout))
 
-	It("clients with a certificate of its CA reach a Ray cluster", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
+	It("clients reach a Ray cluster with a certificate of the CA of the cluster", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
 
 	It("authorized clients reach a model over REST only", func(ctx SpecContext) {
 		url := gatewayURL + "/modelmesh/" + t.models.name
 		t.expectModel(ctx, e, url+"/v2/models/digits-isvc/infer")
 		e.expectHostAndTLS(ctx, url+"/v2/models/digits-isvc")
-		By("sending gRPC requests, and requests for models that are not published")
+		By("sending requests to the path of the gRPC API, and requests for models that are not published")
 		for _, path := range []string{gatewayURL + "/inference.GRPCInferenceService/ModelInfer", url + "/v2/models/other/infer"} {
 			Expect(e.send(ctx, call{method: http.MethodPost, url: path, token: t.token(ctx, "ana"), body: modelMeshExamples()[0].request})).To(HavePrefix("404 "))
 		}

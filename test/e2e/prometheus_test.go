@@ -45,8 +45,8 @@ var (
 const (
 	// backlog is a number of AppWrappers that exceeds the threshold of ODHPlatformWorkqueueBacklog.
 	backlog = 150
-	// unknownSchema is a command that sets a schema version which no release of MLflow has.
-	unknownSchema = `python3 -c 'import sqlite3; c = sqlite3.connect("/mlflow/mlflow.db"); c.execute("update alembic_version set version_num = 0"); c.commit()'`
+	// setUnknownSchema is a command that sets a schema version which no release of MLflow has.
+	setUnknownSchema = `python3 -c 'import sqlite3; c = sqlite3.connect("/mlflow/mlflow.db"); c.execute("update alembic_version set version_num = 0"); c.commit()'`
 )
 
 // untriggeredAlerts maps the alerts that no spec triggers to the reason. Package test/prometheus tests these alerts with the engine of
@@ -58,7 +58,7 @@ var untriggeredAlerts = map[string]string{
 	"ODHPlatformWorkqueueStuck":      "requires a defect of the operator",
 	"ODHPlatformMigrationSlow":       "requires an hour",
 	"ODHPlatformWebhookSlow":         "requires access reviews that exceed a second",
-	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates that expire earlier",
+	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates long before they expire",
 }
 
 // The specs reproduce the faults of runbooks. The rules are those of config/prometheus with short durations.
@@ -118,7 +118,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 			HaveLen(strings.Count(p.manifests, "expr:")), HaveEach(HaveField("Health", "ok"))))
 	}, SpecTimeout(specTimeout))
 
-	It("scrapes the manager and MLflow with a token only, and alerts when a migration fails", func(ctx SpecContext) {
+	It("scrapes the manager and MLflow only with a token, and alerts when a migration fails", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		kubectl(ctx, "apply", "-f", filepath.Join(checkout, "config", "samples", "mlflow_minimal.yaml"))
@@ -131,7 +131,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, p.services, podTimeout).WithArguments("up == 0").Should(ConsistOf(metricsService))
 
 		p.expectFiring(ctx, once(func(ctx context.Context) {
-			runInServer(ctx, unknownSchema)
+			runInServer(ctx, setUnknownSchema)
 			kubectl(ctx, "patch", "mlflow", "mlflow", "--type=merge", "-p", `{"spec": {"migration": {"mode": "Always"}}}`)
 		}), "ODHPlatformMigrationFailed")
 		removeMLflow(ctx)

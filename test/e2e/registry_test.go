@@ -122,7 +122,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 	}, SpecTimeout(specTimeout))
 
 	It("uses a new password after a change of its Secret, and keeps acknowledged writes", func(ctx SpecContext) {
-		startLateDatabase(ctx, namespace) // its server starts during this spec
+		startLateDatabase(ctx, namespace) // the late PostgreSQL server starts during this spec
 		const secret = sample + "-postgres-credentials"
 		command := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
 		login := func(ctx context.Context, password string) (string, error) {
@@ -138,7 +138,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		kubectl(ctx, in("delete", "pod", "writer")...)
 	}, SpecTimeout(specTimeout))
 
-	It("waits for a database that starts late without restarting the server", func(ctx SpecContext) {
+	It("waits for a late database, without a restart of its server", func(ctx SpecContext) {
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
 		Expect(waitSinglePod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 	}, SpecTimeout(specTimeout))

@@ -23,21 +23,21 @@ func (s Settings) mount() error {
 	return nil
 }
 
-type mountPoint struct{ source, target, kind, data string }
+type mountPoint struct{ source, target, fsType, data string }
 
 func mountAll(points ...mountPoint) error {
 	for _, p := range points {
 		if err := os.MkdirAll(p.target, 0o755); err != nil {
 			return fmt.Errorf("mounting %s: %w", p.target, err)
 		}
-		if err := unix.Mount(p.source, p.target, p.kind, 0, p.data); err != nil {
-			return fmt.Errorf("mounting %s on %s: %w", p.kind, p.target, err)
+		if err := unix.Mount(p.source, p.target, p.fsType, 0, p.data); err != nil {
+			return fmt.Errorf("mounting %s on %s: %w", p.fsType, p.target, err)
 		}
 	}
 	return nil
 }
 
-// mountKernel mounts proc, sysfs, and the cgroups of the new namespace, whose roots are the groups of the cluster.
+// mountKernel mounts proc, sysfs, and the cgroups of the new cgroup namespace, whose roots are the cgroups of the cluster.
 func mountKernel() error {
 	cgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -72,7 +72,8 @@ func mountKernel() error {
 	return mountAll(points...)
 }
 
-// mountCgroup2 mounts version 2 and moves this process out of the root, because a group with processes cannot delegate controllers.
+// mountCgroup2 mounts cgroup v2 and moves this process out of the root, because a cgroup with processes cannot enable controllers for its
+// children.
 func mountCgroup2() error {
 	if err := mountAll(mountPoint{"cgroup2", "/sys/fs/cgroup", "cgroup2", ""}); err != nil {
 		return err
@@ -89,7 +90,7 @@ func mountCgroup2() error {
 	}
 	for _, controller := range strings.Fields(string(controllers)) {
 		if err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+"+controller), 0o600); err != nil {
-			return fmt.Errorf("delegating controller %s: %w", controller, err)
+			return fmt.Errorf("enabling controller %s: %w", controller, err)
 		}
 	}
 	return nil
@@ -97,6 +98,9 @@ func mountCgroup2() error {
 
 // minProcessors is enough for the CPU requests of all samples together.
 const minProcessors = 16
+
+// numaNodes returns the number of NUMA nodes with the given number of processors that have minProcessors together.
+func numaNodes(processors int) int { return (minProcessors + processors - 1) / processors }
 
 // mountProcessors mounts NUMA nodes that repeat the processors of the machine, so the kubelet reports enough CPUs for the requests of
 // pods. The processors keep their numbers, because the kubelet writes them into cpusets. Containers mount their own sysfs.
@@ -111,9 +115,9 @@ func (s Settings) mountProcessors() error {
 	}
 	dir := s.file("processors")
 	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("counting processors: %w", err)
+		return fmt.Errorf("mounting processors: %w", err)
 	}
-	for number := range max(1, minProcessors/runtime.NumCPU()) {
+	for number := range numaNodes(runtime.NumCPU()) {
 		folder := filepath.Join(dir, fmt.Sprintf("node%d", number))
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return fmt.Errorf("mounting processors: %w", err)
@@ -180,7 +184,7 @@ func (s Settings) mountOverlays() error {
 			return err
 		}
 	}
-	// The default directory of the kubelet, because the paths of sockets have a length limit. Its content is persistent.
+	// The kubelet uses its default directory, because the paths of sockets have a length limit. The content is persistent.
 	for _, dir := range []string{s.file("kubelet"), kubeletDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("creating the directory of the kubelet: %w", err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// fakeKubectl records its arguments and the applied params.env, and its output is set by variables. Calls with the argument FAIL
-// fail.
+// fakeKubectl records its arguments and the applied params.env, and its output is set by variables. Calls with the argument
+// in variable FAIL fail.
 const fakeKubectl = `#!/usr/bin/env bash
 echo "$*" >>"$CALLS"
 for word in "$@"; do [ "$word" != "${FAIL:-}" ] || { echo "connection refused" >&2; exit 1; }; done
@@ -114,12 +114,12 @@ func TestManageServesModels(t *testing.T) {
 		want []string // in this order
 		not  string
 	}{
-		"without storage":       {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
-		"with storage":          {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
-		"storage Secret exists": {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "copied-secret"},
-		"another overlay":       {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
-		"namespace is missing":  {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
-		"STORAGE is not 1":      {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
+		"without storage":             {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
+		"with storage":                {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
+		"storage Secret exists":       {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "copied-secret"},
+		"another overlay":             {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
+		"namespace cannot be created": {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
+		"STORAGE is not 1":            {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +142,7 @@ func TestManageServesModels(t *testing.T) {
 	}
 }
 
-// Errors contain the fix, and no object is changed.
+// Errors name the cause, and no object is changed.
 func TestManageReportsErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		target string
@@ -246,7 +246,7 @@ func TestManageUninstalls(t *testing.T) {
 	}
 }
 
-// undeploy deletes the manager before its roles, and keeps objects with the label.
+// undeploy deletes the manager before its roles, and keeps objects with the label odh-platform-operator/keep.
 func TestManageUndeploys(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=rhoai")
 	calls := strings.Split(strings.TrimSpace(got.calls), "\n")

@@ -195,7 +195,7 @@ func records(t *testing.T) []*rights.Record {
 }
 
 func TestNoRequestWasForbidden(t *testing.T) {
-	for _, message := range rejections(records(t)) {
+	for _, message := range forbiddenRequests(records(t)) {
 		t.Error(message)
 	}
 }

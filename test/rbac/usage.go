@@ -66,8 +66,8 @@ func redundant(grants []grant) []grant {
 	return out
 }
 
-// rejections returns the forbidden requests in the records that no spec expected.
-func rejections(records []*rights.Record) []string {
+// forbiddenRequests returns the forbidden requests in the records that no spec expected.
+func forbiddenRequests(records []*rights.Record) []string {
 	var messages []string
 	for _, record := range records {
 		for _, run := range record.Runs {

@@ -75,14 +75,14 @@ func TestRedundant(t *testing.T) {
 	}
 }
 
-func TestRejectionsAndMissingSuites(t *testing.T) {
+func TestForbiddenRequestsAndMissingSuites(t *testing.T) {
 	all := []*rights.Record{
 		{Suite: "a", Complete: true, Runs: []rights.Run{{Refused: []rights.Refusal{
 			{Use: rights.Use{Verb: "get", Resource: "pods"}, Message: "no"}, {Use: rights.Use{Verb: "get", Resource: "gadgets"}, Message: "no", Expected: true},
 		}}}},
 		{Suite: "b"},
 	}
-	if difference := cmp.Diff([]string{"a: get pods: no"}, rejections(all)); difference != "" {
+	if difference := cmp.Diff([]string{"a: get pods: no"}, forbiddenRequests(all)); difference != "" {
 		t.Error(difference)
 	}
 	if difference := cmp.Diff([]string{"b", "c"}, missing([]string{"a", "b", "c"}, all)); difference != "" {

@@ -25,7 +25,7 @@ const (
 )
 
 // Register adds the webhooks to the server of the manager. The settings are read for every creation and start. While the component is disabled,
-// the webhooks validate as usual and add a warning.
+// the webhooks work as usual, and the validating one adds a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
 	v := &validator{settings: settings, mapper: mgr.GetRESTMapper(), access: guards.Access, enabled: enabled, podSetLimit: podSetLimitFunc(mgr.GetAPIReader())}
@@ -42,8 +42,8 @@ func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmiss
 	return References(wrapper), nil
 }
 
-// References returns the references of components, and the labels that Kueue or other users may add to their pods. The permissions to create the
-// components are reviewed by kind, so only references to objects of the manager matter here.
+// References returns the references in the components, and the labels in podSetInfos. The permissions to create the components are reviewed
+// by kind, so the guards reject only references to objects of the manager and reserved labels.
 func References(wrapper *v1beta2.AppWrapper) pkgadmission.References {
 	references := pkgadmission.References{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")

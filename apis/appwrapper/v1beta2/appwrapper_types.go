@@ -54,8 +54,8 @@ type AppWrapperList struct {
 // AppWrapperSpec defines the desired state of a workload.
 type AppWrapperSpec struct {
 	// components are the objects of the workload, in the order in which they are created. In total, they have at least one
-	// pod set, and at most as many as a Workload of the installed Kueue, or eight without Kueue. They cannot be changed
-	// after creation.
+	// pod set, and at most as many as a Workload of the installed Kueue, or eight without Kueue. Their templates and pod
+	// sets cannot be changed after creation.
 	// +required
 	Components []AppWrapperComponent `json:"components"`
 
@@ -186,8 +186,8 @@ type AppWrapperFailure struct {
 	// +required
 	Reason string `json:"reason"`
 
-	// message lists the failed pods and containers with their nodes, exit codes and last states. It contains at most ten
-	// pods and 1024 bytes.
+	// message is the cause, followed by the failed pods and containers, if any, with their nodes, exit codes and last
+	// states. It contains at most ten pods and 1024 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -80,7 +80,7 @@ func (o *output) add(s *sources) error {
 		}
 		o.objects = append(o.objects, crd)
 	}
-	for _, object := range append(s.unboundRoles(), s.others...) {
+	for _, object := range append(s.rolesForOthers(), s.others...) {
 		object = object.DeepCopy()
 		object.SetNamespace("") // the namespace of the operator
 		o.objects = append(o.objects, object)

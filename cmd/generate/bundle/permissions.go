@@ -91,8 +91,8 @@ func (s *sources) convertedCRDs() []string {
 	return names
 }
 
-// unboundRoles returns the ClusterRoles that are not bound to the manager, sorted by name.
-func (s *sources) unboundRoles() []*unstructured.Unstructured {
+// rolesForOthers returns the ClusterRoles that are not bound to the manager, sorted by name.
+func (s *sources) rolesForOthers() []*unstructured.Unstructured {
 	bound := map[rbacv1.RoleRef]bool{}
 	for _, b := range s.bindings {
 		bound[b.RoleRef] = bound[b.RoleRef] || s.bindsManager(b.Subjects)

@@ -226,7 +226,7 @@ func TestNewSources(t *testing.T) {
 	}
 }
 
-func TestNewSourcesRejectsObjectsThatOLMDoesNotInstall(t *testing.T) {
+func TestNewSourcesRejectsInvalidKustomizations(t *testing.T) {
 	all := objects(t, installation)
 	second := all[4].DeepCopy()
 	second.SetName("other")
@@ -234,10 +234,10 @@ func TestNewSourcesRejectsObjectsThatOLMDoesNotInstall(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    string
 	}{
-		"no objects":      {nil, "no Deployment of the manager"},
-		"two Deployments": {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
-		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: remove the object from the kustomization"},
-		"optional kind":   {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: remove the object from the kustomization"},
+		"no objects":                         {nil, "no Deployment of the manager"},
+		"two Deployments":                    {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
+		"another kind":                       {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: remove the object from the kustomization"},
+		"kind that not every cluster serves": {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: remove the object from the kustomization"},
 		"unknown field": {append(slices.Clone(all), objects(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rule: []}")...),
 			`Role r: decoding: strict decoding error: unknown field "rule"`},
 	} {
@@ -258,7 +258,8 @@ func TestPermissions(t *testing.T) {
 	if len(cluster) != 2 || cluster[0].ServiceAccountName != "manager" || cluster[1].ServiceAccountName != "scraper" {
 		t.Fatalf("unexpected cluster permissions: %+v", cluster)
 	}
-	// OLM writes webhook configurations and the CRD. The manager still reads objects, lists CRDs, and updates status.storedVersions of one.
+	// OLM writes webhook configurations and the conversion of the CRD. The manager still reads Things, lists CRDs, and updates
+	// status.storedVersions of that CRD.
 	var remaining []string
 	for _, r := range cluster[0].Rules {
 		remaining = append(remaining, strings.Join(r.Resources, " ")+": "+strings.Join(r.Verbs, " "))
@@ -297,8 +298,8 @@ func TestPermissionsOmitsRolesWithoutRules(t *testing.T) {
 	}
 }
 
-// Under OLM the manager may clean up legacy webhooks and detect the KubeRay of the platform too.
-func TestPermissionsKeepsLegacyWebhooks(t *testing.T) {
+// Also under OLM, the manager may clean up legacy webhooks and detect the KubeRay of the platform.
+func TestPermissionsKeepsWebhooksOfOthers(t *testing.T) {
 	_, cluster, err := sourcesOf(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration, kuberay-mutating-webhook-configuration]").permissions()
 	if err != nil {
 		t.Fatal(err)
@@ -310,9 +311,9 @@ func TestPermissionsKeepsLegacyWebhooks(t *testing.T) {
 }
 
 // ClusterRoles for others are shipped, even if another account is bound to them; OLM creates those of the manager.
-func TestUnboundRolesOmitsRolesOfTheManager(t *testing.T) {
+func TestRolesForOthersOmitsRolesOfTheManager(t *testing.T) {
 	var names []string
-	for _, role := range sourcesOf(t).unboundRoles() {
+	for _, role := range sourcesOf(t).rolesForOthers() {
 		names = append(names, role.GetName())
 	}
 	if !slices.Equal(names, []string{"for-people", "reader"}) {

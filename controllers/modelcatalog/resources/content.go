@@ -43,13 +43,14 @@ func UserSourcesConfigMap(c *aihubv1alpha1.Catalog, name, content string) *corev
 // imageVersion matches a digest or a tag.
 var imageVersion = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
 
-// CheckImages returns an error if an image version is neither a digest nor a tag. The CRD of an earlier release does not check them.
+// CheckImages returns an error for the first image version that is neither a digest nor a tag. The CRD of an earlier release does not check
+// them.
 func CheckImages(c *aihubv1alpha1.Catalog) error {
-	for field, version := range map[string]string{
-		"spec.catalogDataImage": c.Spec.CatalogDataImage, "spec.benchmarkDataImage": c.Spec.BenchmarkDataImage,
+	for _, image := range []struct{ field, version string }{
+		{"spec.catalogDataImage", c.Spec.CatalogDataImage}, {"spec.benchmarkDataImage", c.Spec.BenchmarkDataImage},
 	} {
-		if version = strings.TrimSpace(version); version != "" && !imageVersion.MatchString(version) {
-			return fmt.Errorf("%s is %q; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository", field, version)
+		if version := strings.TrimSpace(image.version); version != "" && !imageVersion.MatchString(version) {
+			return fmt.Errorf("%s is %q; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository", image.field, version)
 		}
 	}
 	return nil
@@ -85,8 +86,8 @@ type EgressProxy struct {
 	HTTP, HTTPS, NoProxy string
 }
 
-// ClusterProxy returns the egress proxy from the OpenShift Proxy of the cluster. The spec sets fields that are empty in the status. The result
-// is empty if object is nil or cannot be decoded.
+// ClusterProxy returns the egress proxy from the OpenShift Proxy of the cluster. Fields that are empty in the status come from the spec.
+// The result is empty if object is nil or cannot be decoded.
 func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 	if object == nil {
 		return EgressProxy{}

@@ -15,6 +15,7 @@ import (
 const (
 	// DatabaseContainer is the name of the container of the database.
 	DatabaseContainer   = "postgresql"
+	databasePortName    = "postgresql"
 	databaseVolume      = "postgres-data"
 	defaultDatabaseSize = "5Gi"
 )
@@ -92,6 +93,6 @@ func databaseService(c *aihubv1alpha1.Catalog) *corev1ac.ServiceApplyConfigurati
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSessionAffinity(corev1.ServiceAffinityNone).
 			WithSelector(map[string]string{LabelApp: Name, LabelName: DatabaseName}).
-			WithPorts(corev1ac.ServicePort().WithName(DatabaseContainer).WithPort(databasePort).
+			WithPorts(corev1ac.ServicePort().WithName(databasePortName).WithPort(databasePort).
 				WithTargetPort(intstr.FromInt32(databasePort)).WithProtocol(corev1.ProtocolTCP).WithAppProtocol("tcp")))
 }

@@ -166,18 +166,18 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 		}
 		return env
 	}
-	external := ptr.Deref(ExternalDatabase(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
+	server := ptr.Deref(ExternalDatabase(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
 	env := []*corev1ac.EnvVarApplyConfiguration{
-		corev1ac.EnvVar().WithName("PGHOST").WithValue(external.Host),
-		resources.SecretEnvVar("PGDATABASE", external.SecretName, KeyDatabase),
-		resources.SecretEnvVar("PGUSER", external.SecretName, KeyUser),
-		resources.SecretEnvVar("PGPASSWORD", external.SecretName, KeyPassword),
+		corev1ac.EnvVar().WithName("PGHOST").WithValue(server.Host),
+		resources.SecretEnvVar("PGDATABASE", server.SecretName, KeyDatabase),
+		resources.SecretEnvVar("PGUSER", server.SecretName, KeyUser),
+		resources.SecretEnvVar("PGPASSWORD", server.SecretName, KeyPassword),
 	}
-	if external.Port != nil {
-		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*external.Port))))
+	if server.Port != nil {
+		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*server.Port))))
 	}
-	if external.SSLMode != "" {
-		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(external.SSLMode))
+	if server.SSLMode != "" {
+		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(server.SSLMode))
 	}
 	return env
 }
@@ -193,8 +193,8 @@ func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	return "", ""
 }
 
-// huggingFaceEnv returns the environment variables with API keys for Hugging Face. They are optional, because pods must start if a Secret was
-// deleted.
+// huggingFaceEnv returns the environment variables with API keys for Hugging Face. They are optional, because pods must start even if a
+// Secret was deleted.
 func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HuggingFaceAPIKeys))
 	for _, k := range in.HuggingFaceAPIKeys {

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
-// Names that users and other components depend on.
+// Names and ports that users and other components depend on.
 const (
 	// Port is the TLS port of the sidecar, and PortName its name in pod and Service.
 	Port     = 8443
@@ -36,7 +36,9 @@ const (
 	VolumeTLS = "proxy-tls"
 	// VolumeRules is the volume with the rules of kube-rbac-proxy.
 	VolumeRules = "kube-rbac-proxy-config"
+)
 
+const (
 	// servingCertAnnotation is the alpha version of the annotation, as on Services of the legacy controller.
 	servingCertAnnotation = "service.alpha.openshift.io/serving-cert-secret-name"
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Target is the address and the credentials of the client of a namespace.
+// Target is the address of the mesh of a namespace and the credentials of its client.
 type Target struct {
 	// Service is the name of the Service of the runtime pods.
 	Service string
@@ -21,7 +21,7 @@ type Target struct {
 }
 
 // KeyPair is the content of a TLS Secret. The client presents the certificate and trusts it, because the servers use the same certificate. It
-// trusts the CA too, if set, because some pods still use the previous certificate after a rotation.
+// also trusts the CAs of the system and the CA, if set, because some pods still use the previous certificate after a rotation.
 type KeyPair struct {
 	// Secret is the name of the Secret for error messages.
 	Secret string
@@ -52,7 +52,7 @@ func (p *KeyPair) tlsConfig(server string) (*tls.Config, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(p.Certificate) || len(p.CA) > 0 && !roots.AppendCertsFromPEM(p.CA) {
-		return nil, fmt.Errorf("TLS secret '%s': failed to append ca certs", p.Secret)
+		return nil, fmt.Errorf("TLS secret '%s': failed to append ca certs: put a PEM certificate into ca.crt, or remove the key", p.Secret)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: server, MinVersion: tls.VersionTLS12}, nil
 }

@@ -46,7 +46,7 @@ func TestParseKeyPair(t *testing.T) {
 		"no certificate":     {map[string][]byte{"tls.key": key}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"not PEM":            {map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}, "could not load client key pair: tls: failed to find any PEM data"},
 		"key does not match": {map[string][]byte{"tls.crt": cert, "tls.key": otherKey}, "could not load client key pair: "},
-		"invalid CA":         {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": []byte("x")}, "failed to append ca certs"},
+		"invalid CA":         {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": []byte("x")}, "failed to append ca certs: put a PEM certificate into ca.crt"},
 	} {
 		pair, err := ParseKeyPair("mesh-tls", tc.data)
 		if tc.err == "" && (err != nil || string(pair.Certificate) != string(cert)) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {

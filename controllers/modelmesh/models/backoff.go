@@ -27,7 +27,7 @@ const (
 	runtimeGracePeriod = 5 * time.Minute
 	// jitter spreads the calls of many models after one event.
 	jitter = 0.3
-	// maxFailures is the number of failed calls in a row after which the status reports the failure.
+	// maxFailures is the number of failed or refused calls in a row after which the status reports the failure.
 	maxFailures = 3
 )
 

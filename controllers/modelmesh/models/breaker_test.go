@@ -15,8 +15,8 @@ import (
 
 func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 	for name, tc := range map[string]struct {
-		err  error
-		want bool
+		err         error
+		wantAllowed bool
 	}{
 		"no error":         {nil, true},
 		"AlreadyExists":    {status.Error(codes.AlreadyExists, ""), true},
@@ -27,8 +27,8 @@ func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 	} {
 		var b circuitBreakers
 		call(t, &b, tc.err)
-		if err := b.allow("ns", now); (err == nil) != tc.want {
-			t.Errorf("%s: the next call was allowed: %t, want %t", name, err == nil, tc.want)
+		if err := b.allow("ns", now); (err == nil) != tc.wantAllowed {
+			t.Errorf("%s: the next call was allowed: %t, want %t", name, err == nil, tc.wantAllowed)
 		}
 		if err := b.allow("other", now); err != nil {
 			t.Errorf("%s: error %v in another namespace", name, err)
@@ -48,7 +48,7 @@ func call(t *testing.T, b *circuitBreakers, result error) {
 func TestBreakerAllowsOneProbe(t *testing.T) {
 	var b circuitBreakers
 	call(t, &b, status.Error(codes.Unavailable, "refused"))
-	later := now.Add(probeTimeout)
+	later := now.Add(minBackoff)
 	if err := b.allow("ns", later); err != nil {
 		t.Error(err)
 	}
@@ -61,7 +61,7 @@ func TestBreakerAllowsOneProbe(t *testing.T) {
 	b.done("ns", nil, later)
 	b.done("ns", nil, later)
 	if err := b.allow("ns", later); err != nil || len(b.byNamespace) != 1 {
-		t.Errorf("call after a successful probe: error %v, want none", err)
+		t.Errorf("call after a successful probe: error %v, %d breakers, want no error and one breaker", err, len(b.byNamespace))
 	}
 	b.done("ns", status.Error(codes.Unavailable, ""), now)
 	b.reset("ns")
@@ -81,7 +81,7 @@ func TestModelsOfUnresponsiveMeshShareBreaker(t *testing.T) {
 	other := predictorKey
 	other.Name = "ksp_other"
 	if requeueAfter := env.reconcile(other); requeueAfter < minBackoff || env.mesh.calls() != 1 {
-		t.Errorf("requeue after %s, %d calls", requeueAfter, env.mesh.calls())
+		t.Errorf("requeue after %s, %d calls, want at least %s and one call", requeueAfter, env.mesh.calls(), minBackoff)
 	}
 	env.clock.SetTime(now.Add(time.Minute))
 	env.mesh.err, env.mesh.response = nil, responseFor("x", modelStatus(loaded))

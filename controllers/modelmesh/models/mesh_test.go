@@ -153,7 +153,7 @@ func TestEvictedModelsAreNotReloaded(t *testing.T) {
 	})
 }
 
-// A model that fails to load is loaded once on each instance, and its failure is written once.
+// A model that fails to load is loaded once on its only instance, and its failure is written once.
 func TestModelThatFailsToLoadIsLoadedOnce(t *testing.T) {
 	simulate(t, func(t *testing.T, sim *simulation) {
 		sim.edit(t, "p1", "a", "bad", false)
@@ -207,13 +207,13 @@ func TestUnsupportedTargetIsReported(t *testing.T) {
 	})
 }
 
-// The status reports an unresponsive mesh once. Models that are loaded remain available.
-func TestUnresponsiveMeshIsReported(t *testing.T) {
+// The status reports an unreachable mesh once. Models that are loaded remain available.
+func TestUnreachableMeshIsReported(t *testing.T) {
 	simulate(t, func(t *testing.T, sim *simulation) {
 		sim.edit(t, "p1", "a", "good", false)
 		sim.waitFor(t, "p1", isLoaded)
 		sim.edit(t, "p2", "a", "good", false)
-		sim.mesh.unresponsive = true
+		sim.mesh.unreachable = true
 		sim.run(t, 2*time.Minute)
 		writes := len(sim.patches)
 		sim.expectStable(t, "p2", 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
@@ -222,7 +222,7 @@ func TestUnresponsiveMeshIsReported(t *testing.T) {
 		if !isLoaded(sim.statusOf(t, "p1")) || len(sim.patches) != writes {
 			t.Errorf("status %+v, %d writes, want the loaded model unchanged", sim.statusOf(t, "p1"), len(sim.patches)-writes)
 		}
-		sim.mesh.unresponsive = false
+		sim.mesh.unreachable = false
 		if elapsed := sim.waitFor(t, "p2", isLoaded); elapsed > 2*time.Minute {
 			t.Errorf("loaded %s after the mesh responded", elapsed)
 		}

@@ -28,9 +28,9 @@ type modelReconciler struct {
 	client func(namespace string) (meshclient.Client, bool)
 	// enabled reports whether ModelMesh is enabled in a namespace.
 	enabled func(ctx context.Context, namespace string) (bool, error)
-	// supported reports whether a namespace has a runtime for models with a ModelMesh label.
+	// supported reports whether a namespace has a runtime for models with the given ModelMesh label.
 	supported func(ctx context.Context, namespace, label string) (bool, error)
-	// cause returns the reason why no runtime of a namespace has a pod for models with a ModelMesh label, and whether the reason is known.
+	// cause returns the reason why no runtime of a namespace has a pod for models with the given label, and whether the reason is known.
 	cause    func(ctx context.Context, namespace, label string) (modelmeshcontroller.Cause, bool, error)
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
@@ -59,7 +59,8 @@ func (r *modelReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// reconcile registers the model with the mesh and updates its status. It returns the delay until the next reconcile, or 0 for none.
+// reconcile registers a model that is not paused with the mesh if a call is due, and updates the status of the model. It returns the delay
+// until the next reconcile, or 0 for none.
 func (r *modelReconciler) reconcile(ctx context.Context, key types.NamespacedName, source modelSource, model *resourceModel) (time.Duration, error) {
 	if model.isPaused() { // the state stays dirty until reconciliation is resumed
 		_, err := source.updateStatus(ctx, model, model.status)
@@ -101,27 +102,31 @@ func (r *modelReconciler) refreshStatus(ctx context.Context, model *resourceMode
 	}
 	now := r.clock.Now()
 	requestKey := model.modelID() + " " + string(model.UID) + " " + model.specError
-	called := state.needsCall(requestKey, now)
+	callDue := state.needsCall(requestKey, now)
 	var failure error
-	if called {
+	if callDue {
 		state.reset(requestKey)
-		failure = r.withBreaker(model.Namespace, func() error { return r.callMesh(ctx, client, model, state) })
+		loadNow, err := r.shouldLoadNow(ctx, model, state)
+		if err != nil {
+			return model.status, err
+		}
+		failure = r.withBreaker(model.Namespace, func() error { return callMesh(ctx, client, model, state, loadNow) })
 	}
 	next, err := r.desiredStatus(ctx, client, model, state)
 	if err != nil {
 		return next, err
 	}
-	if called {
+	if callDue {
 		scheduleNextCall(ctx, state, next, failure, now)
 	}
 	return r.withCallError(model, state, next), nil
 }
 
-// scheduleNextCall sets the time of the next call from the result of the last one.
+// scheduleNextCall records the result of the last call and sets the time of the next one. The failure may be errCircuitOpen.
 func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
 	case failure != nil:
-		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", failure.Error())
+		log.FromContext(ctx).Info("Calling ModelMesh failed; retrying", "reason", failure.Error())
 		state.failures, state.lastError = state.failures+1, failure.Error()
 		state.scheduleCall(now, maxBackoff)
 	case state.result == idConflict || state.result == specMismatch:
@@ -136,8 +141,8 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	}
 }
 
-// withCallError sets the failure that the mesh does not respond, after maxFailures failed calls. Available keeps its stored value, because
-// the mesh may still serve inference requests.
+// withCallError reports the last error of the calls after maxFailures failures. Available keeps its stored value, because the mesh may
+// still serve inference requests.
 func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if state.failures < maxFailures || model.specError != "" {
 		return next
@@ -181,7 +186,8 @@ func (r *modelReconciler) statusWithoutClient(ctx context.Context, model *resour
 }
 
 // deleteModel deletes the vmodel of a resource that does not exist or that another controller reconciles, if the model has a state.
-// Without a ready pod the state is kept, and after a restart it is created again for the key in etcd.
+// Without a client, the state is deleted if the namespace is disabled. Without a ready pod it is kept, and a restart creates it again for
+// the key in etcd.
 func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	if _, known := r.states.get(key); !known {
 		return 0, nil

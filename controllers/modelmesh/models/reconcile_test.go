@@ -600,6 +600,28 @@ func TestReconcileReturnsReadErrors(t *testing.T) {
 	}
 }
 
+// A read error before the call to the mesh neither closes an open circuit nor counts as a failed call.
+func TestReadErrorBeforeCallKeepsCircuitOpen(t *testing.T) {
+	env := newTestEnv(t, newPredictor())
+	env.mesh.response = responseFor(modelID(t, env), modelStatus(notLoaded))
+	env.reconcile(predictorKey)
+	call(t, &env.breakers, status.Error(codes.Unavailable, "refused"))
+	env.clock.SetTime(now.Add(minBackoff)) // the next call may start
+	env.states.markPodsChanged("ns")
+	readErr := errors.New("read failed")
+	env.supported = func(context.Context, string, string) (bool, error) { return false, readErr }
+	calls := env.mesh.calls()
+	if _, err := env.Reconcile(t.Context(), ctrl.Request{NamespacedName: predictorKey}); !errors.Is(err, readErr) || env.mesh.calls() != calls {
+		t.Errorf("error %v, %d calls, want the read error and no call", err, env.mesh.calls()-calls)
+	}
+	if breaker := env.breakers.byNamespace["ns"]; breaker == nil || breaker.nextProbe.IsZero() {
+		t.Error("a read error closed the circuit")
+	}
+	if state, _ := env.states.get(predictorKey); state.failures > 0 {
+		t.Errorf("%d failed calls, want none", state.failures)
+	}
+}
+
 // [modelmesh-71] Fields without effect are reported once.
 func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"

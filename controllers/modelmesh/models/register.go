@@ -18,12 +18,12 @@ import (
 
 // callMesh registers a model with the mesh and stores the result. With an invalid spec, or after a conflict, it reads the vmodel that the
 // mesh has. After an error other than ErrNoAddress the previous result is kept.
-func (r *modelReconciler) callMesh(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) error {
+func callMesh(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState, loadNow bool) error {
 	var info *meshpb.VModelStatusInfo
 	var err error
 	result := statusReceived
 	if model.specError == "" {
-		info, err = r.register(ctx, client, model, state)
+		info, err = register(ctx, client, model, state, loadNow)
 	}
 	hasConflict := status.Code(err) == codes.AlreadyExists
 	if hasConflict || model.specError != "" {
@@ -52,16 +52,12 @@ func conflictResult(info *meshpb.VModelStatusInfo, model *resourceModel) callRes
 }
 
 // register creates or updates the vmodel according to the spec.
-func (r *modelReconciler) register(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) (*meshpb.VModelStatusInfo, error) {
-	load, err := r.shouldLoadNow(ctx, model, state)
-	if err != nil {
-		return nil, err
-	}
+func register(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState, loadNow bool) (*meshpb.VModelStatusInfo, error) {
 	info, err := client.SetVModel(ctx, &meshpb.SetVModelRequest{
-		VModelId: model.Name, Owner: model.Source, TargetModelId: model.ID(), AutoDeleteTargetModel: true, LoadNow: load,
+		VModelId: model.Name, Owner: model.Source, TargetModelId: model.ID(), AutoDeleteTargetModel: true, LoadNow: loadNow,
 		ModelInfo: &meshpb.ModelInfo{Type: model.Label(), Path: model.Path(), Key: model.Key()},
 	})
-	if err == nil && (load || state.loadReason == loadReasonRestart) {
+	if err == nil && (loadNow || state.loadReason == loadReasonRestart) {
 		state.loadReason = loadReasonNone
 	}
 	return info, err
@@ -71,7 +67,7 @@ func (r *modelReconciler) register(ctx context.Context, client meshclient.Client
 // next inference request loads the model. The mesh reports a model without a runtime only for LoadNow.
 func (r *modelReconciler) shouldLoadNow(ctx context.Context, model *resourceModel, state *modelState) (bool, error) {
 	switch {
-	case model.Terminating:
+	case model.Terminating, model.specError != "":
 		return false, nil
 	case needsLoad(model.status) || state.loadReason == loadReasonSpecChanged:
 		return true, nil

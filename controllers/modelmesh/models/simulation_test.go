@@ -34,8 +34,8 @@ import (
 type simulatedMesh struct {
 	*modelmesh.Layer
 	store *modelmesh.Memory
-	// unresponsive fails all calls. hasPods is true if a pod is ready.
-	unresponsive, hasPods bool
+	// unreachable fails all calls. hasPods is true if a pod is ready.
+	unreachable, hasPods bool
 	// loadTime is the duration of a load. loads counts the loads by path.
 	loadTime time.Duration
 	mu       sync.Mutex
@@ -97,7 +97,7 @@ func (m *simulatedMesh) checkReachable() error {
 	switch {
 	case !m.hasPods:
 		return meshclient.ErrNoAddress
-	case m.unresponsive:
+	case m.unreachable:
 		return status.Error(codes.Unavailable, "connection refused")
 	default:
 		return nil
@@ -352,7 +352,7 @@ func (sim *simulation) step(t testing.TB, s simulationStep, want map[string]stri
 	case "pods":
 		sim.togglePods(t)
 	case "mesh":
-		sim.mesh.unresponsive = !sim.mesh.unresponsive
+		sim.mesh.unreachable = !sim.mesh.unreachable
 	case "disconnect etcd":
 		sim.mu.Lock()
 		sim.watching = false
@@ -388,7 +388,7 @@ func (sim *simulation) onEndpointsChanged() {
 
 // endFaults ends all faults and waits until no call is scheduled.
 func (sim *simulation) endFaults(t testing.TB) {
-	sim.mesh.unresponsive = false
+	sim.mesh.unreachable = false
 	if !sim.mesh.hasPods {
 		sim.togglePods(t)
 	}

@@ -44,7 +44,7 @@ type modelState struct {
 	// fromEtcd is true if the state was created for a key in etcd, and not for a resource.
 	fromEtcd   bool
 	loadReason loadReason
-	// failures counts the failed calls in a row. lastError is the error of the last one.
+	// failures counts the failed or refused calls in a row. lastError is the error of the last one.
 	failures  int
 	lastError string
 	// nextCall is the time of the next call if no event triggers one earlier; zero for none. attempts is the number of such calls.

@@ -79,11 +79,11 @@ func TestDesiredObjects(t *testing.T) {
 			in.StorageData = entries
 			return in
 		}(),
-		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
+		"openshift_custom_settings": inputs(openShift, func(s *meshsettings.Settings) {
 			s.ServiceAccountName, s.ServicePort, s.RESTProxy.Port, s.Metrics.Enabled = "runner", 9033, 9008, false
 		}),
-		"plain":         inputs(plain),
-		"plain_guarded": inputs(plain, authProxyAlways),
+		"plain":       inputs(plain),
+		"plain_proxy": inputs(plain, authProxyAlways),
 	} {
 		t.Run(name, func(t *testing.T) {
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), renderObjects(t, in))
@@ -98,7 +98,8 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 	}
 }
 
-// The desired objects depend on models, runtimes, the ServiceAccount, the sidecar and the namespace of Prometheus.
+// The desired objects depend on the platform, models, runtimes, storage data, the ServiceAccount, the sidecar and the
+// namespace of Prometheus.
 func TestDesiredObjectsByInputs(t *testing.T) {
 	prometheus := "RoleBinding prometheus-ns-access"
 	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
@@ -206,9 +207,9 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	if isLegacyStorageSecret(newObjectManagedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
 		t.Error("isLegacyStorageSecret returned true for a data connection")
 	}
-	status := newObjectManagedBy("kubectl", nil)
-	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
-	if isWrittenByLegacyController(status) {
+	statusWritten := newObjectManagedBy("kubectl", nil)
+	statusWritten.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
+	if isWrittenByLegacyController(statusWritten) {
 		t.Error("isWrittenByLegacyController returned true for a writer of the status")
 	}
 }

@@ -52,10 +52,10 @@ var failureWords = []string{
 	"BackOff", "Conflict", "Foreign", "Unreachable", "Unschedulable", "Refused", "Rejected", "Expired", "Degraded",
 }
 
-// neutralTypes are types of conditions that report activity. Neither True nor False is a problem.
+// neutralTypes are types of conditions of which neither True nor False is a problem.
 var neutralTypes = map[string]bool{"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true}
 
-// negativeTypes are types of conditions that report a problem with the status True.
+// negativeTypes are types of conditions with negative polarity: True reports a problem.
 var negativeTypes = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
 
 // NeedsAttention reports whether a condition reports a problem. Conditions of neutral types never do.
@@ -114,8 +114,8 @@ func Clip(text string, limit int) string {
 	return text[:end] + mark
 }
 
-// Condition types that kstatus evaluates (Flux, Argo CD, helm --wait). They are derived from the other conditions and repeat their reasons
-// and messages.
+// Condition types that kstatus evaluates (Flux, helm --wait). They are derived from the other conditions and repeat their reasons and
+// messages.
 const (
 	// Ready is True while the ready condition is True and nothing else makes the object unready, see deriveReady.
 	Ready = "Ready"
@@ -123,7 +123,10 @@ const (
 	Reconciling = "Reconciling"
 	// Stalled is True while the object cannot become ready before a user acts, and absent otherwise.
 	Stalled = "Stalled"
-	// NotYetKnown is the reason of Ready while the ready condition is absent.
+)
+
+const (
+	// NotYetKnown is the reason of Ready while the ready condition is absent and no other condition reports a problem.
 	NotYetKnown = "NotYetKnown"
 	// progressing is set by some components while they, or Kubernetes, roll out the current generation.
 	progressing = "Progressing"
@@ -144,8 +147,8 @@ type SummaryOptions struct {
 	Stalled bool
 }
 
-// Summary returns Ready, Reconciling and Stalled; those without a status must be removed. If Stalled is already True in the list, it is
-// kept.
+// Summary returns Ready, Reconciling and Stalled, or only Stalled if ReadyCondition is Ready; those without a status must be removed.
+// Without SummaryOptions.Stalled, a Stalled that is True in the list is kept.
 func Summary(list []metav1.Condition, o SummaryOptions) []metav1.Condition {
 	ready, inProgress := deriveReady(list, o)
 	stalled, reconciling := metav1.Condition{Type: Stalled}, metav1.Condition{Type: Reconciling}
@@ -177,8 +180,8 @@ func Summarize(ref *[]metav1.Condition, generation int64, o SummaryOptions) {
 	}
 }
 
-// deriveReady returns Ready, and whether the object may become ready without a user.
-func deriveReady(list []metav1.Condition, o SummaryOptions) (ready metav1.Condition, reconciling bool) {
+// deriveReady returns Ready, and whether Reconciling is True unless the object is stalled.
+func deriveReady(list []metav1.Condition, o SummaryOptions) (ready metav1.Condition, inProgress bool) {
 	readyCondition := meta.FindStatusCondition(list, o.ReadyCondition)
 	stalled := meta.FindStatusCondition(list, Stalled)
 	switch {

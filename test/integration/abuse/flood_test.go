@@ -33,8 +33,8 @@ const (
 	floodTimeout  = 10 * time.Minute
 	registryCount = 1000
 	writeCount    = 20
-	// rejectionTimeout bounds the time for which a client continues to send a body after its rejection.
-	rejectionTimeout = 20 * time.Second
+	// requestTimeout limits a request, because a client can continue to send a body that was rejected.
+	requestTimeout = 20 * time.Second
 )
 
 // Every pod that reaches the webhook port can post to it, even without RBAC permissions.
@@ -53,7 +53,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		limited = env.StartManager(ctx, framework.ManagerOptions{
 			Name: "limited", Binary: binary, WebhookPort: env.Installed.WebhookPort,
-			Env: append([]string{"GOGC=50", "GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...), // as shipped
+			Env: append([]string{"GOGC=50", "GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...), // GOGC is the built-in percentage, GOMEMLIMIT as shipped
 		})
 		if remove, err := node.LimitMemory(limited.Process.PID, filepath.Base(GinkgoT().TempDir()), limit-memory(limited, "VmRSS")); err == nil {
 			DeferCleanup(func() { Eventually(remove).WithTimeout(waitTimeout).Should(Succeed()) })
@@ -62,7 +62,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		}
 		DeferCleanup(func(ctx SpecContext) { limited.Stop(ctx) })
 		DeferCleanup(func() { AddReportEntry("highest resident memory, MiB", memory(limited, "VmHWM")>>20) })
-		Eventually(func() error { return createRegistry(ctx) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
+		Eventually(func() error { return dryRunCreate(ctx) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	}, NodeTimeout(floodTimeout))
 
 	const mutate = "/mutate-modelregistry-opendatahub-io-modelregistry"
@@ -79,18 +79,18 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		"a registry with many small objects": {"/convert", func() string { return conversionReview(objects(60<<20), 1) }, 16, false},
 		"many registries with small objects": {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, false},
 		"bodies of unknown length":           {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, true},
-		"large reviews of admission":         {mutate, func() string { return admissionReview(objects(6 << 20)) }, 16, false},
-		"admission reviews that are decoded": {mutate, func() string { return admissionReview(objects(800 << 10)) }, 16, false},
+		"large admission reviews":            {mutate, func() string { return admissionReview(objects(6 << 20)) }, 16, false},
+		"medium-sized admission reviews":     {mutate, func() string { return admissionReview(objects(800 << 10)) }, 16, false},
 		"small admission reviews":            {mutate, func() string { return admissionReview(objects(60 << 10)) }, 32, false},
 	} {
 		It("neither stops the manager nor blocks writes: "+title, func(ctx SpecContext) {
 			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", env.Installed.WebhookPort, flood.path), flood.body(), flood.clients, flood.chunked)
 			defer stop()
 			for range writeCount {
-				Expect(createRegistry(ctx)).To(Succeed())
+				Expect(dryRunCreate(ctx)).To(Succeed())
 			}
 			Expect(countRegistries(ctx)).To(Equal(registryCount))
-			Expect(stop()).To(BeNumerically(">=", flood.clients), "requests")
+			Expect(stop()).To(BeNumerically(">", 0), "responses")
 			Expect(limited.Process.Running()).To(BeTrue(), limited.Process.LogTail())
 			Expect(memory(limited, "VmHWM")).To(BeNumerically("<", limit))
 		}, NodeTimeout(floodTimeout))
@@ -159,12 +159,12 @@ func createPausedRegistries(ctx context.Context) {
 	}
 }
 
-func createRegistry(ctx context.Context) error {
+func dryRunCreate(ctx context.Context) error {
 	return as(registryEditor).Create(ctx, object(team, registry("quiet", "{}")), client.DryRunAll)
 }
 
-// countRegistries lists the registries in the version that is not stored. The change of the CRD clears the converted objects from the cache of
-// the API server. An attempt takes up to a minute; several attempts may be needed if other suites use the processors.
+// countRegistries counts the registries of createPausedRegistries, listed in the version that is not stored. The change of the CRD clears
+// the converted objects from the cache of the API server. An attempt takes up to a minute; several may be needed while other suites run.
 func countRegistries(ctx context.Context) int {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
@@ -185,14 +185,15 @@ func countRegistries(ctx context.Context) int {
 	return count
 }
 
-// post sends the body repeatedly from the given number of clients. The returned function stops them and returns the number of requests.
+// post sends the body repeatedly from the given number of clients. The returned function stops them and returns the number of
+// responses.
 func post(ctx context.Context, url, body string, clients int, chunked bool) func() int64 {
 	ctx, cancel := context.WithCancel(ctx)
-	httpClient := &http.Client{Timeout: rejectionTimeout, Transport: &http.Transport{
+	httpClient := &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: clients, //nolint:gosec // the certificate is for other names
 	}}
 	var workers sync.WaitGroup
-	var sent atomic.Int64
+	var responses atomic.Int64
 	for range clients {
 		workers.Go(func() {
 			for ctx.Err() == nil {
@@ -207,15 +208,15 @@ func post(ctx context.Context, url, body string, clients int, chunked bool) func
 				if response, err := httpClient.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body) // the status code is irrelevant
 					_ = response.Body.Close()
+					responses.Add(1)
 				}
-				sent.Add(1)
 			}
 		})
 	}
 	return func() int64 {
 		cancel()
 		workers.Wait()
-		return sent.Load()
+		return responses.Load()
 	}
 }
 

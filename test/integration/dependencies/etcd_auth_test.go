@@ -33,7 +33,7 @@ var _ = Describe("etcd", func() {
 			Expect(instance.runContainer(ctx, authContainer)).To(ContainSubstring("Authentication is enabled."))
 		}
 
-		By("recreating the Secrets while the data has the previous password")
+		By("changing the password while the data has the previous one")
 		instance.writePassword("another")
 		output, err = instance.run(ctx, authContainer)
 		Expect(err).To(HaveOccurred())
@@ -65,9 +65,9 @@ var _ = Describe("etcd", func() {
 		Eventually(func() error { return instance.list(ctx, meshetcd.Connection{RootPrefix: "p"}) }).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("reports the reason if it cannot run", func(ctx SpecContext) {
+	It("reports that etcd exited", func(ctx SpecContext) {
 		instance.writePassword("p")
-		Expect(os.WriteFile(filepath.Join(instance.dir, "data"), nil, 0o600)).To(Succeed(), "a file instead of the data folder")
+		Expect(os.WriteFile(filepath.Join(instance.dir, "data"), nil, 0o600)).To(Succeed()) // a file instead of the data folder
 		output, err := instance.run(ctx, authContainer)
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(ContainSubstring("etcd has exited"))

@@ -71,7 +71,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(instance.readPassword()).To(Equal(password))
 	}, NodeTimeout(specTimeout))
 
-	It("can be Secrets of the user with any content", func(ctx SpecContext) {
+	It("can be Secrets of the user, with special characters in the password or without a user", func(ctx SpecContext) {
 		password := `a "b" \c $d 'e' ü%s`
 		instance.createSecret(ctx, connectionSecret, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
 		original := instance.secret(connectionSecret)
@@ -83,14 +83,14 @@ var _ = Describe("The Secrets of etcd", func() {
 		env.Get(ctx, stored)
 		Expect(stored).To(Equal(original))
 
-		By("creating the missing objects for a password of the user")
+		By("creating the missing connection for a password of the user")
 		Expect(env.Admin.Delete(ctx, stored)).To(Succeed())
 		instance.createSecret(ctx, passwordSecret, "root", password)
 		instance.runContainer(ctx, creatorContainer)
 		Expect(instance.connection(ctx).Password).To(Equal(password))
 		Expect(instance.password(ctx)).To(Equal(password))
 
-		By("connecting without a user")
+		By("naming no user in the connection")
 		Expect(env.Admin.Delete(ctx, instance.secret(passwordSecret))).To(Succeed())
 		instance.createSecret(ctx, connectionSecret, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
 		Expect(instance.runContainer(ctx, creatorContainer)).To(ContainSubstring("names no user, so authentication stays disabled"))
@@ -98,7 +98,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(instance.secret(passwordSecret)), instance.secret(passwordSecret))).To(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("are not changed if they are unusable, and are reported with the fix",
+	DescribeTable("are not changed if they are unusable, and are reported with the cause",
 		func(ctx SpecContext, connection, password, want string) {
 			if connection != "" {
 				instance.createSecret(ctx, connectionSecret, "etcd_connection", connection)
@@ -122,17 +122,17 @@ var _ = Describe("The Secrets of etcd", func() {
 	It("are the only objects that the ServiceAccount is allowed to access", func(ctx SpecContext) {
 		config, err := clientcmd.BuildConfigFromFlags("", instance.kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
-		account, err := client.New(config, client.Options{Scheme: env.Scheme})
+		accountClient, err := client.New(config, client.Options{Scheme: env.Scheme})
 		Expect(err).NotTo(HaveOccurred())
-		apply := func(namespace, name string) error { return applySecret(ctx, account, namespace, name) }
-		Expect(apply(instance.namespace, passwordSecret)).To(Succeed(), "the Role allows server-side apply of the named Secret")
+		apply := func(namespace, name string) error { return applySecret(ctx, accountClient, namespace, name) }
+		Expect(apply(instance.namespace, passwordSecret)).To(Succeed(), "the Role does not allow server-side apply of the named Secret")
 		for description, err := range map[string]error{
 			"another name":      apply(instance.namespace, "other"),
 			"another namespace": apply("default", passwordSecret),
-			"a generated name":  account.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, GenerateName: "other-"}}),
-			"listing":           account.List(ctx, &corev1.SecretList{}, client.InNamespace(instance.namespace)),
-			"deleting":          account.Delete(ctx, instance.secret(passwordSecret)),
-			"ConfigMaps":        account.Get(ctx, client.ObjectKey{Namespace: instance.namespace, Name: "etcd-scripts"}, &corev1.ConfigMap{}),
+			"a generated name":  accountClient.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, GenerateName: "other-"}}),
+			"listing":           accountClient.List(ctx, &corev1.SecretList{}, client.InNamespace(instance.namespace)),
+			"deleting":          accountClient.Delete(ctx, instance.secret(passwordSecret)),
+			"ConfigMaps":        accountClient.Get(ctx, client.ObjectKey{Namespace: instance.namespace, Name: "etcd-scripts"}, &corev1.ConfigMap{}),
 		} {
 			Expect(err).To(Satisfy(apierrors.IsForbidden), description)
 		}

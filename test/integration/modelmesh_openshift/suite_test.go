@@ -25,9 +25,9 @@ const (
 	monitoringNamespace = "platform-monitoring"
 )
 
-// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped permissions; each has its own
-// namespaces. No pod of a runtime runs, because no node matches its selector. No router and no certificate signer run. Specs that stop the
-// manager are serial.
+// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped permissions; each spec
+// has its own namespaces. No pod of a runtime runs, because no node matches its node selector. No router and no certificate signer run.
+// Specs that stop the manager are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -19,7 +19,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// oauthSettings are the settings that add a sidecar to dashboards.
+// oauthSettings are the settings that add the OAuth sidecar to head pods.
 var oauthSettings = strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1)
 
 // bypassLabel is the label of clusters that the webhooks ignore in createWithoutWebhooks.
@@ -39,23 +39,23 @@ func createWithoutWebhooks(ctx context.Context, cluster *unstructured.Unstructur
 			Expect(env.Admin.Patch(ctx, configuration, patch)).To(Succeed())
 		}
 	}
-	waitForVersion := func(ctx context.Context, expected bool) {
+	waitForVersionAnnotation := func(ctx context.Context, wantPresent bool) {
 		GinkgoHelper()
 		eventually(ctx, func(g Gomega) {
 			probe := cluster.DeepCopy()
 			err := env.Admin.Create(ctx, probe, client.DryRunAll)
 			g.Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
 			_, hasVersion := probe.GetAnnotations()[raycluster.AnnotationVersion]
-			g.Expect(hasVersion).To(Equal(expected))
+			g.Expect(hasVersion).To(Equal(wantPresent))
 		})
 	}
 	selectObjects(ctx, `{"matchExpressions": [{"key": "`+bypassLabel+`", "operator": "DoesNotExist"}]}`)
 	DeferCleanup(selectObjects, "{}", NodeTimeout(specTimeout))
-	waitForVersion(ctx, false)
+	waitForVersionAnnotation(ctx, false)
 	live := createAndCleanUp(ctx, cluster.DeepCopy())
 	selectObjects(ctx, "{}")
 	cluster.SetName(cluster.GetName() + "-probe")
-	waitForVersion(ctx, true)
+	waitForVersionAnnotation(ctx, true)
 	return live
 }
 
@@ -135,7 +135,7 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 			g.Expect(listPolicies(ctx, g, namespace)).To(And(HaveKeyWithValue("legacy-head", true), HaveKeyWithValue(namesOf(kept).HeadPolicy, true)))
 		})
 
-		By("installing it")
+		By("installing the KubeRay of the platform")
 		platform := installPlatformKubeRay(ctx, namespace, true)
 		for _, live := range []*unstructured.Unstructured{kept, legacy} {
 			waitSecuredByPlatform(ctx, live)
@@ -151,18 +151,18 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 			waitSecuredByPlatform(ctx, live)
 			waitNoObjects(ctx, live)
 		}
-		Expect(listPolicies(ctx, Default, namespace)).To(HaveLen(6), "only the policies of the platform exist")
+		Expect(listPolicies(ctx, Default, namespace)).To(HaveLen(6), "policies of the operator remain")
 		env.Patch(ctx, reference(created), map[string]any{"spec": map[string]any{"headGroupSpec": map[string]any{"enableIngress": true}}})
 		env.Get(ctx, created)
 		ingress, _, _ := unstructured.NestedBool(created.Object, "spec", "headGroupSpec", "enableIngress")
-		Expect(ingress).To(BeFalse(), "its webhook overrides the field")
+		Expect(ingress).To(BeFalse(), "the webhook of the platform did not override the field")
 		deleted := createAndCleanUp(ctx, newRayCluster(namespace, "deleted"))
 		waitSecuredByPlatform(ctx, waitReady(ctx, deleted))
 		deleteCompletely(ctx, deleted)
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.ExpectIdle(manager.User, idlePeriod)
 
-		By("removing it")
+		By("removing the KubeRay of the platform")
 		platform.remove(ctx)
 		for _, live := range []*unstructured.Unstructured{kept, legacy, created} {
 			env.WaitForEvent(ctx, live, controller.ReasonNotSecured, "while the KubeRay of the platform secured it")
@@ -204,7 +204,7 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		env.ExpectIdle(manager.User, idlePeriod)
 
-		By("removing it")
+		By("removing the KubeRay of the platform")
 		platform.remove(ctx)
 		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(HaveKeyWithValue("legacy-head", true)) })
 		waitForCertificates(ctx, created, 3)

@@ -32,7 +32,7 @@ import (
 
 const long = `Show the objects that the manager would create for custom resources, as YAML documents.
 
-If the webhooks of the manager would reject a custom resource, the command fails. Actions other than
+If the webhooks of the manager would reject a custom resource, the command fails. Effects other than
 objects, such as the registration of a model in its mesh, are printed before the objects as a comment.
 
 Without --cluster, no cluster is read: --platform selects which APIs are assumed to be served, and
@@ -48,8 +48,13 @@ const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
   kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -`
 
-// mlflowVersion is the assumed release of MLflow. A real manager gets it at build time.
-const mlflowVersion = "3.14.0"
+const (
+	// mlflowVersion is the assumed release of MLflow. A real manager gets it at build time.
+	mlflowVersion = "3.14.0"
+	// mlflowNote is a note for an MLflow in a cluster.
+	mlflowNote = "the release of MLflow is assumed to be " + mlflowVersion + ", because the cluster does not show that of the manager: the name of the migration Job " +
+		"and its variable SUPPORTED_MLFLOW_VERSION can differ"
+)
 
 // options are the flags of the command.
 type options struct {
@@ -67,7 +72,7 @@ func Command(common *cli.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.render(c.Context(), args) },
 	}
 	c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
-	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Served APIs to assume: bare (Kubernetes only), plain (also Gateway API, KubeRay, KServe and Prometheus operator) or openshift (also Routes).")
+	c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Served APIs to assume: bare (Kubernetes only), plain (also Gateway API, KubeRay, KServe and Prometheus operator) or openshift (also the APIs of OpenShift).")
 	_ = c.MarkFlagRequired("filename") // fails for unknown flags only
 	c.Flags().BoolVar(&o.cluster, "cluster", false, "Take the served APIs and the settings from the current cluster.")
 	o.AddOutput(c)
@@ -108,7 +113,7 @@ func (o *options) fromPlatform(ctx context.Context, args []string) (*environment
 	return &environment{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(platformErr, configErr)
 }
 
-// render prints the objects of documents, and gaps to standard error.
+// render prints the objects of the custom resources, and what could not be read to standard error.
 func (o *options) render(ctx context.Context, args []string) error {
 	documents, in, err := o.read(ctx, args)
 	if err != nil {
@@ -118,6 +123,9 @@ func (o *options) render(ctx context.Context, args []string) error {
 	items, notes := []*unstructured.Unstructured{}, []string{}
 	for _, obj := range documents {
 		result, err := kinds.Table().Render(in.withStoredFields(ctx, obj))
+		if o.cluster && obj.GetKind() == "MLflow" {
+			result.Notes = append(result.Notes, mlflowNote)
+		}
 		if err == nil {
 			err = result.Write(&text)
 		}
@@ -188,9 +196,9 @@ func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 
 // newEnvironment returns the environment with the served APIs of a reader and the settings of a manager.
 func newEnvironment(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *environment {
-	known := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
+	served := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
 	env := render.Env{
-		Config: manager.Settings, Capabilities: capability.NewSet(known...), Version: manager.Version, Namespace: namespace,
+		Config: manager.Settings, Capabilities: capability.NewSet(served...), Version: manager.Version, Namespace: namespace,
 		Review: review.Func(ctx), ConfigMaps: func(namespace, name string) *corev1.ConfigMap {
 			return fetch.Decode[corev1.ConfigMap](reader.GetByName(ctx, "ConfigMap", namespace, name))
 		},
@@ -214,8 +222,8 @@ func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed
 	}
 }
 
-// withStoredFields copies the fields of the stored resource that its objects depend on: UID and generation, the status of an MLflow, and the
-// version of the manager that admitted a RayCluster.
+// withStoredFields sets the namespace, and copies the fields of the stored resource that its objects depend on: UID and generation, the
+// status of an MLflow, and the version of the manager that admitted a RayCluster.
 func (e *environment) withStoredFields(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
 	env, kind := e.env, e.reader.ForGVK(obj.GroupVersionKind())
 	if kind.Namespaced && obj.GetNamespace() == "" {

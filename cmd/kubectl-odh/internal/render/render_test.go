@@ -57,6 +57,8 @@ func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) out
 
 const wrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}}]}}`
 
+const mlflow = `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {storage: {resources: {requests: {storage: 1Gi}}}, backendStoreUri: "sqlite:////mlflow/a.db", artifactsDestination: "file:///mlflow/artifacts"}}`
+
 func TestFromPlatform(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	if err := os.WriteFile(file, []byte(wrapper), 0o600); err != nil {
@@ -78,7 +80,6 @@ func TestFromPlatform(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.stdout), &l); err != nil || len(l.Items) != 1 || len(l.Notes) != 2 || l.Kind != "List" {
 		t.Errorf("got %+v and error %v, want a List with one item and two notes", s, err)
 	}
-	mlflow := `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {storage: {resources: {requests: {storage: 1Gi}}}, backendStoreUri: "sqlite:////mlflow/a.db", artifactsDestination: "file:///mlflow/artifacts"}}`
 	s = start(t, mlflow, nil, "-f", "-", "--platform", "bare", "--", "--namespace=tracking")
 	if s.code != 0 || !strings.Contains(s.stdout, "namespace: tracking") || strings.Contains(s.stdout, "ServiceMonitor") {
 		t.Errorf("got %+v, want namespace tracking and no ServiceMonitor", s)
@@ -114,7 +115,7 @@ func fakeCluster(t *testing.T, documents ...string) *cli.Cluster {
 	listKinds := map[schema.GroupVersionResource]string{}
 	for version, served := range map[string][]string{
 		"v1": {"Pod", "ConfigMap", "Namespace"}, "apps/v1": {"Deployment"}, "workload.codeflare.dev/v1beta2": {"AppWrapper"},
-		"config.openshift.io/v1": {"Ingress"}, "route.openshift.io/v1": {"Route"}, "ray.io/v1": {"RayCluster"},
+		"mlflow.opendatahub.io/v1": {"MLflow"}, "config.openshift.io/v1": {"Ingress"}, "route.openshift.io/v1": {"Route"}, "ray.io/v1": {"RayCluster"},
 	} {
 		gv, _ := schema.ParseGroupVersion(version)
 		l := &metav1.APIResourceList{GroupVersion: version}
@@ -123,7 +124,7 @@ func fakeCluster(t *testing.T, documents ...string) *cli.Cluster {
 			if strings.HasSuffix(kind, "s") {
 				plural = strings.ToLower(kind) + "es"
 			}
-			l.APIResources = append(l.APIResources, metav1.APIResource{Name: plural, Kind: kind, Namespaced: true, Verbs: []string{"get", "list"}})
+			l.APIResources = append(l.APIResources, metav1.APIResource{Name: plural, Kind: kind, Namespaced: kind != "MLflow", Verbs: []string{"get", "list"}})
 			listKinds[gv.WithResource(plural)] = kind + "List"
 		}
 		lists = append(lists, l)
@@ -164,6 +165,10 @@ func TestFromCluster(t *testing.T) {
 	s = start(t, rayCluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
 		t.Errorf("got %+v, want the proxy of OpenShift and the version of the manager", s)
+	}
+	s = start(t, mlflow, fakeCluster(t, manager), "-f", "-", "--cluster")
+	if s.code != 0 || !strings.Contains(s.stdout, "# the release of MLflow is assumed to be "+mlflowVersion) {
+		t.Errorf("got %+v, want a note about the assumed release of MLflow", s)
 	}
 	for want, c := range map[string]*cli.Cluster{
 		"the Deployment of the manager could not be read": fakeCluster(t, scheduler),
