@@ -231,6 +231,38 @@ func TestRejectedComponentStopsCreation(t *testing.T) {
 	}
 }
 
+// An AppWrapper whose pods cannot be counted, because no webhook checked it, fails with the cause and can be deleted.
+func TestAppWrapperWithUnknownPodSetsFailsAndIsDeleted(t *testing.T) {
+	for name, wantPhase := range map[string]awv1beta2.AppWrapperPhase{"before it failed": awv1beta2.PhaseEmpty, "after it failed": awv1beta2.PhaseFailed} {
+		t.Run(name, func(t *testing.T) {
+			aw := newAppWrapper([]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`})
+			aw.Finalizers = []string{awv1beta2.Finalizer}
+			f := newFixture(t, aw)
+			if wantPhase == awv1beta2.PhaseFailed {
+				failed := f.reconcileToPhase(wantPhase)
+				if failed.Status.LastFailure.Reason != awv1beta2.ReasonCreateFailed || !strings.Contains(failed.Status.LastFailure.Message, "spec.components[0]") {
+					t.Errorf("got failure %+v, want CreateFailed with the component", failed.Status.LastFailure)
+				}
+				writes := len(f.writes)
+				if f.reconcileToPhase(wantPhase); len(f.writes) != writes {
+					t.Errorf("got writes %q after the failure, want none", f.writes[writes:])
+				}
+			}
+			if err := f.server.Delete(t.Context(), f.get()); err != nil {
+				t.Fatal(err)
+			}
+			crashed := false
+			f.reconcileWithCrash(&crashed)
+			if err := f.server.Get(t.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
+				t.Errorf("got error %v, want the AppWrapper deleted", err)
+			}
+			if len(f.memory.states) != 0 {
+				t.Errorf("got %d states in memory, want none after the deletion", len(f.memory.states))
+			}
+		})
+	}
+}
+
 // A failed status update sends no Event and is retried.
 func TestFailedStatusUpdateIsRetried(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{podJSON("a")}))
