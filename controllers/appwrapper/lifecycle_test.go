@@ -176,6 +176,17 @@ func TestCreationFailsForExistingObject(t *testing.T) {
 	}
 }
 
+// The workload fails if two components with pods are the same object, whose pods would be counted twice. Objects without pods may be repeated.
+func TestSameComponentTwiceFailsIfItHasPods(t *testing.T) {
+	for phase, template := range map[awv1beta2.AppWrapperPhase]string{awv1beta2.PhaseFailed: podJSON("a"), awv1beta2.PhaseRunning: namedConfigMapJSON} {
+		f := newFixture(t, newAppWrapper([]string{template, template}))
+		aw := f.reconcileToPhase(phase)
+		if phase == awv1beta2.PhaseFailed && !strings.Contains(aw.Status.LastFailure.Message, "spec.components[0] and spec.components[1] are both Pod team/a") {
+			t.Errorf("got failure %+v, want it to name both components", aw.Status.LastFailure)
+		}
+	}
+}
+
 // [appwrapper-51] The phase is Terminating until all pods are deleted. Then the finalizer is removed.
 func TestDeletionWaitsForPods(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{configMapJSON}), componentPod("pod"))
