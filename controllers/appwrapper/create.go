@@ -214,8 +214,8 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", objectName)}
 	case sameComponent(aw, index) < index && podset.Total(status.PodSets) > 0:
-		return terminalError{fmt.Errorf("spec.components[%d] and spec.components[%d] are both %s, whose pods would be counted twice: choose another name",
-			sameComponent(aw, index), index, objectName)}
+		return terminalError{fmt.Errorf("%s is the object of spec.components[%d] and spec.components[%d], and its pods would be counted twice: choose another name",
+			objectName, sameComponent(aw, index), index)}
 	case controls(aw, observed.object):
 		w.memory.setCreated(aw.UID, index, observed.object.GetUID(), false)
 		return nil

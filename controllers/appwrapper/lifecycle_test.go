@@ -176,12 +176,12 @@ func TestCreationFailsForExistingObject(t *testing.T) {
 	}
 }
 
-// The workload fails if two components with pods are the same object, whose pods would be counted twice. Objects without pods may be repeated.
+// The workload fails if two components with pods are the same object. Objects without pods may be repeated.
 func TestSameComponentTwiceFailsIfItHasPods(t *testing.T) {
 	for phase, template := range map[awv1beta2.AppWrapperPhase]string{awv1beta2.PhaseFailed: podJSON("a"), awv1beta2.PhaseRunning: namedConfigMapJSON} {
 		f := newFixture(t, newAppWrapper([]string{template, template}))
 		aw := f.reconcileToPhase(phase)
-		if phase == awv1beta2.PhaseFailed && !strings.Contains(aw.Status.LastFailure.Message, "spec.components[0] and spec.components[1] are both Pod team/a") {
+		if phase == awv1beta2.PhaseFailed && !strings.Contains(aw.Status.LastFailure.Message, "Pod team/a is the object of spec.components[0] and") {
 			t.Errorf("got failure %+v, want it to name both components", aw.Status.LastFailure)
 		}
 	}

@@ -78,8 +78,8 @@ func isUnreviewed(aw *awv1beta2.AppWrapper) bool {
 	return !found && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
 }
 
-// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold. Its error is a fact about an AppWrapper
-// that never started. A deletion needs no new status: an AppWrapper without one has created nothing.
+// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold. Its error is a fact about an
+// AppWrapper that never started. A deletion needs no new status: an AppWrapper without one has created nothing.
 func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) error {
 	if len(aw.Status.ComponentStatus) > 0 || aw.DeletionTimestamp != nil {
 		return nil

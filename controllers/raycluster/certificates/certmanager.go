@@ -47,11 +47,12 @@ func (r *reconciliation) reconcileCertManager(ctx context.Context) error {
 func (r *reconciliation) reportExpired(leaf leafPlan) {
 	expiresAt := r.memory.secrets[leaf.secret].expiresAt
 	r.warnOnce("expired "+leaf.role, !expiresAt.IsZero() && !r.now.Before(expiresAt), reasonNotUsable,
-		"the certificate of role %s expired at %s and was not renewed: read the status of Certificate %s, and correct its issuer", leaf.role, expiresAt.Format(time.RFC3339), leaf.secret)
+		"the certificate of role %s expired at %s and was not renewed: read the status of Certificate %s, and correct its issuer",
+		leaf.role, expiresAt.Format(time.RFC3339), leaf.secret)
 }
 
-// recordIssued stores the state of an issued certificate, publishes the head's CA, and makes the RayCluster own an unowned Secret. published
-// reports whether the CA Secret needs no check.
+// recordIssued stores the state of an issued certificate, publishes the head's CA, and makes the RayCluster own an unowned Secret.
+// published reports whether the CA Secret needs no check.
 func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan, published bool) error {
 	state, upToDate, err := r.isUpToDate(ctx, leaf)
 	if err != nil || upToDate && published && state.covers(leaf.options) {
@@ -95,8 +96,8 @@ func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
 	return s
 }
 
-// publishBundle writes the CA of the head's certificate into the Secret that pods and clients read. It leaves a foreign Secret as it is, and
-// reports once that pods wait for a CA that it cannot write.
+// publishBundle writes the CA of the head's certificate into the Secret that pods and clients read. It leaves a foreign Secret as it is,
+// and reports once that pods wait for a CA that it cannot write.
 func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, head secretState) error {
 	name := r.plan.authoritySecret
 	live, err := r.getSecret(ctx, name)
@@ -105,7 +106,8 @@ func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, head 
 	}
 	canPublish := r.isWritable(live) && len(bundle) > 0
 	r.warnOnce("missing CA", !canPublish && (live == nil || len(live.Data[raycluster.KeyCACert]) == 0), reasonNotUsable,
-		"Secret %s has no %s, so the pods wait: the issuer returned no CA, or another client created the Secret; add the CA of the issuer under that key", name, raycluster.KeyCACert)
+		"Secret %s has no %s, so the pods wait: the issuer returned no CA, or another client created the Secret; add the CA of the issuer under that key",
+		name, raycluster.KeyCACert)
 	if !canPublish {
 		r.memory.store(name, secretState{role: roleAuthority, foreign: true, checkAt: r.now.Add(foreignRecheck)})
 		return nil

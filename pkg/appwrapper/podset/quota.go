@@ -52,7 +52,8 @@ func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 	reject(clusterPath+".enableInTreeAutoscaling", true,
 		"must not be true in a queue: Ray's autoscaler creates pods for which no quota was requested: remove the field, and set replicas")
 	reject(clusterPath+".suspend", true, neverResumed)
-	return append(errs, replicasErrors(nested.Map(u.Object, strings.Split(clusterPath, ".")...), path.Child(clusterPath, "workerGroupSpecs"))...)
+	cluster := nested.Map(u.Object, strings.Split(clusterPath, ".")...)
+	return append(errs, replicasErrors(cluster, path.Child(clusterPath, "workerGroupSpecs"))...)
 }
 
 // replicasErrors returns errors for worker groups whose replicas are outside of their bounds: KubeRay creates minReplicas or maxReplicas
@@ -65,8 +66,8 @@ func replicasErrors(cluster map[string]any, path *field.Path) field.ErrorList {
 		replicas, minimum := n.int32Field(group, "", "replicas", 1), n.int32Field(group, "", "minReplicas", 0)
 		maximum := n.int32Field(group, "", "maxReplicas", math.MaxInt32)
 		if n.err == nil && (replicas < minimum || group["replicas"] != nil && replicas > maximum) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("replicas"), replicas,
-				fmt.Sprintf("must be from minReplicas to maxReplicas (%d to %d): otherwise KubeRay creates another number of pods than the quota has", minimum, maximum)))
+			detail := fmt.Sprintf("must be from minReplicas to maxReplicas (%d to %d): otherwise KubeRay creates more or fewer pods than the quota has", minimum, maximum)
+			errs = append(errs, field.Invalid(path.Index(i).Child("replicas"), replicas, detail))
 		}
 	}
 	return errs
