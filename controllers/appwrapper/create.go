@@ -213,6 +213,9 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 		return fmt.Errorf("%s existed, but was deleted meanwhile: waiting for the next attempt", objectName)
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", objectName)}
+	case sameComponent(aw, index) < index && podset.Total(status.PodSets) > 0:
+		return terminalError{fmt.Errorf("%s is the object of spec.components[%d] and spec.components[%d], and its pods would be counted twice: choose another name",
+			objectName, sameComponent(aw, index), index)}
 	case controls(aw, observed.object):
 		w.memory.setCreated(aw.UID, index, observed.object.GetUID(), false)
 		return nil
@@ -227,6 +230,14 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 		}
 	}
 	return terminalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete it or recreate it under another name", objectName)}
+}
+
+// sameComponent returns the index of the first component with the kind and name of a component.
+func sameComponent(aw *awv1beta2.AppWrapper, index int) int {
+	status := &aw.Status.ComponentStatus[index]
+	return slices.IndexFunc(aw.Status.ComponentStatus, func(s awv1beta2.AppWrapperComponentStatus) bool {
+		return s.Name == status.Name && kindOf(&s).GroupKind() == kindOf(status).GroupKind()
+	})
 }
 
 // isAmbiguous reports whether the API server may have executed the failed request.

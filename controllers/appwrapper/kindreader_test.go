@@ -65,6 +65,21 @@ func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 	}
 }
 
+// While the first list of a kind is awaited, a deletion continues soon and does not report the wait.
+func TestDeletionWaitsForFirstListWithoutReport(t *testing.T) {
+	f := newFixture(t, newAppWrapper([]string{jobJSON("j", 1)}))
+	f.reconcileToPhase("Running")
+	f.restart()
+	f.kinds.cache = &unsyncedCache{fakeCache: fakeCache{WithWatch: f.server, fixture: f}, t: t}
+	if err := f.server.Delete(t.Context(), f.get()); err != nil {
+		t.Fatal(err)
+	}
+	writes := len(f.writes)
+	if result, err := f.reconcileOnce(); err != nil || result.RequeueAfter != syncPollInterval || len(f.writes) != writes {
+		t.Errorf("got result %+v, error %v, writes %q, want a wait of %s without writes", result, err, f.writes[writes:], syncPollInterval)
+	}
+}
+
 // An unreadable component counts as existing, because the status contains its creation.
 func TestUnreadableComponentsCountAsExisting(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{podJSON("a")}))

@@ -176,6 +176,17 @@ func TestCreationFailsForExistingObject(t *testing.T) {
 	}
 }
 
+// The workload fails if two components with pods are the same object. Objects without pods may be repeated.
+func TestSameComponentTwiceFailsIfItHasPods(t *testing.T) {
+	for phase, template := range map[awv1beta2.AppWrapperPhase]string{awv1beta2.PhaseFailed: podJSON("a"), awv1beta2.PhaseRunning: namedConfigMapJSON} {
+		f := newFixture(t, newAppWrapper([]string{template, template}))
+		aw := f.reconcileToPhase(phase)
+		if phase == awv1beta2.PhaseFailed && !strings.Contains(aw.Status.LastFailure.Message, "Pod team/a is the object of spec.components[0] and") {
+			t.Errorf("got failure %+v, want it to name both components", aw.Status.LastFailure)
+		}
+	}
+}
+
 // [appwrapper-51] The phase is Terminating until all pods are deleted. Then the finalizer is removed.
 func TestDeletionWaitsForPods(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{configMapJSON}), componentPod("pod"))
@@ -226,6 +237,38 @@ func TestRejectedComponentStopsCreation(t *testing.T) {
 			}
 			if len(f.createdUIDs) != 0 {
 				t.Errorf("got created objects %v, want none", f.createdUIDs)
+			}
+		})
+	}
+}
+
+// An AppWrapper whose pods cannot be counted, because no webhook checked it, fails with the cause and can be deleted.
+func TestAppWrapperWithUnknownPodSetsFailsAndIsDeleted(t *testing.T) {
+	for name, wantPhase := range map[string]awv1beta2.AppWrapperPhase{"before it failed": awv1beta2.PhaseEmpty, "after it failed": awv1beta2.PhaseFailed} {
+		t.Run(name, func(t *testing.T) {
+			aw := newAppWrapper([]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`})
+			aw.Finalizers = []string{awv1beta2.Finalizer}
+			f := newFixture(t, aw)
+			if wantPhase == awv1beta2.PhaseFailed {
+				failed := f.reconcileToPhase(wantPhase)
+				if failed.Status.LastFailure.Reason != awv1beta2.ReasonCreateFailed || !strings.Contains(failed.Status.LastFailure.Message, "spec.components[0]") {
+					t.Errorf("got failure %+v, want CreateFailed with the component", failed.Status.LastFailure)
+				}
+				writes := len(f.writes)
+				if f.reconcileToPhase(wantPhase); len(f.writes) != writes {
+					t.Errorf("got writes %q after the failure, want none", f.writes[writes:])
+				}
+			}
+			if err := f.server.Delete(t.Context(), f.get()); err != nil {
+				t.Fatal(err)
+			}
+			crashed := false
+			f.reconcileWithCrash(&crashed)
+			if err := f.server.Get(t.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
+				t.Errorf("got error %v, want the AppWrapper deleted", err)
+			}
+			if len(f.memory.states) != 0 {
+				t.Errorf("got %d states in memory, want none after the deletion", len(f.memory.states))
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 		Conditions: aw.Status.Conditions, CompletionTime: aw.Status.CompletionTime,
 		Unreviewed: w.settings.UserRBACAdmissionCheck && isUnreviewed(aw),
 	}
-	if err := w.ensureComponentStatus(ctx, aw); err != nil {
+	if err := w.ensureComponentStatus(ctx, aw, facts); err != nil {
 		return nil, err
 	}
 	facts.ComponentsChanged = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
@@ -78,14 +78,21 @@ func isUnreviewed(aw *awv1beta2.AppWrapper) bool {
 	return !found && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
 }
 
-// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold.
-func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1beta2.AppWrapper) error {
-	if len(aw.Status.ComponentStatus) == 0 {
-		if err := w.loadTemplates(ctx, aw); err != nil {
-			return err
-		}
+// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold. Its error is a fact about an
+// AppWrapper that never started. A deletion needs no new status: an AppWrapper without one has created nothing.
+func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) error {
+	if len(aw.Status.ComponentStatus) > 0 || aw.DeletionTimestamp != nil {
+		return nil
 	}
-	return initComponentStatus(aw)
+	if err := w.loadTemplates(ctx, aw); err != nil {
+		return err
+	}
+	err := initComponentStatus(aw)
+	switch aw.Status.Phase {
+	case awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended, awv1beta2.PhaseFailed:
+		facts.PodSetsUnknown, err = err, nil
+	}
+	return err
 }
 
 // initComponentStatus sets the status of each component, with its pod sets, unless the status lists components already.
@@ -93,13 +100,15 @@ func initComponentStatus(aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) > 0 {
 		return nil
 	}
+	var statuses []awv1beta2.AppWrapperComponentStatus
 	for i := range aw.Spec.Components {
 		sets, err := podset.ForComponent(&aw.Spec.Components[i])
 		if err != nil {
 			return fmt.Errorf("finding the pod sets of spec.components[%d]: %w", i, err)
 		}
-		aw.Status.ComponentStatus = append(aw.Status.ComponentStatus, awv1beta2.AppWrapperComponentStatus{PodSets: sets})
+		statuses = append(statuses, awv1beta2.AppWrapperComponentStatus{PodSets: sets})
 	}
+	aw.Status.ComponentStatus = statuses
 	return nil
 }
 

@@ -248,6 +248,12 @@ func TestTrimObjectKeepsReadFields(t *testing.T) {
 	if fullFacts, trimmedFacts := fullObserver.observe(), trimmedObserver.observe(); fullFacts.Report != trimmedFacts.Report || fullFacts.Diagnosis != trimmedFacts.Diagnosis || fullFacts.Failed != trimmedFacts.Failed || fullFacts.Diagnosis == "" {
 		t.Errorf("facts differ:\n%+v\n%+v", fullFacts, trimmedFacts)
 	}
+	job := withStatus("batch/v1", "Job", nil)
+	job.SetDeletionTimestamp(&metav1.Time{Time: noon})
+	job.SetDeletionGracePeriodSeconds(new(int64(0)))
+	if needsDelete(trimComponent(job), true) {
+		t.Error("a terminating Job with grace period 0 needs another forced delete, want none")
+	}
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
 	if out, err := trimObject(metadata); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
 		t.Errorf("metadata: got %+v, error %v, want no annotations", out, err)

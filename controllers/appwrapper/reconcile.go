@@ -107,6 +107,9 @@ func (w *workloadReconciler) decideAndExecute(ctx context.Context, aw *awv1beta2
 		decision = rules.Decide(list, facts)
 	case rules.DeleteComponents, rules.ForceDeletion:
 		facts.Deleted = w.deleteComponents(ctx, aw, decision.Action == rules.ForceDeletion)
+		if _, waits := reconciler.AsWait(facts.Deleted.Err); waits { // for the first list of a kind
+			return rules.Decision{}, facts.Deleted.Err
+		}
 		decision = rules.Decide(list, facts)
 	case rules.Nothing:
 	}

@@ -146,7 +146,7 @@ var statusFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "r
 
 func trimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := nested.Pick(nested.Map(object.Object, "metadata"),
-		"namespace", "name", "uid", "resourceVersion", "ownerReferences", "creationTimestamp", "deletionTimestamp")
+		"namespace", "name", "uid", "resourceVersion", "ownerReferences", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 	trimmed := &unstructured.Unstructured{Object: nested.Pick(object.Object, "apiVersion", "kind")}
 	trimmed.Object["metadata"] = metadata
 	trimmed.SetLabels(selectorLabels(object.GetLabels()))

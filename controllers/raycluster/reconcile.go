@@ -169,13 +169,15 @@ func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unst
 
 // apply applies objects. The error begins with the consequence. If a retry cannot fix the error, see apply.IsBlocked, it records an Event.
 func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Unstructured, consequence string, desired apply.Desired) error {
+	topic := topicApply + topic(consequence)
 	err := r.applier.Apply(ctx, cluster, desired)
 	if err == nil {
+		r.stateOf(cluster).messages.Replace(topic, "")
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", consequence, err)
 	if apply.IsBlocked(err) {
-		r.recordWarning(cluster, topicApply, ReasonNotApplied, err.Error())
+		r.recordWarning(cluster, topic, ReasonNotApplied, err.Error())
 	}
 	return err
 }

@@ -88,6 +88,23 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	}
 }
 
+// Each step that a foreign object blocks is reported once, even if several are blocked.
+func TestBlockedStepsAreReportedOnce(t *testing.T) {
+	text := demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy"))
+	n := raycluster.View(clusterFrom(t, text).Object).Names()
+	taken := metav1.ObjectMeta{Namespace: "team1", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p", Controller: new(true)}}}
+	policy, account := &networkingv1.NetworkPolicy{ObjectMeta: taken}, &corev1.ServiceAccount{ObjectMeta: taken}
+	policy.Name, account.Name = n.HeadPolicy, n.ServiceAccount
+	s := newTestEnv(t, policy, account)
+	u := s.create(text)
+	for range 3 {
+		s.mustReconcile(u)
+	}
+	if eventText := s.drainEvents(); strings.Count(eventText, ReasonNotApplied) != 2 {
+		t.Errorf("got Events %q, want one for the policy and one for the account", eventText)
+	}
+}
+
 // A conflict requeues the cluster without an error, unless it is joined with another error.
 func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))

@@ -25,6 +25,18 @@ func TestFinalizerIsAddedWhenNeeded(t *testing.T) {
 	}
 }
 
+// OnDeleted is called for an object that this process has first seen while it was being deleted: Finalize may have stored state.
+func TestOnDeletedRunsForObjectFirstSeenDuringDeletion(t *testing.T) {
+	logic := measuringLogic()
+	logic.Finalizer, logic.Finalize = finalizer, func(context.Context, *widget) error { return nil }
+	f := newFixture(t, logic, newWidget(func(w *widget) { w.Finalizers = []string{finalizer} }))
+	f.delete()
+	f.mustReconcile()
+	if len(f.deleted) != 1 {
+		t.Errorf("got OnDeleted calls %q, want one", f.deleted)
+	}
+}
+
 // AfterStatusUpdate is called after a successful patch, and not after a failed one.
 func TestAfterStatusUpdateRunsAfterSuccessOnly(t *testing.T) {
 	var generations []int64

@@ -311,6 +311,7 @@ func (r *baseReconciler[T]) reconcileDelete(ctx context.Context, obj T) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	if r.logic.Finalize != nil {
+		r.track(obj) // Finalize may store state
 		original := clone(obj)
 		if err := r.logic.Finalize(ctx, obj); err != nil {
 			if ctx.Err() != nil {

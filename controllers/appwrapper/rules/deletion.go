@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -202,6 +203,6 @@ func (f *Facts) fail(reason, message, detail string) Decision {
 // failure describes a failure before the failed objects are deleted.
 func (f *Facts) failure(reason, message, detail string) *awv1beta2.AppWrapperFailure {
 	parts := slices.DeleteFunc([]string{message, detail, f.Pods.Report}, func(text string) bool { return text == "" })
-	text := conditions.Clip(strings.Join(parts, "; "), maxFailureMessage)
+	text := conditions.Clip(redact.Text(strings.Join(parts, "; ")), maxFailureMessage)
 	return &awv1beta2.AppWrapperFailure{Time: metav1.NewTime(f.Now), Reason: reason, Message: text}
 }

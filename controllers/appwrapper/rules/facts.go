@@ -22,6 +22,8 @@ type Facts struct {
 	Pods           PodFacts
 	// ComponentsChanged reports whether the numbers of components in spec and status differ. The status is then invalid.
 	ComponentsChanged bool
+	// PodSetsUnknown is the error if an AppWrapper that never started has a component whose pods cannot be counted.
+	PodSetsUnknown error
 	// Unreviewed reports whether the AppWrapper has never run, and no webhook has processed it.
 	Unreviewed bool
 	// Created and Deleted are the outcome of an action in this reconcile; nil before it.

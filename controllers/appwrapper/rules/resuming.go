@@ -15,6 +15,9 @@ var whileNew = append([]Rule{
 
 var whileSuspended = []Rule{
 	{"stay suspended", suspended, stay},
+	{"pod sets are unknown", func(f *Facts) bool { return f.PodSetsUnknown != nil }, func(f *Facts) Decision {
+		return f.fail(awv1beta2.ReasonCreateFailed, fmt.Sprintf("%v; correct the template in a new AppWrapper", f.PodSetsUnknown), "")
+	}},
 	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
 	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonNotReviewed, "the creator of the AppWrapper is unknown, because no webhook of this operator was running when it was created: "+

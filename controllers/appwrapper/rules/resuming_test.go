@@ -16,6 +16,9 @@ func TestRulesWhileNewAndSuspended(t *testing.T) {
 			conditions: []string{"QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming"}}},
 		{"components changed", []change{withChangedComponents}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, requeueAfter: Immediately,
 			conditions: []string{"Unhealthy=True/ComponentsChanged"}}},
+		{"pod sets unknown", []change{withChangedComponents, func(f *Facts) { f.PodSetsUnknown = errors.New("no template") }}, want{rule: "pod sets are unknown",
+			next: awv1beta2.PhaseFailed, requeueAfter: Immediately, conditions: []string{"Unhealthy=True/CreateFailed"},
+			unhealthyMessage: "no template; correct the template in a new AppWrapper"}},
 		{"not reviewed by a webhook", []change{func(f *Facts) { f.Unreviewed = true }}, want{rule: "not reviewed",
 			next: awv1beta2.PhaseFailed, requeueAfter: Immediately, conditions: []string{"Unhealthy=True/NotReviewed"}}},
 	}

@@ -123,6 +123,16 @@ func TestUnreadyPodsHaveFailureGracePeriod(t *testing.T) {
 	}
 }
 
+// The termination message of a container may contain credentials.
+func TestFailureIsRedacted(t *testing.T) {
+	d := Decide(whileRunning, newFacts(awv1beta2.PhaseRunning, withOutcome(Failed), func(f *Facts) {
+		f.Pods.Report = "pod p: cannot connect to postgresql://user:hunter2@db/x"
+	}))
+	if d.Failure == nil || strings.Contains(d.Failure.Message, "hunter2") || !strings.Contains(d.Failure.Message, "pod p: cannot connect") {
+		t.Errorf("got failure %+v, want the report without the password", d.Failure)
+	}
+}
+
 func TestCompletionIsRecorded(t *testing.T) {
 	d := Decide(whileRunning, newFacts(awv1beta2.PhaseRunning, withOutcome(Succeeded)))
 	if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionQuotaReserved); c.Message != twoPodsSucceeded {

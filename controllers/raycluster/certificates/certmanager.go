@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,18 +30,32 @@ func (r *reconciliation) reconcileCertManager(ctx context.Context) error {
 	if err := r.Applier.Apply(ctx, r.cluster, r.plan.certificates()); err != nil {
 		return err
 	}
+	_, published, err := r.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: r.plan.authoritySecret})
+	if err != nil {
+		return err
+	}
 	for _, leaf := range r.plan.leaves {
-		if err := r.recordIssued(ctx, leaf); err != nil {
+		if err := r.recordIssued(ctx, leaf, published || leaf.role != roleHead); err != nil {
 			return err
 		}
+		r.reportExpired(leaf)
 	}
 	return nil
 }
 
+// reportExpired reports once that a certificate has expired and was not renewed.
+func (r *reconciliation) reportExpired(leaf leafPlan) {
+	expiresAt := r.memory.secrets[leaf.secret].expiresAt
+	r.warnOnce("expired "+leaf.role, !expiresAt.IsZero() && !r.now.Before(expiresAt), reasonNotUsable,
+		"the certificate of role %s expired at %s and was not renewed: read the status of Certificate %s, and correct its issuer",
+		leaf.role, expiresAt.Format(time.RFC3339), leaf.secret)
+}
+
 // recordIssued stores the state of an issued certificate, publishes the head's CA, and makes the RayCluster own an unowned Secret.
-func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error {
+// published reports whether the CA Secret needs no check.
+func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan, published bool) error {
 	state, upToDate, err := r.isUpToDate(ctx, leaf)
-	if err != nil || upToDate && state.covers(leaf.options) {
+	if err != nil || upToDate && published && state.covers(leaf.options) {
 		return err
 	}
 	live, err := r.getSecret(ctx, leaf.secret)
@@ -58,10 +73,10 @@ func (r *reconciliation) recordIssued(ctx context.Context, leaf leafPlan) error 
 		state.uid, state.version = live.UID, live.ResourceVersion
 		r.memory.store(leaf.secret, state)
 	}
-	if bundle := live.Data[raycluster.KeyCACert]; err == nil && len(bundle) > 0 && leaf.role == roleHead {
-		return r.publishBundle(ctx, bundle, state)
+	if err != nil || leaf.role != roleHead {
+		return err
 	}
-	return err
+	return r.publishBundle(ctx, live.Data[raycluster.KeyCACert], state)
 }
 
 // stateOfIssued returns the state of a certificate of cert-manager. IP addresses among the desired DNS names count as issued, because a
@@ -81,13 +96,23 @@ func stateOfIssued(leaf leafPlan, issued *x509.Certificate) secretState {
 	return s
 }
 
-// publishBundle writes the CA of the head's certificate into the Secret that pods and clients read.
+// publishBundle writes the CA of the head's certificate into the Secret that pods and clients read. It leaves a foreign Secret as it is,
+// and reports once that pods wait for a CA that it cannot write.
 func (r *reconciliation) publishBundle(ctx context.Context, bundle []byte, head secretState) error {
-	live, err := r.getSecret(ctx, r.plan.authoritySecret)
-	if err != nil || !r.isWritable(live) {
+	name := r.plan.authoritySecret
+	live, err := r.getSecret(ctx, name)
+	if err != nil {
 		return err
 	}
-	return r.applySecret(ctx, r.plan.authoritySecret, "", map[string][]byte{raycluster.KeyCACert: bundle},
+	canPublish := r.isWritable(live) && len(bundle) > 0
+	r.warnOnce("missing CA", !canPublish && (live == nil || len(live.Data[raycluster.KeyCACert]) == 0), reasonNotUsable,
+		"Secret %s has no %s, so the pods wait: the issuer returned no CA, or another client created the Secret; add the CA of the issuer under that key",
+		name, raycluster.KeyCACert)
+	if !canPublish {
+		r.memory.store(name, secretState{role: roleAuthority, foreign: true, checkAt: r.now.Add(foreignRecheck)})
+		return nil
+	}
+	return r.applySecret(ctx, name, "", map[string][]byte{raycluster.KeyCACert: bundle},
 		secretState{role: roleAuthority, checkAt: head.checkAt, expiresAt: head.expiresAt})
 }
 

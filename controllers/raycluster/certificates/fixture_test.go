@@ -50,8 +50,9 @@ type fixture struct {
 	hidden map[string]bool
 	// reads counts live Get requests, writes applies, and patches patches of pods.
 	reads, writes, patches int
-	// requestErr is the error of live Get requests and applies.
+	// requestErr is the error of live Get requests and applies. applyErr are the errors of applies by name.
 	requestErr error
+	applyErr   map[string]error
 }
 
 func newFixture(t *testing.T, existing ...client.Object) *fixture {
@@ -74,6 +75,9 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 			f.writes++
 			if f.requestErr != nil {
 				return f.requestErr
+			}
+			if named, ok := o.(interface{ GetName() string }); ok && f.applyErr[named.GetName()] != nil {
+				return f.applyErr[named.GetName()]
 			}
 			return c.Apply(ctx, o, opts...)
 		},

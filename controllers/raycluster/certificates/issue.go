@@ -153,9 +153,10 @@ func (r *reconciliation) reportRootChange(root certs.Root) {
 func (r *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 	_, known := r.memory.secrets[live.Name]
 	root, err := certs.LoadRoot(live.Data, r.now)
+	r.warnOnce("unusable CA", err != nil, reasonNotUsable,
+		"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one",
+		live.Name, err)
 	if err != nil {
-		r.recordEvent(corev1.EventTypeWarning, reasonNotUsable,
-			"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
 		r.requeueAt(r.now.Add(foreignRecheck))
 		r.memory.remove(live.Name)
 		return nil

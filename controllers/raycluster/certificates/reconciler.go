@@ -25,6 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 var secretGVK = corev1.SchemeGroupVersion.WithKind("Secret")
@@ -78,13 +79,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstru
 		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
 	}
 	memory.retainOnly(current.plan.secretNames())
-	fallback := 0
-	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && current.plan.issuer != in.Mode.Issuer {
-		fallback = 1
-	}
-	if memory.setReported("cert-manager", fallback) {
-		current.recordEvent(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
-	}
+	current.warnOnce("cert-manager", in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && current.plan.issuer != in.Mode.Issuer,
+		reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
 	if err := current.run(ctx); err != nil {
 		return 0, err
 	}
@@ -92,7 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstru
 		return 0, err
 	}
 	for _, s := range memory.secrets {
-		current.requeueAt(s.checkAt)
+		if at := s.checkAt; at.After(current.now) {
+			current.requeueAt(at)
+		} else {
+			current.requeueAt(current.now.Add(reconciler.RequeueBlocked)) // another program must renew or delete the Secret
+		}
 	}
 	if current.requeueTime.IsZero() {
 		return 0, nil
@@ -222,6 +222,17 @@ func (r *reconciliation) applySecret(ctx context.Context, name string, secretTyp
 	return nil
 }
 
+// warnOnce records a Warning when a problem appears, and again only after it was absent.
+func (r *reconciliation) warnOnce(topic string, problem bool, reason, format string, args ...any) {
+	number := 0
+	if problem {
+		number = 1
+	}
+	if r.memory.setReported(topic, number) {
+		r.recordEvent(corev1.EventTypeWarning, reason, format, args...)
+	}
+}
+
 // recordEvent records an Event about the RayCluster.
 func (r *reconciliation) recordEvent(eventType, reason, format string, args ...any) {
 	if r.Recorder != nil {
@@ -232,7 +243,7 @@ func (r *reconciliation) recordEvent(eventType, reason, format string, args ...a
 // secretState is the state of a checked Secret, so that each version is read only once. It contains no private keys.
 type secretState struct {
 	role string
-	// foreign reports whether the Secret is not writable. The cache does not hold such a Secret.
+	// foreign reports whether the operator must not, or cannot, write the Secret. The cache does not hold such a Secret.
 	foreign bool
 	uid     types.UID
 	version string

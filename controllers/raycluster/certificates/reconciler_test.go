@@ -353,7 +353,8 @@ func TestSecretsOfUsersAreNotWritten(t *testing.T) {
 		if after := f.mustReconcile(cluster, byOperator); after > foreignRecheck || after <= 0 || f.writes > 0 {
 			t.Errorf("%d writes, next reconcile after %s", f.writes, after)
 		}
-		if eventText := f.drainEvents(); !strings.Contains(eventText, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(eventText, "delete it so that the operator creates one") {
+		f.mustReconcile(cluster, byOperator)
+		if eventText := f.drainEvents(); strings.Count(eventText, "Warning CertificateNotUsable Secret "+ca) != 1 || !strings.Contains(eventText, "delete it so that the operator creates one") {
 			t.Errorf("unexpected Events:\n%s", eventText)
 		}
 	})

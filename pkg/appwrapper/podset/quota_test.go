@@ -7,7 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// QuotaErrors rejects RayJobs that retain their cluster, clusters with autoscaling, and suspended objects.
+func rayClusterText(groups string) string {
+	return `{apiVersion: ray.io/v1, kind: RayCluster, spec: {workerGroupSpecs: [` + groups + `]}}`
+}
+
+// QuotaErrors rejects RayJobs that retain their cluster, clusters with autoscaling or other replicas than KubeRay creates, and suspended objects.
 func TestQuotaErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
@@ -25,6 +29,17 @@ func TestQuotaErrors(t *testing.T) {
 		"RayCronJob with shutdownAfterJobFinishes":  {`{apiVersion: ray.io/v1, kind: RayCronJob, spec: {jobTemplate: {shutdownAfterJobFinishes: true, rayClusterSpec: {}}}}`, nil},
 		"suspended RayCronJob without shutdown, with autoscaling": {`{apiVersion: ray.io/v1, kind: RayCronJob, spec: {suspend: true, jobTemplate: {suspend: true, rayClusterSpec: {enableInTreeAutoscaling: true, suspend: true}}}}`,
 			[]string{"spec.jobTemplate.shutdownAfterJobFinishes", "spec.jobTemplate.suspend", "spec.suspend", "spec.jobTemplate.rayClusterSpec.enableInTreeAutoscaling", "spec.jobTemplate.rayClusterSpec.suspend"}},
+		"RayCluster with replicas below minReplicas":   {rayClusterText(`{replicas: 1, minReplicas: 50, maxReplicas: 50}`), []string{"spec.workerGroupSpecs[0].replicas"}},
+		"RayCluster with replicas above maxReplicas":   {rayClusterText(`{replicas: 1}, {replicas: 4, maxReplicas: 2}`), []string{"spec.workerGroupSpecs[1].replicas"}},
+		"RayCluster with replicas within their bounds": {rayClusterText(`{replicas: 2, minReplicas: 2, maxReplicas: 2}, {minReplicas: 1}, {maxReplicas: 0}`), nil},
+		"RayCluster without replicas, minReplicas 2":   {rayClusterText(`{minReplicas: 2}`), []string{"spec.workerGroupSpecs[0].replicas"}},
+		"RayCluster with invalid replicas":             {rayClusterText(`{replicas: "2", minReplicas: 1}`), nil}, // Check reports them
+		"RayCronJob with replicas below minReplicas": {`{apiVersion: ray.io/v1, kind: RayCronJob, spec: {jobTemplate: {shutdownAfterJobFinishes: true, rayClusterSpec: {workerGroupSpecs: [{replicas: 1, minReplicas: 2}]}}}}`,
+			[]string{"spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].replicas"}},
+		"suspended Job":               {job("suspend: true, "), []string{"spec.suspend"}},
+		"Job with suspend false":      {job("suspend: false, "), nil},
+		"suspended JobSet":            {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {suspend: true}}`, []string{"spec.suspend"}},
+		"suspended PyTorchJob":        {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {runPolicy: {suspend: true}}}`, []string{"spec.runPolicy.suspend"}},
 		"RayJob of another API group": {`{apiVersion: example.com/v1, kind: RayJob, spec: {}}`, nil},
 		"Job":                         {job(""), nil},
 	} {
