@@ -121,8 +121,8 @@ func (r *modelReconciler) refreshStatus(ctx context.Context, model *resourceMode
 func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
 	case failure != nil:
-		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", failure.Error())
-		state.failures, state.lastError = state.failures+1, failure.Error()
+		state.failures, state.lastError = state.failures+1, errorText(failure)
+		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", state.lastError)
 		state.scheduleCall(now, maxBackoff)
 	case state.result == idConflict || state.result == specMismatch:
 		state.scheduleCall(now, maxBackoff)
@@ -136,6 +136,11 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	}
 }
 
+// errorText returns the redacted and clipped text of an error of the mesh, which is not trusted.
+func errorText(err error) string {
+	return conditions.Clip(redact.Text(err.Error()), modelmeshcontroller.MaxEventNoteBytes)
+}
+
 // withCallError sets the failure that the mesh does not respond, after maxFailures failed calls. Available keeps its stored value, because
 // the mesh may still serve inference requests.
 func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
@@ -145,7 +150,7 @@ func (r *modelReconciler) withCallError(model *resourceModel, state *modelState,
 	if isMeshUnreachable(model.status.LastFailureInfo) {
 		next.LastFailureInfo = model.status.LastFailureInfo // the error of each attempt differs
 	} else {
-		next = withFailure(next, v1alpha1.RuntimeUnhealthy, messageMeshUnreachable+conditions.Clip(redact.Text(state.lastError), modelmeshcontroller.MaxEventNoteBytes), model.modelID())
+		next = withFailure(next, v1alpha1.RuntimeUnhealthy, messageMeshUnreachable+state.lastError, model.modelID())
 	}
 	next.Available = model.status.Available
 	return next
@@ -210,7 +215,7 @@ func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedN
 		r.states.store(key, state)
 		return 0, nil
 	default:
-		log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", err.Error())
+		log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", errorText(err))
 		now := r.clock.Now()
 		state.scheduleCall(now, maxBackoff)
 		r.states.store(key, state)
