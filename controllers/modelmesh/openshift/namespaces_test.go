@@ -216,6 +216,21 @@ func TestKeepsForeignStorageSecret(t *testing.T) {
 	}
 	env.reconcileNamespace()
 	env.expectNoRequests("adopted", env.reconcileNamespace)
+
+	env.remove(&a)
+	if got := env.reconcileNamespace(); !slices.Equal(got, []string{"patch Secret storage-config"}) {
+		t.Errorf("without connections: writes %q, want %q", got, []string{"patch Secret storage-config"})
+	}
+	if got := storageEntries(t, env); len(got) != 1 || got["localMinIO"] == nil || env.exists(userSecret, "storage-config") && isManaged(userSecret) {
+		t.Errorf("entries %v, labels %v, want only the entry of the user, and no label of the operator", got, userSecret.Labels)
+	}
+	env.expectNoRequests("released", env.reconcileNamespace)
+	a.ResourceVersion = ""
+	env.create(&a)
+	env.reconcileNamespace()
+	if got := storageEntries(t, env); len(got) != 2 || got["a"]["bucket"] != "models" {
+		t.Errorf("entries %v, want those of the user and of the connection again", got)
+	}
 }
 
 // A data connection with the name of the storage Secret is not changed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -82,6 +84,40 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 		r.recordWarning(existing, message)
 	}
 	return true, nil
+}
+
+// releaseStorageSecret removes the entries and the labels of this operator from a storage Secret with entries of others, such as one that
+// a user wrote and labelled, and reports whether there are such entries.
+func (r *namespaceReconciler) releaseStorageSecret(ctx context.Context, o *metav1.PartialObjectMetadata) (released bool, _ error) {
+	live := &corev1.Secret{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading Secret %s: %w", o.Name, err)
+	}
+	others := maps.Clone(live.Data)
+	for _, e := range live.ManagedFields {
+		var fields struct {
+			Data map[string]any `json:"f:data"`
+		}
+		isOwn := e.Manager == r.applier.FieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil
+		if !isOwn || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for field := range fields.Data {
+			delete(others, strings.TrimPrefix(field, "f:"))
+		}
+	}
+	if len(others) == 0 {
+		return false, nil
+	}
+	return true, r.applier.PatchExisting(ctx, live, func() {
+		live.Data = others
+		for label := range names.Labels(modelmesh.ComponentName) {
+			delete(live.Labels, label)
+		}
+	})
 }
 
 // listConnections returns the metadata of the data connections, sorted by name, except one with the name of the storage Secret.
