@@ -26,7 +26,7 @@ import (
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
 // collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of an
-// existing storage Secret, which is then kept. Without data connections it does neither, and a managed storage Secret is deleted.
+// existing storage Secret, which is then kept, also if the entries are too large. Without data connections it does neither, and a managed storage Secret is deleted.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {
@@ -57,10 +57,33 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, st
 		return nil, err
 	}
 	state.storageVersions = versions
+	if r.isStorageTooLarge(in, cmp.Or(existing, metadata[0]), state) {
+		in.StorageData = nil
+		return kept, nil
+	}
 	if existing == nil && in.StorageData != nil {
 		state.storageVersions = "" // the next reconcile reads the created Secret
 	}
 	return nil, nil
+}
+
+// isStorageTooLarge reports whether no Secret can hold the storage entries. It records an Event about the given Secret if so.
+func (r *namespaceReconciler) isStorageTooLarge(in *Inputs, secret *metav1.PartialObjectMetadata, state *namespaceState) bool {
+	size := 0
+	for _, entry := range in.StorageData {
+		size += len(entry)
+	}
+	if size <= corev1.MaxSecretSize {
+		return false
+	}
+	message := fmt.Sprintf("the entries of %d data connections have %d bytes, and Secret %s can have %d, so it does not change. Each https connection has a copy of the CAs: "+
+		"remove data connections, or certificates from key %s of ConfigMap %s", len(in.StorageData), size, in.Settings.StorageSecretName, corev1.MaxSecretSize, BundleKey, BundleConfigMap)
+	if state.lastProblems.Replace("storage", message) {
+		secret = secret.DeepCopy()
+		secret.SetGroupVersionKind(secretKind)
+		r.recordWarning(secret, message)
+	}
+	return true
 }
 
 // isStorageSecretForeign reports whether the storage Secret belongs to a user. It records an Event for such a Secret.
