@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -206,8 +208,9 @@ func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedN
 		_, err := client.DeleteVModel(ctx, &meshpb.DeleteVModelRequest{VModelId: name.Name, Owner: id})
 		return err
 	})
+	code := status.Code(err)
 	switch {
-	case err == nil:
+	case err == nil, code == codes.NotFound, code == codes.InvalidArgument: // the mesh does not have the model, or can have no such model
 		r.states.store(key, state)
 		r.states.deleteIfClean(key)
 		return 0, nil
@@ -215,9 +218,14 @@ func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedN
 		r.states.store(key, state)
 		return 0, nil
 	default:
-		log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", errorText(err))
-		now := r.clock.Now()
-		state.scheduleCall(now, maxBackoff)
+		if state.attempts%10 == 0 { // the mesh may refuse it for ever
+			log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", errorText(err))
+		}
+		now, limit := r.clock.Now(), maxRefusedBackoff
+		if code == codes.Unavailable || code == codes.DeadlineExceeded {
+			limit = maxBackoff
+		}
+		state.scheduleCall(now, limit)
 		r.states.store(key, state)
 		return state.nextCall.Sub(now), nil
 	}
