@@ -26,7 +26,8 @@ import (
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
 // collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of an
-// existing storage Secret, which is then kept, also if the entries are too large. Without data connections it does neither, and a managed storage Secret is deleted.
+// existing storage Secret, which is then kept, also if the entries are too large. Without data connections it does neither, and a managed
+// storage Secret is deleted.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {

@@ -51,17 +51,17 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 	return err
 }
 
-// pruneDeployments deletes managed Deployments and autoscalers that are not in keep, such as those of disabled runtimes and of a renamed
-// Service. It reports whether managed Deployments may have existed.
+// pruneDeployments deletes managed Deployments and autoscalers, such as those of disabled runtimes and of a renamed Service, unless keep has
+// their name or the UID of their controller. It reports whether managed Deployments may have existed.
 func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, keep map[string]bool) (found bool, err error) {
-	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] }
+	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] && !keep[string(controllerUID(o))] }
 	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
 	list := &appsv1.DeploymentList{}
 	if err := r.Cached.List(ctx, list, client.InNamespace(namespace), managedLabels(), client.UnsafeDisableDeepCopy); err != nil {
 		return true, errors.Join(append(errs, fmt.Errorf("listing the managed Deployments: %w", err))...)
 	}
 	for i := range list.Items {
-		if d := &list.Items[i]; !keep[d.Name] && hasServiceLabel(d) {
+		if d := &list.Items[i]; unwanted(d) && hasServiceLabel(d) {
 			errs = append(errs, r.applier.DeleteOwned(ctx, controllerUID(d), d))
 		}
 	}
