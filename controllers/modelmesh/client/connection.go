@@ -66,8 +66,8 @@ const codeNoAddress = "NoAddress"
 // callTimeout is the timeout of one call.
 const callTimeout = 10 * time.Second
 
-// Limits of a response: the pods are not trusted, and a decoded message can be forty times as large. The status of a model has some kilobytes
-// for each copy. An error is part of the headers.
+// Limits of a response: the pods are not trusted, and a decoded message can be forty times as large. The status of a model has some
+// kilobytes for each copy. An error is part of the headers.
 const (
 	maxResponseBytes = 512 << 10
 	maxHeaderBytes   = 64 << 10

@@ -33,7 +33,7 @@ func NewAccount(source map[string][]byte, namespace, uid string) (Account, error
 	}
 	name := "modelmesh-" + namespace
 	if name == connection.UserID {
-		return Account{}, fmt.Errorf("userid %s is the name of the user for namespace %s, which would get another password: connect as another user, such as root", name, namespace)
+		return Account{}, fmt.Errorf("userid %s is the name of the user for namespace %s, which would get another password: set userid to another user, such as root", name, namespace)
 	}
 	mac := hmac.New(sha256.New, []byte(connection.Password))
 	mac.Write([]byte(namespace + "/" + uid))

@@ -44,7 +44,7 @@ func (s *abortingStream) RecvMsg(m any) error {
 	}
 	if response, ok := m.(*pb.WatchResponse); ok {
 		if problem := s.check(response); problem != "" {
-			return status.Error(codes.Aborted, "the server at this address is no etcd: it sent "+problem)
+			return status.Error(codes.Aborted, "the server is no etcd, because it sent "+problem+": check endpoints in the Secret with the connection to etcd")
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (c limitedCodec) Unmarshal(data mem.BufferSlice, message any) error {
 		rest = rest[n:]
 	}
 	if elements > MaxKeys {
-		return fmt.Errorf("a response of etcd has %d elements, more than %d", elements, MaxKeys)
+		return fmt.Errorf("a response of etcd has %d elements, more than %d: check endpoints in the Secret with the connection to etcd", elements, MaxKeys)
 	}
 	return c.CodecV2.Unmarshal(data, message)
 }

@@ -173,7 +173,7 @@ func (p *prefixWatch) onPut(id string, entry meshetcd.Entry, previous knownKey) 
 	}
 	source, name, err := p.parse(id, entry.Value)
 	if err == nil && len(source) > maxIDBytes {
-		err = fmt.Errorf("the owner of a vmodel has %d bytes", len(source))
+		err = fmt.Errorf("the owner of a vmodel has %d bytes: use at most %d", len(source), maxIDBytes)
 	}
 	if err != nil {
 		p.known[id] = knownKey{revision: entry.Revision}

@@ -29,8 +29,8 @@ const (
 // copies: the API server would reject it.
 const maxMessageBytes = 32 << 10
 
-// maxNameBytes limits the IDs of models and the locations of copies in a status.
-const maxNameBytes = 253
+// maxNameBytes limits the IDs of models, which have at most 292 bytes, and the locations of copies in a status.
+const maxNameBytes = 320
 
 // noInstancePrefix is the prefix of the error of the mesh for a model that no live instance can load. The type of the model follows, then
 // the required labels, or noRuntimeSuffix if no runtime supports the type.

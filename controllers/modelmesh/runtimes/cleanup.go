@@ -51,8 +51,8 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 	return err
 }
 
-// pruneDeployments deletes managed Deployments and autoscalers, such as those of disabled runtimes and of a renamed Service, unless keep has
-// their name or the UID of their controller. It reports whether managed Deployments may have existed.
+// pruneDeployments deletes managed Deployments and autoscalers, such as those of disabled runtimes and of a renamed Service, unless keep
+// has their name or the UID of their controller. It reports whether managed Deployments may have existed.
 func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, keep map[string]bool) (found bool, err error) {
 	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] && !keep[string(controllerUID(o))] }
 	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
@@ -184,8 +184,8 @@ func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.P
 	}
 }
 
-// hasLegacyController reports whether a legacy controller runs in a namespace. With NAMESPACE_SCOPE=true it serves that namespace without the
-// label that enables it here, and would create its objects again.
+// hasLegacyController reports whether a legacy controller runs in a namespace. With NAMESPACE_SCOPE=true it serves that namespace without
+// the label that enables it here, and would create its objects again.
 func (l *legacyCleaner) hasLegacyController(ctx context.Context, namespace string) (bool, error) {
 	var list appsv1.DeploymentList
 	if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"control-plane": resources.ControllerName}); err != nil {
