@@ -66,8 +66,12 @@ const codeNoAddress = "NoAddress"
 // callTimeout is the timeout of one call.
 const callTimeout = 10 * time.Second
 
-// maxResponseBytes limits a response: the pods are not trusted.
-const maxResponseBytes = 4 << 20
+// Limits of a response: the pods are not trusted, and a decoded message can be forty times as large. The status of a model has some
+// kilobytes for each copy. An error is part of the headers.
+const (
+	maxResponseBytes = 512 << 10
+	maxHeaderBytes   = 64 << 10
+)
 
 // resolverScheme is the scheme of targets whose addresses come from EndpointSlices.
 const resolverScheme = "kube"
@@ -110,7 +114,8 @@ func dial(namespace string, target Target) (*connection, error) {
 	conn, err := grpc.NewClient(c.dialTarget(),
 		grpc.WithResolvers(c.resolver), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
 		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(connectParams),
-		grpc.WithKeepaliveParams(keepaliveParams), grpc.WithUnaryInterceptor(c.intercept), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes)))
+		grpc.WithKeepaliveParams(keepaliveParams), grpc.WithUnaryInterceptor(c.intercept),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes)), grpc.WithMaxHeaderListSize(maxHeaderBytes))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", c.dialTarget(), err)
 	}
@@ -168,11 +173,16 @@ func (c *connection) intercept(ctx context.Context, method string, request, repl
 	return err
 }
 
+// codeLabel returns the value of the label "code". A code that gRPC does not define is Unknown: the mesh can return any number.
 func codeLabel(err error) string {
 	if errors.Is(err, ErrNoAddress) {
 		return codeNoAddress
 	}
-	return status.Code(err).String()
+	code := status.Code(err)
+	if code > codes.Unauthenticated {
+		code = codes.Unknown
+	}
+	return code.String()
 }
 
 // URLs implements Client.

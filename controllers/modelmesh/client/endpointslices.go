@@ -58,8 +58,11 @@ func SetupEndpointSliceController(mgr ctrl.Manager, name string, endpointSlices 
 	return nil
 }
 
-// ReadyAddresses returns the sorted, unique addresses of the ready endpoints of a Service with the given port. It returns IPv6 addresses only
-// if there are no IPv4 ones, because each pod must be called once.
+// maxAddresses limits the connections of a client: whoever can write EndpointSlices chooses the addresses.
+const maxAddresses = 500
+
+// ReadyAddresses returns up to maxAddresses sorted, unique addresses of the ready endpoints of a Service with the given port. It returns
+// IPv6 addresses only if there are no IPv4 ones, because each pod must be called once.
 func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
 	byType := map[discoveryv1.AddressType][]string{}
 	for _, slice := range endpoints {
@@ -77,5 +80,6 @@ func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string
 		addresses = byType[discoveryv1.AddressTypeIPv6]
 	}
 	slices.Sort(addresses)
-	return slices.Compact(addresses)
+	addresses = slices.Compact(addresses)
+	return addresses[:min(len(addresses), maxAddresses)]
 }

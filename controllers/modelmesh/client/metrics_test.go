@@ -28,15 +28,21 @@ func clientCount(t *testing.T) float64 {
 }
 
 func TestCodeLabel(t *testing.T) {
-	for want, err := range map[string]error{
-		"OK":               nil,
-		"NoAddress":        fmt.Errorf("service a/b: %w", ErrNoAddress),
-		"Unavailable":      status.Error(codes.Unavailable, "shutting down"),
-		"DeadlineExceeded": status.FromContextError(context.DeadlineExceeded).Err(),
-		"Unknown":          errors.New("other error"),
+	for _, tc := range []struct {
+		want string
+		err  error
+	}{
+		{"OK", nil},
+		{"NoAddress", fmt.Errorf("service a/b: %w", ErrNoAddress)},
+		{"Unavailable", status.Error(codes.Unavailable, "shutting down")},
+		{"Unauthenticated", status.Error(codes.Unauthenticated, "")},
+		{"DeadlineExceeded", status.FromContextError(context.DeadlineExceeded).Err()},
+		{"Unknown", errors.New("other error")},
+		{"Unknown", status.Error(codes.Unauthenticated+1, "a code that gRPC does not define")},
+		{"Unknown", status.Error(4711, "a code that gRPC does not define")},
 	} {
-		if got := codeLabel(err); got != want {
-			t.Errorf("%v: label %s, want %s", err, got, want)
+		if got := codeLabel(tc.err); got != tc.want {
+			t.Errorf("%v: label %s, want %s", tc.err, got, tc.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,27 @@ func TestErrorsKeepStatusCode(t *testing.T) {
 		if status.Code(err) != code || errors.Is(err, ErrNoAddress) {
 			t.Errorf("error %v, want the status %s", err, code)
 		}
+	}
+}
+
+// A response is limited, and so is the text of an error: a pod that poses as the mesh must not exhaust the memory of the operator.
+func TestResponsesAreLimited(t *testing.T) {
+	p, _ := newPool(t)
+	mesh := &fakeMesh{respond: func(context.Context) error { return status.Error(codes.NotFound, strings.Repeat("x", 1<<20)) }}
+	port, _ := serve(t, "127.0.0.1:0", mesh, nil)
+	must(t, p.Ensure("fraud", target(port)))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
+	c := clientOf(t, p, "fraud")
+	if _, err := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{}); err == nil || len(err.Error()) > maxHeaderBytes {
+		t.Errorf("error of %d bytes, want at most %d", len(fmt.Sprint(err)), maxHeaderBytes)
+	}
+	mesh.respond = nil
+	if _, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{TargetModelId: strings.Repeat("x", maxResponseBytes/2)}); err != nil {
+		t.Errorf("error %v for a response of half the limit", err)
+	}
+	_, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{TargetModelId: strings.Repeat("x", maxResponseBytes)})
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("error %v for a response above the limit, want ResourceExhausted", err)
 	}
 }
 

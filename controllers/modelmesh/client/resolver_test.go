@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -90,5 +91,15 @@ func TestReadyAddresses(t *testing.T) {
 				t.Errorf("addresses %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestReadyAddressesAreLimited(t *testing.T) {
+	addresses := make([]string, 0, 2*maxAddresses)
+	for n := range cap(addresses) {
+		addresses = append(addresses, fmt.Sprintf("10.0.%d.%d", n/250, n%250))
+	}
+	if got := ReadyAddresses(endpointSliceOf(8033, addresses...), "8033"); len(got) != maxAddresses {
+		t.Errorf("%d addresses, want %d", len(got), maxAddresses)
 	}
 }

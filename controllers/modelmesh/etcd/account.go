@@ -31,9 +31,13 @@ func NewAccount(source map[string][]byte, namespace, uid string) (Account, error
 	case connection.ClientCertificate != "" || connection.ClientCertificateFile != "":
 		return Account{}, errors.New("the client certificate, which may authenticate a user, would be copied to every namespace: remove it, or set etcdUserPerNamespace to false")
 	}
+	name := "modelmesh-" + namespace
+	if name == connection.UserID {
+		return Account{}, fmt.Errorf("userid %s is the name of the user for namespace %s, which would get another password: set userid to another user, such as root", name, namespace)
+	}
 	mac := hmac.New(sha256.New, []byte(connection.Password))
 	mac.Write([]byte(namespace + "/" + uid))
-	return Account{Name: "modelmesh-" + namespace, Password: hex.EncodeToString(mac.Sum(nil)), Prefix: connection.namespacePrefix(namespace)}, nil
+	return Account{Name: name, Password: hex.EncodeToString(mac.Sum(nil)), Prefix: connection.namespacePrefix(namespace)}, nil
 }
 
 // namespacePrefix returns the key prefix of a namespace other than the operator's.

@@ -44,6 +44,7 @@ func TestNewAccountErrors(t *testing.T) {
 		`{"endpoints":"e","userid":"root"}`: "userid or password is empty",
 		`{"endpoints":"e","userid":"root","password":"p","client_certificate_file":"c","client_key_file":"k"}`: "client certificate",
 		`{"endpoints":"e","userid":"root","password":"p","client_certificate":"c","client_key":"k"}`:           "client certificate",
+		`{"endpoints":"e","userid":"modelmesh-team","password":"p"}`:                                           "userid modelmesh-team is the name of the user for namespace team",
 		`none`: "not the JSON",
 	} {
 		if _, err := NewAccount(map[string][]byte{ConnectionKey: []byte(text)}, "team", "1"); err == nil || !strings.Contains(err.Error(), want) {

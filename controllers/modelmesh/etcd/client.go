@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/encoding"
 )
 
 const (
@@ -32,7 +30,7 @@ type Client struct {
 	config     clientv3.Config
 	rootPrefix string
 
-	mu     sync.Mutex
+	lock   chan struct{}    // holds an element while a goroutine uses the fields below
 	etcd   *clientv3.Client // nil until the first use
 	closed bool
 }
@@ -53,8 +51,9 @@ func New(data map[string][]byte) (*Client, error) {
 		// No proxy, as in the pods: the short host name `etcd` is in no NO_PROXY list.
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: delays, MinConnectTimeout: requestTimeout}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(limitedCodec{encoding.GetCodecV2("proto")})),
 		grpc.WithChainStreamInterceptor(abortOnDisconnect))
-	return &Client{config: config, rootPrefix: rootPrefix}, nil
+	return &Client{config: config, rootPrefix: rootPrefix, lock: make(chan struct{}, 1)}, nil
 }
 
 // RootPrefix returns the prefix of all keys.
@@ -62,8 +61,8 @@ func (c *Client) RootPrefix() string { return c.rootPrefix }
 
 // Close closes the connection and ends its requests and watches.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock <- struct{}{}
+	defer func() { <-c.lock }()
 	c.closed = true
 	if c.etcd == nil {
 		return nil
@@ -75,9 +74,14 @@ func (c *Client) Close() error {
 }
 
 // connect returns the etcd client. It is created on first use, because clientv3.New logs in if there is a password.
+// Other callers wait meanwhile, until their context ends.
 func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	select {
+	case c.lock <- struct{}{}:
+		defer func() { <-c.lock }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the connection to etcd at %s: %w", strings.Join(c.config.Endpoints, ", "), context.Cause(ctx))
+	}
 	if c.closed {
 		return nil, errors.New("the connection to etcd is closed")
 	}
@@ -100,30 +104,6 @@ func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// abortOnDisconnect ends a watch when its connection breaks; the caller then lists again. The etcd client would resume the watch at
-// its revision, and wait forever if etcd has lost its data and restarted at revision 1.
-func abortOnDisconnect(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
-	options ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := next(ctx, desc, conn, method, options...)
-	if err != nil {
-		return nil, nonRetryable(err)
-	}
-	return &abortingStream{stream}, nil
-}
-
-type abortingStream struct{ grpc.ClientStream }
-
-// RecvMsg implements grpc.ClientStream.
-func (s *abortingStream) RecvMsg(m any) error { return nonRetryable(s.ClientStream.RecvMsg(m)) }
-
-// nonRetryable replaces Unavailable and Internal, which the etcd client retries, with Aborted.
-func nonRetryable(err error) error {
-	if code := status.Code(err); code == codes.Unavailable || code == codes.Internal {
-		return status.Error(codes.Aborted, err.Error())
-	}
-	return err
-}
-
 // pageSize is the number of keys per list request.
 const pageSize = 1000
 
@@ -134,7 +114,7 @@ const (
 	MaxKeys = 50_000
 	// maxListingBytes limits the keys and values of a listing, maxMessageBytes those of one response.
 	maxListingBytes = 64 << 20
-	maxMessageBytes = 16 << 20
+	maxMessageBytes = 4 << 20
 	listingTimeout  = time.Minute
 )
 

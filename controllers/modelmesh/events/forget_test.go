@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,5 +88,30 @@ func TestListAndWatchLimitsKeys(t *testing.T) {
 	w.client = &floodingReader{keys: 2, known: meshetcd.MaxKeys}
 	if err := w.listAndWatch(t.Context()); err == nil || errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) != meshetcd.MaxKeys {
 		t.Errorf("%d known keys, error %v, want %d and another error", len(w.known), err, meshetcd.MaxKeys)
+	}
+}
+
+// Texts that are too long for a model are not stored: a namespace can have its own etcd, which must not exhaust the operator's memory.
+func TestLongTextsOfEtcdAreNotStored(t *testing.T) {
+	var notified []Event
+	w := &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { notified = append(notified, e) }, parse: parseVModel, known: map[string]knownKey{}}
+	long := strings.Repeat("x", maxIDBytes+1)
+	for key, value := range map[string]string{"p/" + long: "{}", "p/owner": `{"o":"` + long + `"}`, "p/model": `{"o":"isvc"}`} {
+		w.handleEntry(meshetcd.Entry{Key: key, Value: []byte(value), Revision: 1})
+	}
+	if len(w.known) != 2 || len(notified) != 1 || notified[0].Name != "model" {
+		t.Errorf("%d known keys, notifications %v, want two keys and the model", len(w.known), notified)
+	}
+}
+
+// panickingReader is an etcd whose listing causes a panic.
+type panickingReader struct{ *floodingReader }
+
+func (panickingReader) List(context.Context, string, bool) (meshetcd.Listing, error) { panic("test") }
+
+func TestPanicOfWatchIsAnError(t *testing.T) {
+	w := &prefixWatch{client: panickingReader{}, prefix: "p/"}
+	if err := w.listAndWatch(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "panic: test\n") {
+		t.Errorf("error %v, want the panic", err)
 	}
 }

@@ -2,6 +2,8 @@ package events
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Delays after an error. A watch that ran for longer than maxBackoff resets the backoff.
@@ -18,6 +21,9 @@ const (
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 )
+
+// maxIDBytes limits the parts of a key and of a value that are stored. A model ID has at most 253 bytes, the ID of a concrete model 292.
+const maxIDBytes = 320
 
 // jitter spreads the retries, because all watches lose their connection at the same time.
 const jitter = 0.2
@@ -93,7 +99,12 @@ func (p *prefixWatch) logError(err error) {
 }
 
 // listAndWatch lists the keys and watches them from the revision of the list until an error.
-func (p *prefixWatch) listAndWatch(ctx context.Context) error {
+func (p *prefixWatch) listAndWatch(ctx context.Context) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil { // a panic must not end the watches of other namespaces
+			err = fmt.Errorf("panic: %v\n%s", problem, debug.Stack())
+		}
+	}()
 	listing, err := p.client.List(ctx, p.prefix, p.keysOnly)
 	if err != nil {
 		return err
@@ -156,7 +167,14 @@ func (p *prefixWatch) onDelete(previous knownKey) {
 
 // onPut stores an entry and notifies of its model and, if it differs, of the previous model. An invalid entry has no model.
 func (p *prefixWatch) onPut(id string, entry meshetcd.Entry, previous knownKey) {
+	if len(id) > maxIDBytes {
+		p.log.Info("Ignoring an entry of etcd whose key is too long for a model", "key", conditions.Clip(entry.Key, maxIDBytes), "bytes", len(entry.Key))
+		return
+	}
 	source, name, err := p.parse(id, entry.Value)
+	if err == nil && len(source) > maxIDBytes {
+		err = fmt.Errorf("the owner of a vmodel has %d bytes: use at most %d", len(source), maxIDBytes)
+	}
 	if err != nil {
 		p.known[id] = knownKey{revision: entry.Revision}
 		p.log.Info("Ignoring an invalid entry of etcd", "key", entry.Key, "reason", err.Error())

@@ -17,6 +17,8 @@ const (
 	// minBackoff and maxBackoff limit the delay before the next call if no event triggers one.
 	minBackoff = time.Second
 	maxBackoff = time.Minute
+	// maxRefusedBackoff is the maximum delay while the mesh refuses to delete a model.
+	maxRefusedBackoff = 10 * time.Minute
 	// maxPollInterval is the maximum delay while an instance loads a model: the mesh writes the start and the failure of a load to etcd, but
 	// not the success.
 	maxPollInterval = 3 * time.Second

@@ -3,6 +3,7 @@ package models
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -86,6 +87,20 @@ func TestOnEndpointsChanged(t *testing.T) {
 	es.onModelSourceReady("isvc")
 	if got, want := drain(q), []string{"ns/isvc_a"}; !slices.Equal(got, want) {
 		t.Errorf("enqueued %q, want %q", got, want)
+	}
+}
+
+// A key of etcd that is the name of no resource gets no state: the mesh may refuse to delete it for ever.
+func TestEtcdEventOfInvalidNameIsIgnored(t *testing.T) {
+	es, q := newEventSource(t)
+	if err := es.Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "of_etcd", strings.Repeat("a", 254)} {
+		es.onEtcdEvent("ksp", "ns", name)
+	}
+	if got := drain(q); len(got) != 0 || len(es.states.entries) != 0 {
+		t.Errorf("enqueued %q with %d states, want none", got, len(es.states.entries))
 	}
 }
 

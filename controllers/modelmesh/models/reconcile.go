@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -126,8 +128,8 @@ func (r *modelReconciler) refreshStatus(ctx context.Context, model *resourceMode
 func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
 	case failure != nil:
-		log.FromContext(ctx).Info("Calling ModelMesh failed; retrying", "reason", failure.Error())
-		state.failures, state.lastError = state.failures+1, failure.Error()
+		state.failures, state.lastError = state.failures+1, errorText(failure)
+		log.FromContext(ctx).Info("Calling ModelMesh failed; retrying", "reason", state.lastError)
 		state.scheduleCall(now, maxBackoff)
 	case state.result == idConflict || state.result == specMismatch:
 		state.scheduleCall(now, maxBackoff)
@@ -141,6 +143,11 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	}
 }
 
+// errorText returns the redacted and clipped text of an error of the mesh, which is not trusted.
+func errorText(err error) string {
+	return conditions.Clip(redact.Text(err.Error()), modelmeshcontroller.MaxEventNoteBytes)
+}
+
 // withCallError reports the last error of the calls after maxFailures failures. Available keeps its stored value, because the mesh may
 // still serve inference requests.
 func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
@@ -150,7 +157,7 @@ func (r *modelReconciler) withCallError(model *resourceModel, state *modelState,
 	if isMeshUnreachable(model.status.LastFailureInfo) {
 		next.LastFailureInfo = model.status.LastFailureInfo // the error of each attempt differs
 	} else {
-		next = withFailure(next, v1alpha1.RuntimeUnhealthy, messageMeshUnreachable+conditions.Clip(redact.Text(state.lastError), modelmeshcontroller.MaxEventNoteBytes), model.modelID())
+		next = withFailure(next, v1alpha1.RuntimeUnhealthy, messageMeshUnreachable+state.lastError, model.modelID())
 	}
 	next.Available = model.status.Available
 	return next
@@ -207,8 +214,9 @@ func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedN
 		_, err := client.DeleteVModel(ctx, &meshpb.DeleteVModelRequest{VModelId: name.Name, Owner: id})
 		return err
 	})
+	code := status.Code(err)
 	switch {
-	case err == nil:
+	case err == nil, code == codes.NotFound, code == codes.InvalidArgument: // the mesh does not have the model, or can have no such model
 		r.states.store(key, state)
 		r.states.deleteIfClean(key)
 		return 0, nil
@@ -216,9 +224,14 @@ func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedN
 		r.states.store(key, state)
 		return 0, nil
 	default:
-		log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", err.Error())
-		now := r.clock.Now()
-		state.scheduleCall(now, maxBackoff)
+		if state.attempts%10 == 0 { // the mesh may refuse it for ever
+			log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", errorText(err))
+		}
+		now, limit := r.clock.Now(), maxRefusedBackoff
+		if code == codes.Unavailable || code == codes.DeadlineExceeded {
+			limit = maxBackoff
+		}
+		state.scheduleCall(now, limit)
 		r.states.store(key, state)
 		return state.nextCall.Sub(now), nil
 	}

@@ -656,3 +656,26 @@ func TestRecreatedModelIsLoaded(t *testing.T) {
 		t.Errorf("LoadNow %v, want %v", got, []bool{true, true})
 	}
 }
+
+// A model that the mesh does not have is not deleted again, and a mesh that refuses the deletion is called less and less often.
+func TestRefusedDeletion(t *testing.T) {
+	for code, wantDelay := range map[codes.Code]time.Duration{
+		codes.NotFound: 0, codes.InvalidArgument: 0, codes.Unavailable: maxBackoff, codes.PermissionDenied: maxRefusedBackoff,
+	} {
+		env := newTestEnv(t)
+		env.states.markDirty(predictorKey)
+		env.mesh.err = status.Error(code, "test")
+		var delay time.Duration
+		for range 20 {
+			result, err := env.Reconcile(t.Context(), ctrl.Request{NamespacedName: predictorKey})
+			if err != nil {
+				t.Fatal(err)
+			}
+			delay = result.RequeueAfter
+			env.clock.SetTime(env.clock.Now().Add(delay))
+		}
+		if _, known := env.states.get(predictorKey); known != (wantDelay > 0) || delay < wantDelay || float64(delay) > float64(wantDelay)*(1+jitter) {
+			t.Errorf("%s: delay %s, state kept: %t, want a delay of %s", code, delay, known, wantDelay)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func callMesh(ctx context.Context, client meshclient.Client, model *resourceMode
 	}
 	switch {
 	case err == nil:
-		state.result, state.info = result, info
+		state.result, state.vmodel = result, parseVModelStatus(info, model.status.LastFailureInfo)
 	case errors.Is(err, meshclient.ErrNoAddress):
 		state.result = noAddress
 	default:
@@ -151,11 +151,11 @@ func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, n
 	return next, nil
 }
 
-// interpretResult parses the last response of the mesh, and corrects it if the mesh does not know a runtime of the namespace yet.
+// interpretResult returns the last response of the mesh, and corrects it if the mesh does not know a runtime of the namespace yet.
 func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceModel, state *modelState) (vmodelStatus, error) {
-	vmodel := parseVModelStatus(state.info)
+	vmodel := state.vmodel
 	if !vmodel.active.known || vmodel.hasTargetStatus && !vmodel.target.known {
-		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", state.info.GetStatus().String())
+		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", vmodel.status.String())
 	}
 	withoutInstance := vmodel.isTargetWithoutInstance()
 	if !vmodel.active.isUnsupported() && !vmodel.target.isUnsupported() && !withoutInstance || model.specError != "" {

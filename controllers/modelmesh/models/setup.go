@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,7 +123,11 @@ func (es *eventSource) enqueue(keys ...types.NamespacedName) {
 }
 
 // onEtcdEvent is called for each change that the mesh stores in etcd. It also enqueues models of other sources that may wait for the name.
+// A name that no resource can have is ignored.
 func (es *eventSource) onEtcdEvent(id, namespace, name string) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return
+	}
 	model := types.NamespacedName{Namespace: namespace, Name: name}
 	if _, known := es.sources[id]; known {
 		key := modelKey(id, model)

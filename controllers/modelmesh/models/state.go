@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
@@ -38,13 +37,13 @@ type modelState struct {
 	// requestKey identifies the request that result belongs to: model ID, UID of the resource and error of the spec.
 	requestKey string
 	result     callResult
-	info       *meshpb.VModelStatusInfo
+	vmodel     vmodelStatus
 	// dirty is true if the mesh changed since the last reconcile, podsChanged if the pods of the mesh changed.
 	dirty, podsChanged bool
 	// fromEtcd is true if the state was created for a key in etcd, and not for a resource.
 	fromEtcd   bool
 	loadReason loadReason
-	// failures counts the failed or refused calls in a row. lastError is the error of the last one.
+	// failures counts the failed or refused calls in a row. lastError is the redacted and clipped error of the last one.
 	failures  int
 	lastError string
 	// nextCall is the time of the next call if no event triggers one earlier; zero for none. attempts is the number of such calls.

@@ -29,6 +29,9 @@ const (
 // copies: the API server would reject it.
 const maxMessageBytes = 32 << 10
 
+// maxNameBytes limits the IDs of models, which have at most 292 bytes, and the locations of copies in a status.
+const maxNameBytes = 320
+
 // noInstancePrefix is the prefix of the error of the mesh for a model that no live instance can load. The type of the model follows, then
 // the required labels, or noRuntimeSuffix if no runtime supports the type.
 const (
@@ -117,38 +120,46 @@ func (c concreteStatus) waitIfUnsupported() concreteStatus {
 	return c
 }
 
-// vmodelStatus is the parsed status of a vmodel.
+// vmodelStatus is the parsed status of a vmodel. Its size is limited, because the pods of the mesh are not trusted.
 type vmodelStatus struct {
 	status         meshpb.VModelStatusInfo_VModelStatus
 	active, target concreteStatus
 	// hasTargetStatus is true if the mesh returned a status of the target or, if targetIsActive, of the active model.
 	targetIsActive, hasTargetStatus bool
 	targetID                        string
-	targetCopies                    []*meshpb.ModelStatusInfo_ModelCopyInfo
-	failedCopies, totalCopies       int
+	hasTargetCopies                 bool
+	// failedLocation and failedAt are those of a failed copy of the target; failedAt is nil if the mesh returned no valid time.
+	failedLocation            string
+	failedAt                  *metav1.Time
+	failedCopies, totalCopies int
 }
 
 // isTargetWithoutInstance reports whether no instance can load the target of a failed transition: the mesh returns no error for this state.
 func (v vmodelStatus) isTargetWithoutInstance() bool {
 	return v.status == meshpb.VModelStatusInfo_TRANSITION_FAILED && !v.targetIsActive && v.target.state == v1alpha1.Loading &&
-		v.target.reason == "" && len(v.targetCopies) == 0
+		v.target.reason == "" && !v.hasTargetCopies
 }
 
-func parseVModelStatus(info *meshpb.VModelStatusInfo) vmodelStatus {
+// parseVModelStatus parses a response of the mesh. stored is the failure in the status of the model, or nil.
+func parseVModelStatus(info *meshpb.VModelStatusInfo, stored *v1alpha1.FailureInfo) vmodelStatus {
 	v := vmodelStatus{
-		status: info.GetStatus(), targetIsActive: info.GetActiveModelId() == info.GetTargetModelId(), targetID: info.GetTargetModelId(),
-		active: parseConcreteStatus(info.GetActiveModelStatus()),
+		status: info.GetStatus(), targetIsActive: info.GetActiveModelId() == info.GetTargetModelId(),
+		targetID: conditions.Clip(info.GetTargetModelId(), maxNameBytes),
+		active:   parseConcreteStatus(info.GetActiveModelStatus()),
 	}
 	target := info.GetTargetModelStatus()
 	if target == nil && v.targetIsActive {
 		target = info.GetActiveModelStatus()
 	}
 	v.target, v.hasTargetStatus = parseConcreteStatus(target), target != nil
-	v.targetCopies = target.GetModelCopyInfos()
+	v.hasTargetCopies = len(target.GetModelCopyInfos()) > 0
+	v.failedLocation, v.failedAt = v.failedCopy(target.GetModelCopyInfos(), stored)
 	v.countCopies(v.active, info.GetActiveModelStatus())
 	if !v.targetIsActive {
 		v.countCopies(v.target, target)
 	}
+	v.active.message = "" // only the failure of the target is reported
+	v.target.message = conditions.Clip(redact.Text(v.target.message), maxMessageBytes)
 	return v
 }
 
@@ -220,7 +231,7 @@ func (v vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1al
 	}
 	f := &v1alpha1.FailureInfo{Reason: v.target.reason, Message: conditions.Clip(redact.Text(v.target.message), maxMessageBytes), ModelID: v.targetID}
 	if f.Reason == v1alpha1.ModelLoadFailed {
-		f.Location, f.Time = v.failedCopy(stored)
+		f.Location, f.Time = v.failedLocation, v.failedAt
 	}
 	if f.Time == nil {
 		f.Time = failureTime(stored, f, now)
@@ -233,11 +244,11 @@ const maxUnixMilli = 253402300799999
 
 // failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still exists, otherwise the first
 // one. The order of the copies thus does not change a stored status.
-func (v vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
+func (v vmodelStatus) failedCopy(copies []*meshpb.ModelStatusInfo_ModelCopyInfo, stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var location string
 	var failedAt *metav1.Time
 	found := false
-	for _, c := range v.targetCopies {
+	for _, c := range copies {
 		if !isFailedCopy(c) {
 			continue
 		}
@@ -245,11 +256,12 @@ func (v vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.
 		if ms := c.GetTime(); ms > 0 && ms <= maxUnixMilli {
 			copyFailedAt = metaTime(time.UnixMilli(int64(ms)))
 		}
-		if stored != nil && stored.ModelID == v.targetID && stored.Location == c.GetLocation() && isSameTime(stored.Time, copyFailedAt) {
-			return c.GetLocation(), stored.Time
+		copyLocation := conditions.Clip(c.GetLocation(), maxNameBytes)
+		if stored != nil && stored.ModelID == v.targetID && stored.Location == copyLocation && isSameTime(stored.Time, copyFailedAt) {
+			return copyLocation, stored.Time
 		}
 		if !found {
-			location, failedAt, found = c.GetLocation(), copyFailedAt, true
+			location, failedAt, found = copyLocation, copyFailedAt, true
 		}
 	}
 	return location, failedAt

@@ -1,6 +1,8 @@
 package models
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -161,7 +163,7 @@ func TestWithVModelStatus(t *testing.T) {
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := withVModelStatus(tc.original, parseVModelStatus(tc.info), now)
+			got := withVModelStatus(tc.original, parseVModelStatus(tc.info, tc.original.LastFailureInfo), now)
 			got.Available = isAvailable(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
@@ -173,25 +175,48 @@ func TestWithVModelStatus(t *testing.T) {
 // A continuing failure keeps the time and location of its first report.
 func TestTimeOfFailureIsKept(t *testing.T) {
 	info := singleModelResponse(modelStatus(loadFailed, noInstancePrefix+"mt:a: [_no_runtime]"))
-	first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
-	later := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
+	first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info, nil), now)
+	later := withVModelStatus(first, parseVModelStatus(info, first.LastFailureInfo), now.Add(time.Hour))
 	if diff := cmp.Diff(first, later); diff != "" {
 		t.Errorf("the same response changed the status:\n%s", diff)
 	}
 	info.TargetModelId, info.ActiveModelId = "n", "n"
-	if another := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(metaTimeAfter(time.Hour)) {
+	if another := withVModelStatus(first, parseVModelStatus(info, first.LastFailureInfo), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(metaTimeAfter(time.Hour)) {
 		t.Errorf("failure of another model: time %s, want one hour later", another.LastFailureInfo.Time)
 	}
 
 	a, b := newCopy("a", loadFailed, unixMilliAfter(0)), newCopy("b", loadFailed, unixMilliAfter(time.Minute))
-	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(singleModelResponse(withCopies(modelStatus(loadFailed, "x"), a, b))), now)
-	later = withVModelStatus(first, parseVModelStatus(singleModelResponse(withCopies(modelStatus(loadFailed, "x"), b, a))), now)
+	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(singleModelResponse(withCopies(modelStatus(loadFailed, "x"), a, b)), nil), now)
+	later = withVModelStatus(first, parseVModelStatus(singleModelResponse(withCopies(modelStatus(loadFailed, "x"), b, a)), first.LastFailureInfo), now)
 	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
 		t.Errorf("the status depends on the order of copies:\n%s", diff)
 	}
-	later = withVModelStatus(first, parseVModelStatus(singleModelResponse(withCopies(modelStatus(loadFailed, "x"), b))), now)
+	later = withVModelStatus(first, parseVModelStatus(singleModelResponse(withCopies(modelStatus(loadFailed, "x"), b)), first.LastFailureInfo), now)
 	if later.LastFailureInfo.Location != "b" {
 		t.Errorf("location %s of a deleted copy, want b", later.LastFailureInfo.Location)
+	}
+}
+
+// A response of any size has a small parsed status: a pod that poses as the mesh must not exhaust the memory of the operator, or make a
+// status that the API server rejects.
+func TestParsedStatusOfHugeResponseIsSmall(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	m := withCopies(modelStatus(loadFailed, huge), newCopy(huge, loadFailed, unixMilliAfter(0)))
+	for range 200_000 {
+		m.ModelCopyInfos = append(m.ModelCopyInfos, &meshpb.ModelStatusInfo_ModelCopyInfo{})
+	}
+	info := &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: huge, TargetModelId: huge, ActiveModelStatus: m, TargetModelStatus: m}
+	v := parseVModelStatus(info, nil)
+	if size := len(fmt.Sprintf("%+v", v)); size > 64<<10 {
+		t.Errorf("parsed status of %d bytes, want at most 64 KiB", size)
+	}
+	first := withVModelStatus(v1alpha1.PredictorStatus{}, v, now)
+	if f := first.LastFailureInfo; len(f.ModelID) != maxNameBytes || len(f.Location) != maxNameBytes || first.TotalCopies != 200_001 {
+		t.Errorf("model ID of %d bytes, location of %d, %d copies, want clipped texts and all copies", len(f.ModelID), len(f.Location), first.TotalCopies)
+	}
+	later := withVModelStatus(first, parseVModelStatus(info, first.LastFailureInfo), now.Add(time.Hour))
+	if diff := cmp.Diff(first, later); diff != "" {
+		t.Errorf("the same response changed the status:\n%s", diff)
 	}
 }
 
@@ -201,12 +226,12 @@ func TestTimesOutOfRangeAreReplaced(t *testing.T) {
 		0: metaTimeAfter(0), maxUnixMilli: metaTime(time.UnixMilli(maxUnixMilli)), maxUnixMilli + 1: metaTimeAfter(0), math.MaxInt64: metaTimeAfter(0), math.MaxUint64: metaTimeAfter(0),
 	} {
 		info := singleModelResponse(withCopies(modelStatus(loadFailed, "x"), newCopy("a", loadFailed, ms)))
-		first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
+		first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info, nil), now)
 		f := first.LastFailureInfo
 		if !f.Time.Equal(want) || f.Location != "a" || f.Time.UTC().Year() > 9999 {
 			t.Errorf("%d ms: time %s, location %s, want time %s", ms, f.Time, f.Location, want)
 		}
-		if diff := cmp.Diff(first, withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))); diff != "" {
+		if diff := cmp.Diff(first, withVModelStatus(first, parseVModelStatus(info, first.LastFailureInfo), now.Add(time.Hour))); diff != "" {
 			t.Errorf("the same response changed the status:\n%s", diff)
 		}
 	}
@@ -215,7 +240,7 @@ func TestTimesOutOfRangeAreReplaced(t *testing.T) {
 // A model waits if its runtime exists, because the pods learn of the runtime later.
 func TestWaitIfUnsupported(t *testing.T) {
 	for _, label := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
-		a := parseVModelStatus(singleModelResponse(modelStatus(loadFailed, noInstancePrefix+label)))
+		a := parseVModelStatus(singleModelResponse(modelStatus(loadFailed, noInstancePrefix+label)), nil)
 		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
 		s := withVModelStatus(v1alpha1.PredictorStatus{}, a, now)
 		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != messageNoSupportingPod || isAvailable(s) {
@@ -313,8 +338,8 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 			TransitionStatus: v1alpha1.UpToDate, ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Loaded", "FailedToLoad"}).Draw(t, "original"),
 			LastFailureInfo: rapid.SampledFrom([]*v1alpha1.FailureInfo{nil, noPodsFailure, newFailure("ModelLoadFailed", "broken", "m", "a", metaTimeAfter(0))}).Draw(t, "failure"),
 		}
-		first := withVModelStatus(original, parseVModelStatus(info), now)
-		second := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
+		first := withVModelStatus(original, parseVModelStatus(info, original.LastFailureInfo), now)
+		second := withVModelStatus(first, parseVModelStatus(info, first.LastFailureInfo), now.Add(time.Hour))
 		if diff := cmp.Diff(first, second); diff != "" {
 			t.Fatalf("the same response changed the status:\n%s", diff)
 		}
@@ -335,10 +360,19 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 // Credentials in messages of the mesh are redacted before the message is truncated: those in a truncated URL would not be detected.
 func TestWithCallErrorRedactsCredentials(t *testing.T) {
 	for name, length := range map[string]int{"short message": 10, "message truncated after the password": modelmeshcontroller.MaxEventNoteBytes - 24} {
-		state := &modelState{failures: maxFailures, lastError: strings.Repeat("x", length) + " https://user:hunter2@mesh.example.com"}
+		state := &modelState{failures: maxFailures}
+		scheduleNextCall(t.Context(), state, v1alpha1.PredictorStatus{}, errors.New(strings.Repeat("x", length)+" https://user:hunter2@mesh.example.com"), now)
 		got := (&modelReconciler{}).withCallError(&resourceModel{}, state, v1alpha1.PredictorStatus{}).LastFailureInfo
 		if got == nil || !strings.HasPrefix(got.Message, messageMeshUnreachable) || strings.Contains(got.Message, "hunter2") {
 			t.Errorf("%s: failure %+v, want no password", name, got)
 		}
+	}
+}
+
+func TestErrorOfMeshIsClipped(t *testing.T) {
+	state := &modelState{}
+	scheduleNextCall(t.Context(), state, v1alpha1.PredictorStatus{}, errors.New(strings.Repeat("x", 1<<20)), now)
+	if len(state.lastError) > modelmeshcontroller.MaxEventNoteBytes {
+		t.Errorf("an error of %d bytes is stored, want at most %d", len(state.lastError), modelmeshcontroller.MaxEventNoteBytes)
 	}
 }

@@ -112,6 +112,9 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 	}
 	blocked, retry, err := classify(r.applier.Apply(ctx, s, desired))
 	if err != nil {
+		if reconciler.IsTerminal(err) { // it is not retried
+			r.recordProblem(s, err.Error(), routestatus.Report{})
+		}
 		return 0, err
 	}
 	published := slices.Clone(desired)
@@ -137,7 +140,7 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 		return r.applier.Prune(ctx, s, desired, kinds, nil)
 	}
 	var legacy client.ListOption // Routes of the legacy controller lack the managed labels
-	if isModelMesh(s) {
+	if isModelMesh(s) && hasLabelName(s) {
 		legacy = client.MatchingLabels{LabelInferenceService: s.Name}
 	}
 	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -170,6 +171,28 @@ func TestReportsProblemOnce(t *testing.T) {
 	env.reconcileRoute("digits")
 	if eventText := env.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 {
 		t.Errorf("same problem after a recovery: Events %q, want one", eventText)
+	}
+}
+
+// A name that the label of a Route cannot hold, and a Route that the API server refuses, are reported: neither is retried.
+func TestReportsRouteThatCannotExist(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService(long), newInferenceService("digits"))
+	env.reconcileRoute(long)
+	env.reconcileRoute(long)
+	if eventText := env.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 || !strings.Contains(eventText, "has 64 characters and label inferenceservice-name can have 63") {
+		t.Errorf("long name: Events %q, want one", eventText)
+	}
+	env.failWrite = func(_, kind string) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "digits", field.ErrorList{field.Invalid(field.NewPath("spec"), "x", "test")})
+	}
+	for range 2 {
+		if _, _, err := env.reconcile(env.routes, "team", "digits"); err == nil {
+			t.Error("no error of a refused Route")
+		}
+	}
+	if eventText := env.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 || !strings.Contains(eventText, `spec: Invalid value: "x": test`) {
+		t.Errorf("refused Route: Events %q, want one", eventText)
 	}
 }
 

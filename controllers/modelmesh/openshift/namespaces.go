@@ -191,11 +191,21 @@ func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID,
 	for key := range sets.New(append(possibleObjects(namespace, r.Served()), storages...)...).Difference(keep) {
 		metadata, err := r.getMetadata(ctx, key)
 		if metadata != nil && isManaged(metadata) {
-			err = r.applier.DeleteOwned(ctx, uid, metadata)
+			err = r.deleteManaged(ctx, uid, metadata, slices.Contains(storages, key))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// deleteManaged deletes an object, except a storage Secret with entries of others.
+func (r *namespaceReconciler) deleteManaged(ctx context.Context, uid types.UID, o *metav1.PartialObjectMetadata, isStorage bool) error {
+	if isStorage {
+		if released, err := r.releaseStorageSecret(ctx, o); err != nil || released {
+			return err
+		}
+	}
+	return r.applier.DeleteOwned(ctx, uid, o)
 }
 
 // listStorageSecrets returns the Secrets with storage entries, including those with an earlier storageSecretName.

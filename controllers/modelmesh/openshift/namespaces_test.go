@@ -182,6 +182,32 @@ func TestStorageFollowsConnections(t *testing.T) {
 	}
 }
 
+// Entries that no Secret can hold are reported once, and the Secret does not change.
+func TestReportsStorageEntriesThatAreTooLarge(t *testing.T) {
+	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: BundleConfigMap}, Data: map[string]string{BundleKey: strings.Repeat("x", 600<<10)}}
+	a, b := newConnection("a", "s3", s3Data("https://s3")), newConnection("b", "s3", s3Data("https://s3"))
+	for name, reconciledBefore := range map[string]bool{"no Secret": false, "Secret with one entry": true} {
+		env := newTestEnv(t, plain, newPredictor("p"), a.DeepCopy(), bundle.DeepCopy())
+		if reconciledBefore {
+			env.reconcileNamespace()
+			env.reconcileNamespace()
+		}
+		env.create(b.DeepCopy())
+		if writes := env.reconcileNamespace(); len(writes) > 0 {
+			t.Errorf("%s: writes %q, want none", name, writes)
+		}
+		if got := env.takeEvents(); strings.Count(got, ReasonNotApplied) != 1 || !strings.Contains(got, "the entries of 2 data connections have 12") || !strings.Contains(got, "remove data connections") {
+			t.Errorf("%s: Events %q, want one that names the cure", name, got)
+		}
+		env.expectNoRequests(name, env.reconcileNamespace)
+		env.remove(b.DeepCopy())
+		env.reconcileNamespace()
+		if got := storageEntries(t, env); len(got) != 1 || env.takeEvents() != "" {
+			t.Errorf("%s: entries of %d connections after one was removed, want one and no Event", name, len(got))
+		}
+	}
+}
+
 // Connections of other types are read once and create no Secret.
 func TestIgnoresConnectionsOfOtherTypes(t *testing.T) {
 	uri := newConnection("model", "uri", map[string]string{"URI": "x"})
@@ -216,6 +242,21 @@ func TestKeepsForeignStorageSecret(t *testing.T) {
 	}
 	env.reconcileNamespace()
 	env.expectNoRequests("adopted", env.reconcileNamespace)
+
+	env.remove(&a)
+	if got := env.reconcileNamespace(); !slices.Equal(got, []string{"patch Secret storage-config"}) {
+		t.Errorf("without connections: writes %q, want %q", got, []string{"patch Secret storage-config"})
+	}
+	if got := storageEntries(t, env); len(got) != 1 || got["localMinIO"] == nil || env.exists(userSecret, "storage-config") && isManaged(userSecret) {
+		t.Errorf("entries %v, labels %v, want only the entry of the user, and no label of the operator", got, userSecret.Labels)
+	}
+	env.expectNoRequests("released", env.reconcileNamespace)
+	a.ResourceVersion = ""
+	env.create(&a)
+	env.reconcileNamespace()
+	if got := storageEntries(t, env); len(got) != 2 || got["a"]["bucket"] != "models" {
+		t.Errorf("entries %v, want those of the user and of the connection again", got)
+	}
 }
 
 // A data connection with the name of the storage Secret is not changed.

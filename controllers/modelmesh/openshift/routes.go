@@ -73,6 +73,10 @@ func buildRoute(s *v1beta1.InferenceService, o routeOptions) (objects apply.Desi
 		return nil, ""
 	}
 	server, reason := o.buildBackend(s)
+	if reason == "" && !hasLabelName(s) {
+		reason = fmt.Sprintf(", because the name of the InferenceService has %d characters and label %s can have %d: recreate it under a shorter name",
+			len(s.Name), LabelInferenceService, validation.LabelValueMaxLength)
+	}
 	if reason == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
 		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
@@ -97,6 +101,11 @@ func buildRoute(s *v1beta1.InferenceService, o routeOptions) (objects apply.Desi
 		objects.Add(server.Ingress(meta, o.exposure.IngressClass, o.exposure.IngressAnnotations))
 	}
 	return objects, ""
+}
+
+// hasLabelName reports whether the name of an InferenceService can be the value of LabelInferenceService.
+func hasLabelName(s *v1beta1.InferenceService) bool {
+	return len(s.Name) <= validation.LabelValueMaxLength
 }
 
 // buildBackend returns the REST backend of a model, or the reason why the model cannot be published, as the end of a message.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,13 +19,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
 // collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of an
-// existing storage Secret, which is then kept. Without data connections it does neither, and a managed storage Secret is deleted.
+// existing storage Secret, which is then kept, also if the entries are too large. Without data connections it does neither, and a managed
+// storage Secret is deleted.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {
@@ -55,10 +58,33 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, st
 		return nil, err
 	}
 	state.storageVersions = versions
+	if r.isStorageTooLarge(in, cmp.Or(existing, metadata[0]), state) {
+		in.StorageData = nil
+		return kept, nil
+	}
 	if existing == nil && in.StorageData != nil {
 		state.storageVersions = "" // the next reconcile reads the created Secret
 	}
 	return nil, nil
+}
+
+// isStorageTooLarge reports whether no Secret can hold the storage entries. It records an Event about the given Secret if so.
+func (r *namespaceReconciler) isStorageTooLarge(in *Inputs, secret *metav1.PartialObjectMetadata, state *namespaceState) bool {
+	size := 0
+	for _, entry := range in.StorageData {
+		size += len(entry)
+	}
+	if size <= corev1.MaxSecretSize {
+		return false
+	}
+	message := fmt.Sprintf("the entries of %d data connections have %d bytes, and Secret %s can have %d, so it does not change. Each https connection has a copy of the CAs: "+
+		"remove data connections, or certificates from key %s of ConfigMap %s", len(in.StorageData), size, in.Settings.StorageSecretName, corev1.MaxSecretSize, BundleKey, BundleConfigMap)
+	if state.lastProblems.Replace("storage", message) {
+		secret = secret.DeepCopy()
+		secret.SetGroupVersionKind(secretKind)
+		r.recordWarning(secret, message)
+	}
+	return true
 }
 
 // isStorageSecretForeign reports whether the storage Secret belongs to a user. It records an Event for such a Secret.
@@ -82,6 +108,40 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 		r.recordWarning(existing, message)
 	}
 	return true, nil
+}
+
+// releaseStorageSecret removes the entries and the labels of this operator from a storage Secret with entries of others, such as one that
+// a user wrote and labelled, and reports whether there are such entries.
+func (r *namespaceReconciler) releaseStorageSecret(ctx context.Context, o *metav1.PartialObjectMetadata) (released bool, _ error) {
+	live := &corev1.Secret{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading Secret %s: %w", o.Name, err)
+	}
+	others := maps.Clone(live.Data)
+	for _, e := range live.ManagedFields {
+		var fields struct {
+			Data map[string]any `json:"f:data"`
+		}
+		isOwn := e.Manager == r.applier.FieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil
+		if !isOwn || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for field := range fields.Data {
+			delete(others, strings.TrimPrefix(field, "f:"))
+		}
+	}
+	if len(others) == 0 {
+		return false, nil
+	}
+	return true, r.applier.PatchExisting(ctx, live, func() {
+		live.Data = others
+		for label := range names.Labels(modelmesh.ComponentName) {
+			delete(live.Labels, label)
+		}
+	})
 }
 
 // listConnections returns the metadata of the data connections, sorted by name, except one with the name of the storage Secret.

@@ -131,7 +131,10 @@ func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	return "InferenceService" // the only typed object
+	if _, isSecret := o.(*corev1.Secret); isSecret {
+		return secretKind.Kind
+	}
+	return "InferenceService" // the only other typed object
 }
 
 func (env *testEnv) live() client.Reader {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
@@ -50,17 +51,17 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 	return err
 }
 
-// pruneDeployments deletes managed Deployments and autoscalers that are not in keep, such as those of disabled runtimes and of a renamed
-// Service. It reports whether managed Deployments may have existed.
+// pruneDeployments deletes managed Deployments and autoscalers, such as those of disabled runtimes and of a renamed Service, unless keep
+// has their name or the UID of their controller. It reports whether managed Deployments may have existed.
 func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, keep map[string]bool) (found bool, err error) {
-	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] }
+	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] && !keep[string(controllerUID(o))] }
 	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
 	list := &appsv1.DeploymentList{}
 	if err := r.Cached.List(ctx, list, client.InNamespace(namespace), managedLabels(), client.UnsafeDisableDeepCopy); err != nil {
 		return true, errors.Join(append(errs, fmt.Errorf("listing the managed Deployments: %w", err))...)
 	}
 	for i := range list.Items {
-		if d := &list.Items[i]; !keep[d.Name] && hasServiceLabel(d) {
+		if d := &list.Items[i]; unwanted(d) && hasServiceLabel(d) {
 			errs = append(errs, r.applier.DeleteOwned(ctx, controllerUID(d), d))
 		}
 	}
@@ -183,11 +184,24 @@ func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.P
 	}
 }
 
-// isDesired reports whether a reconcile of the namespace adopts the object or needs it.
+// hasLegacyController reports whether a legacy controller runs in a namespace. With NAMESPACE_SCOPE=true it serves that namespace without
+// the label that enables it here, and would create its objects again.
+func (l *legacyCleaner) hasLegacyController(ctx context.Context, namespace string) (bool, error) {
+	var list appsv1.DeploymentList
+	if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"control-plane": resources.ControllerName}); err != nil {
+		return false, fmt.Errorf("looking for a legacy controller: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return ptr.Deref(d.Spec.Replicas, 1) > 0 }), nil
+}
+
+// isDesired reports whether a reconcile of the namespace adopts the object, or a legacy controller or a reconcile needs it.
 func (l *legacyCleaner) isDesired(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) (bool, error) {
 	enabled, err := l.Namespaces.Enabled(ctx, o.Namespace)
-	if err != nil || !enabled {
+	if err != nil {
 		return false, err
+	}
+	if !enabled {
+		return l.hasLegacyController(ctx, o.Namespace)
 	}
 	settings, err := l.Settings(ctx, o.Namespace)
 	if err != nil {

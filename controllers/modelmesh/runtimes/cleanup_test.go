@@ -67,6 +67,23 @@ func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	})
 }
 
+// The objects of a legacy controller that serves its own namespace are kept while it runs.
+func TestLegacyCleanerKeepsObjectsOfRunningController(t *testing.T) {
+	for replicas, want := range map[int32][]string{
+		1: nil,
+		0: {"delete ConfigMap legacy/tc-config", "delete Deployment legacy/modelmesh-serving-r"},
+	} {
+		controller := &appsv1.Deployment{ObjectMeta: legacyMeta("legacy", "modelmesh-controller", "", "control-plane", "modelmesh-controller")}
+		controller.Spec.Replicas = &replicas
+		env := newTestEnv(t, meshtest.Namespace("legacy", ""), controller, &corev1.ConfigMap{ObjectMeta: legacyMeta("legacy", "tc-config", "")},
+			&appsv1.Deployment{ObjectMeta: legacyMeta("legacy", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		if err := (&legacyCleaner{runtimeReconciler: env.runtimeReconciler, log: logr.Discard()}).Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		env.expect("writes", env.takeWrites(), want)
+	}
+}
+
 // A failed deletion is retried.
 func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

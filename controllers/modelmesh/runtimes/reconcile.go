@@ -186,7 +186,7 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 		existingRuntimes[rt.Object.GetUID()] = true
 		deployment := resources.DeploymentName(state.Settings.ServiceName, name)
 		if state.reportPaused(rt.Object) {
-			keptDeployments[deployment] = true
+			keptDeployments[deployment], keptDeployments[string(rt.Object.GetUID())] = true, true
 			continue
 		}
 		if !rt.NeedsDeployment() {
@@ -204,6 +204,7 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 	}
 	r.NotServingCauses.Set(state.Namespace, causes)
 	state.forgetDeleted(existingRuntimes)
+	maps.DeleteFunc(state.idleSince, func(name string, _ time.Time) bool { return state.runtimes[name].Object == nil })
 	deploymentsFound, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
 	errs = append(errs, err)
 	if len(keptDeployments) > 0 || !deploymentsFound {

@@ -132,6 +132,16 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 		t.Errorf("got events %q, want one Paused", emitted)
 	}
 	env.expect("writes for a paused runtime", env.reconcileUntilStable("ns"), nil)
+	env.settings.ServiceName = "renamed"
+	env.reconcileUntilStable("ns")
+	if err := env.api.Get(t.Context(), namespacedName("ns", "modelmesh-serving-r"), &appsv1.Deployment{}); err != nil {
+		t.Errorf("the Deployment of the paused runtime after the Service was renamed: %v", err)
+	}
+	if err := env.api.Get(t.Context(), namespacedName("ns", "modelmesh-serving-other"), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the previous Deployment of the other runtime: error %v, want NotFound", err)
+	}
+	env.settings.ServiceName = "modelmesh-serving"
+	env.reconcileUntilStable("ns")
 	r.Spec.Disabled = new(true)
 	env.must(env.api.Update(t.Context(), r))
 	env.reconcileUntilStable("ns")
@@ -611,5 +621,18 @@ func TestUnusedOperatorNamespace(t *testing.T) {
 	env.must(env.api.Delete(t.Context(), r))
 	if writes := env.reconcileUntilStable("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
 		t.Errorf("writes %q", writes)
+	}
+}
+
+// The state of a deleted runtime is dropped while its namespace stays enabled.
+func TestStateOfDeletedRuntimeIsDropped(t *testing.T) {
+	r := newServingRuntime("r", "onnx")
+	env := newTestEnv(t, r, newServingRuntime("other", "onnx"))
+	env.reconcileUntilStable("ns")
+	env.must(env.api.Delete(t.Context(), r))
+	env.reconcileUntilStable("ns")
+	cache, _ := env.caches.Get("ns")
+	if _, found := cache.idleSince["r"]; found || len(cache.idleSince) != 1 {
+		t.Errorf("idleSince %v, want that of the other runtime only", cache.idleSince)
 	}
 }

@@ -197,6 +197,8 @@ func quoteValue(raw any) string {
 		return "a list"
 	case nil:
 		return "null"
+	case map[any]any:
+		return "an object with a key that is not a string"
 	}
 	return "an object"
 }
