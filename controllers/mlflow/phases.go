@@ -37,6 +37,8 @@ type mlflowReconciler struct {
 	stores *reference.ContentCache[map[string]bool]
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
+	// claimLookups has each MLflow without storage whose claim was looked up on the API server.
+	claimLookups reconciler.UIDMap[struct{}]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
