@@ -23,8 +23,8 @@ import (
 // The claim holds data of a user. An existing claim is never applied. By default it has no owner, because removing the ownerReference on
 // deletion would be too late: in a foreground deletion the garbage collector deletes dependents before finalizers run.
 
-// reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. Without spec.storage it
-// only removes the owner. A rejected update is reported in ConditionStorage and blocks nothing else.
+// reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. Without spec.storage
+// it only removes the owner. A rejected update is reported in ConditionStorage and blocks nothing else.
 func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	if m.Spec.Storage == nil {
 		err := r.releaseClaim(ctx, m)
@@ -54,8 +54,8 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 	return nil
 }
 
-// releaseClaim removes the owner of a managed claim that spec.storage no longer configures, unless the claim must be deleted with the MLflow.
-// A claim of the legacy operator, which the cache does not contain, is looked up once per MLflow and process.
+// releaseClaim removes the owner of a managed claim that spec.storage no longer configures, unless the claim must be deleted with the
+// MLflow. A claim of the legacy operator, which the cache does not contain, is looked up once per MLflow and process.
 func (r *mlflowReconciler) releaseClaim(ctx context.Context, m *mlflowv1.MLflow) error {
 	if !resources.Retains(m) {
 		return nil

@@ -161,7 +161,8 @@ func TestClaimDifference(t *testing.T) {
 	}
 }
 
-// [D23] Without spec.storage, the retention policy decides about the owner of the claim too. The claim is looked up once if the cache has none.
+// [D23] Without spec.storage, the retention policy decides about the owner of the claim too. If the cache has no claim, it is looked up
+// once.
 func TestClaimWithoutStorageFollowsRetentionPolicy(t *testing.T) {
 	uid := string(mlflowtest.MLflow().UID)
 	inNamespace := func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" }
