@@ -59,6 +59,41 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	}
 }
 
+// A take-over from the legacy operator writes the status once and creates no Job. The first change of the image after it is checked.
+func TestImageChangeAfterTakeOverIsChecked(t *testing.T) {
+	w := newFixture(t, mlflowWithAllChildren())
+	w.reconcileUntil("ready", workloads{}, migratedAndReady)
+	m := getMLflow(t, w.server)
+	m.Status.Migration = nil // the legacy operator recorded only the version
+	if err := w.server.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	writesBefore := len(w.server.Writes)
+	if _, err := w.reconcileUntilStable(); err != nil {
+		t.Fatal(err)
+	}
+	byKind := map[string]int{}
+	for _, write := range w.server.Writes[writesBefore:] {
+		byKind[write.Kind]++
+	}
+	if byKind["MLflow"] != 1 || byKind["Job"] != 0 {
+		t.Errorf("got writes %v, want one of the MLflow and none of Jobs", byKind)
+	}
+	if record := getMLflow(t, w.server).Status.Migration; record == nil || record.Version != settings.Version {
+		t.Errorf("got record %+v, want the version of the status", record)
+	}
+	w.setImage("another")
+	if _, err := w.reconcileUntilStable(); err != nil {
+		t.Fatal(err)
+	}
+	if !w.get("mlflow-migration-check", &batchv1.Job{}) {
+		t.Error("the image is not checked")
+	}
+	if c := w.condition(migration.ConditionMigration); !migration.PinsServer(c.Reason) {
+		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
 // While a check runs, or after it has failed, nothing is written.
 func TestWaitForCheckWritesNothing(t *testing.T) {
 	for name, fails := range map[string]bool{"running check": false, "failing check": true} {

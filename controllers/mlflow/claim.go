@@ -23,11 +23,15 @@ import (
 // The claim holds data of a user. An existing claim is never applied. By default it has no owner, because removing the ownerReference on
 // deletion would be too late: in a foreground deletion the garbage collector deletes dependents before finalizers run.
 
-// reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. A rejected update is
-// reported in ConditionStorage and blocks nothing else.
+// reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. Without spec.storage
+// it only removes the owner. A rejected update is reported in ConditionStorage and blocks nothing else.
 func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	if m.Spec.Storage == nil {
-		reportClaim(m, "")
+		err := r.releaseClaim(ctx, m)
+		nonFatal.add("releasing the PersistentVolumeClaim", err)
+		if err == nil || apierrors.IsConflict(err) {
+			reportClaim(m, "")
+		}
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -50,13 +54,34 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 	return nil
 }
 
+// releaseClaim removes the owner of a managed claim that spec.storage no longer configures, unless the claim must be deleted with the
+// MLflow. A claim of the legacy operator, which the cache does not contain, is looked up once per MLflow and process.
+func (r *mlflowReconciler) releaseClaim(ctx context.Context, m *mlflowv1.MLflow) error {
+	if !resources.Retains(m) {
+		return nil
+	}
+	claim, key := &corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.ClaimName(m)}
+	err := r.Cached.Get(ctx, key, claim)
+	if _, lookedUp := r.claimLookups.Get(m.UID); apierrors.IsNotFound(err) && !lookedUp {
+		err = r.APIReader.Get(ctx, key, claim)
+	}
+	if err == nil && isManagedClaim(claim) {
+		err = r.updateClaim(ctx, m, claim)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.claimLookups.Set(m.UID, struct{}{})
+	return nil
+}
+
 // updateClaim updates a managed claim. The metadata has its own patch, so that a rejected expansion does not block it.
 func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
 	reason, err := ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
-	if err == nil {
+	if err == nil && m.Spec.Storage != nil {
 		reason, err = ReasonExpansionRefused, r.Applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
-	if err == nil {
+	if err == nil && m.Spec.Storage != nil {
 		reason, err = ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { servers.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {

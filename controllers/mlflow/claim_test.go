@@ -1,18 +1,24 @@
 package mlflow
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
 func liveClaim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -153,4 +159,73 @@ func TestClaimDifference(t *testing.T) {
 	if got := claimDifference(terminatingClaim, withStorageSpec("7Gi")); !strings.Contains(got, "held by finalizers kubernetes.io/pvc-protection") || !strings.Contains(got, "copy the data") {
 		t.Errorf("a claim that is being deleted: %q", got)
 	}
+}
+
+// [D23] Without spec.storage, the retention policy decides about the owner of the claim too. If the cache has no claim, it is looked up
+// once.
+func TestClaimWithoutStorageFollowsRetentionPolicy(t *testing.T) {
+	uid := string(mlflowtest.MLflow().UID)
+	inNamespace := func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" }
+	for name, c := range map[string]struct {
+		claim  *corev1.PersistentVolumeClaim
+		policy mlflowv1.StorageRetentionPolicy
+		owners int
+	}{
+		"of the legacy operator":          {liveClaim(inNamespace, ownedBy(uid)), "", 0},
+		"policy Retain":                   {liveClaim(inNamespace, ownedBy(uid)), mlflowv1.StorageRetain, 0},
+		"policy Delete":                   {liveClaim(inNamespace, ownedBy(uid)), mlflowv1.StorageDelete, 1},
+		"policy Delete, and not an owner": {liveClaim(inNamespace), mlflowv1.StorageDelete, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = c.policy })
+			w := newFixture(t, m, c.claim)
+			w.Cached = hidingClient{w.server} // the claim has no operator label
+			if _, err := w.reconcileUntilStable(); err != nil {
+				t.Fatal(err)
+			}
+			if w.get("mlflow-pvc", c.claim); len(c.claim.OwnerReferences) != c.owners {
+				t.Errorf("the claim has owners %v", c.claim.OwnerReferences)
+			}
+		})
+	}
+	t.Run("no claim", func(t *testing.T) {
+		w, reads := newFixture(t, mlflowtest.MLflow()), &claimReader{}
+		reads.Reader, w.APIReader = w.APIReader, reads
+		if _, err := w.reconcileUntilStable(); err != nil || reads.reads != 1 {
+			t.Errorf("got %d reads of the claim and error %v", reads.reads, err)
+		}
+	})
+	t.Run("the claim cannot be written", func(t *testing.T) {
+		w := newFixture(t, mlflowtest.MLflow(), liveClaim(inNamespace, ownedBy(uid)))
+		w.refuse = func(kind, _ string) error {
+			if kind == "PersistentVolumeClaim" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "mlflow-pvc", errors.New("denied by a policy"))
+			}
+			return nil
+		}
+		w.expect(fault{deploymentExists: true, migrationJobExists: true, condition: ConditionStorage, reason: ReasonApplyFailed}, "denied by a policy")
+	})
+}
+
+// hidingClient is a cache that contains no claim.
+type hidingClient struct{ client.Client }
+
+func (c hidingClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if _, ok := o.(*corev1.PersistentVolumeClaim); ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolumeclaims"}, key.Name)
+	}
+	return c.Client.Get(ctx, key, o, opts...)
+}
+
+// claimReader counts the reads of claims from the API server.
+type claimReader struct {
+	client.Reader
+	reads int
+}
+
+func (c *claimReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if _, ok := o.(*corev1.PersistentVolumeClaim); ok {
+		c.reads++
+	}
+	return c.Reader.Get(ctx, key, o, opts...)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -63,6 +64,20 @@ func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs a
 	case migration.RunAsSpecified:
 	}
 	return server, cronJobs
+}
+
+// pruneLeftovers deletes the objects that a deleted MLflow left and this one does not desire, such as a CronJob, which would use the
+// database during a migration.
+func (r *mlflowReconciler) pruneLeftovers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired) error {
+	var errs []error
+	for _, kind := range append(prunableKinds(in), servers.Service, servers.Deployment) {
+		errs = append(errs, r.Applier.DeleteByLabels(ctx, m.UID, kind, nil, func(o client.Object) bool {
+			return !isLeftover(o, m) || slices.ContainsFunc(desired, func(d apply.Object) bool {
+				return d.Key().Kind == kind.Kind && d.Key().Name == o.GetName()
+			})
+		}))
+	}
+	return errors.Join(errs...)
 }
 
 // without returns the objects of all kinds but T.

@@ -28,10 +28,14 @@ import (
 // jobUIDLabel selects the pods of a Job by its UID: an earlier Job may have had the same name.
 const jobUIDLabel = batchv1.ControllerUidLabel
 
+// workloadNames returns the names of the servers and CronJobs.
+func workloadNames(m *mlflowv1.MLflow) []string {
+	return []string{resources.NameOf(m), resources.Artifacts(m).Name, resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)}
+}
+
 // workloadSelector selects the objects of the servers and CronJobs, including those of the legacy operator.
 func workloadSelector(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
-	requirement, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
-		[]string{resources.NameOf(m), resources.Artifacts(m).Name, resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
+	requirement, err := k8slabels.NewRequirement(resources.LabelApp, selection.In, workloadNames(m))
 	utilruntime.Must(err) // the values are valid label values
 	return client.MatchingLabelsSelector{Selector: k8slabels.NewSelector().Add(*requirement)}
 }
@@ -76,7 +80,9 @@ func (r *mlflowReconciler) observeAll(ctx context.Context, m *mlflowv1.MLflow, i
 		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
 	}
 	for i := range cronJobs.Items {
-		observeCronJob(&cronJobs.Items[i], jobs.Items, pods.Items, workloads)
+		if cronJob := &cronJobs.Items[i]; metav1.IsControlledBy(cronJob, m) || isLeftover(cronJob, m) {
+			observeCronJob(cronJob, jobs.Items, pods.Items, workloads)
+		}
 	}
 	return workloads, r.observeServers(ctx, m, pods.Items, workloads)
 }
@@ -108,17 +114,26 @@ func (r *mlflowReconciler) observeJob(ctx context.Context, m *mlflowv1.MLflow, i
 	return nil
 }
 
-// jobOwnership reports whether the MLflow controls a Job, or whether the Job is orphaned: this operator created the Job for a deleted
-// MLflow of the same name, and the Job has no other owner. Garbage collection can take minutes, so the operator deletes orphaned Jobs.
+// jobOwnership reports whether the MLflow controls a Job, or whether the Job is orphaned. Garbage collection can take minutes, so the
+// operator deletes orphaned Jobs.
 func jobOwnership(job *batchv1.Job, m *mlflowv1.MLflow) (owned, orphaned bool) {
 	if job.Labels[resources.LabelMigrationInstance] != m.Name {
 		return false, false
 	}
-	owned = metav1.IsControlledBy(job, m)
-	hasOtherOwner := slices.ContainsFunc(job.OwnerReferences, func(ref metav1.OwnerReference) bool {
+	return metav1.IsControlledBy(job, m), isOrphaned(job, m)
+}
+
+// isOrphaned reports whether this operator created an object for a deleted MLflow of the same name, and the object has no other owner.
+func isOrphaned(object metav1.Object, m *mlflowv1.MLflow) bool {
+	return apply.HasComponentLabels(object, ComponentName) && !slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return !apply.RefersToPreviousUID(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
 	})
-	return owned, !owned && !hasOtherOwner && apply.HasComponentLabels(job, ComponentName)
+}
+
+// isLeftover reports whether an object is orphaned and has the name of a server or CronJob, so that it is adopted or deleted. Users may
+// have copied the labels to objects with other names.
+func isLeftover(object metav1.Object, m *mlflowv1.MLflow) bool {
+	return isOrphaned(object, m) && slices.Contains(workloadNames(m), object.GetName())
 }
 
 // jobState returns the state of a Job and its pods.
@@ -174,7 +189,7 @@ func (r *mlflowReconciler) podCreationError(ctx context.Context, job *batchv1.Jo
 	return conditions.PodCreationFailure(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
 }
 
-// observeCronJob adds the state of a CronJob and its unfinished Jobs, even if the CronJob is no longer desired.
+// observeCronJob adds the state of a CronJob of this operator and its unfinished Jobs, even if the CronJob is no longer desired.
 func observeCronJob(cronJob *batchv1.CronJob, jobs []batchv1.Job, pods []corev1.Pod, workloads *migration.Workloads) {
 	workloads.CronJobsActive = workloads.CronJobsActive || cronJob.Spec.Suspend == nil || !*cronJob.Spec.Suspend
 	for i := range jobs {
@@ -199,7 +214,7 @@ func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 }
 
 // observeServers counts the users of the database: replicas and pods of the servers, and pods of the CronJobs, as mayUseDatabase selects
-// them. An artifacts server that the MLflow controls but no longer desires counts too.
+// them. An artifacts server that is no longer desired counts too, unless it is foreign.
 func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, workloads *migration.Workloads) error {
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUseDatabase(&pod) })
 	workloads.ScaledDown = true
@@ -212,7 +227,7 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 		}
 		exists, tracking := d.Name != "", s.Name == resources.NameOf(m)
 		ofServer := func(pod corev1.Pod) bool { return pod.Labels[resources.LabelApp] == s.Name }
-		if exists && !tracking && !metav1.IsControlledBy(d, m) {
+		if exists && !tracking && !metav1.IsControlledBy(d, m) && !isLeftover(d, m) {
 			users = slices.DeleteFunc(users, ofServer)
 			continue
 		}

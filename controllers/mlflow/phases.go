@@ -37,6 +37,8 @@ type mlflowReconciler struct {
 	stores *reference.ContentCache[map[string]bool]
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
+	// claimLookups has each MLflow without storage whose claim was looked up on the API server.
+	claimLookups reconciler.UIDMap[struct{}]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -204,6 +206,9 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 // prune deletes objects that are no longer desired, including those of the legacy operator. It deletes the artifacts server and its
 // serving certificate only in mode RunAsSpecified, because a migration waits for the Deployment to scale down.
 func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
+	if err := r.pruneLeftovers(ctx, m, in, desired); err != nil {
+		return err
+	}
 	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
 	if pruneArtifacts {
 		kinds = append(kinds, servers.Service, servers.Deployment)

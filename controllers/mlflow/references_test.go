@@ -98,6 +98,7 @@ func TestMissingReferences(t *testing.T) {
 		optional := mlflowtest.SecretKey("db", "options")
 		optional.Optional = new(true)
 		s.Env = []corev1.EnvVar{{Name: "OPTIONS", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: optional}}}
+		s.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "files"}}}}
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		s.Volumes = []server.Volume{{Name: "a", ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "files"}}}}
 	})
@@ -109,7 +110,7 @@ func TestMissingReferences(t *testing.T) {
 		objects []client.Object
 		want    []string
 	}{
-		"no objects exist": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; ConfigMap files does not exist; create it; Secret pull does not exist; create it"}},
+		"no objects exist": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: ConfigMap files does not exist; create it; Secret db does not exist; create it; Secret pull does not exist; create it"}},
 		"key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x"), files},
 			[]string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db has no key uri; add it"}},
 		"all objects exist": {[]client.Object{secret("db", "uri"), secret("pull", "x"), files}, nil},

@@ -211,6 +211,7 @@ func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
 func (r *mlflowReconciler) forget(owner types.UID) {
 	r.Forget(owner)
 	r.idleAt.Delete(owner)
+	r.claimLookups.Delete(owner)
 	migration.ResetMetrics()
 }
 

@@ -35,6 +35,8 @@ type Reference struct {
 	Keys []string
 	// Optional reports whether pods start without the object or its keys.
 	Optional bool
+	// NonEmpty reports whether a key with an empty value counts as missing.
+	NonEmpty bool
 }
 
 // ID identifies the object in its namespace, such as "Secret/db". It is the key of its hash in HashesAnnotation.
@@ -45,12 +47,17 @@ type Missing struct {
 	Reference
 	// Key is the missing key; empty if the object does not exist.
 	Key string
+	// Empty is true if the key exists and has no value.
+	Empty bool
 }
 
 // String returns the missing object or key and the fix in one line.
 func (m Missing) String() string {
 	if m.Key == "" {
 		return string(m.Kind) + " " + m.Name + " does not exist; create it"
+	}
+	if m.Empty {
+		return string(m.Kind) + " " + m.Name + " has no value for key " + m.Key + "; set it"
 	}
 	return string(m.Kind) + " " + m.Name + " has no key " + m.Key + "; add it"
 }
@@ -103,11 +110,13 @@ func SetCondition(all *[]metav1.Condition, generation int64, namespace string, m
 	conditions.Set(all, Condition, metav1.ConditionFalse, ReasonMissing, Describe(namespace, missing), generation)
 }
 
-// Describe returns the missing objects and keys of a namespace and the fixes in one line.
+// Describe returns the missing objects and keys of a namespace and the fixes in one line, each once.
 func Describe(namespace string, missing []Missing) string {
 	texts := make([]string, 0, len(missing))
 	for _, m := range missing {
-		texts = append(texts, m.String())
+		if text := m.String(); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
 	return "In namespace " + namespace + ": " + strings.Join(texts, "; ")
 }

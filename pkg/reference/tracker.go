@@ -24,6 +24,8 @@ type Tracker struct{ contents *ContentCache[content] }
 type content struct {
 	uid  types.UID
 	keys map[string]string
+	// empty has the keys without a value.
+	empty sets.Set[string]
 }
 
 // Resolved is the state of a set of references.
@@ -84,9 +86,12 @@ func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Refe
 }
 
 func hashContent(object *corev1.Secret) content {
-	c := content{uid: object.UID, keys: make(map[string]string, len(object.Data))}
+	c := content{uid: object.UID, keys: make(map[string]string, len(object.Data)), empty: sets.New[string]()}
 	for k, v := range object.Data {
 		c.keys[k] = keyedHash(c.uid, v)
+		if len(v) == 0 {
+			c.empty.Insert(k)
+		}
 	}
 	return c
 }
@@ -116,8 +121,8 @@ func (c content) missingKeys(merged Reference, refs []Reference) []Missing {
 	}
 	var missing []Missing
 	for _, k := range sets.List(required) {
-		if _, ok := c.keys[k]; !ok {
-			missing = append(missing, Missing{Reference: merged, Key: k})
+		if _, ok := c.keys[k]; !ok || merged.NonEmpty && c.empty.Has(k) {
+			missing = append(missing, Missing{Reference: merged, Key: k, Empty: ok})
 		}
 	}
 	return missing

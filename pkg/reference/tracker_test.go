@@ -151,9 +151,9 @@ func TestResolveReturnsOnlyRequiredKeysAsMissing(t *testing.T) {
 		want []Missing
 	}{
 		"optional key and required key":         {[]Reference{of(true, "region"), of(false, "uri")}, nil},
-		"optional key and missing required key": {[]Reference{of(true, "region"), of(false, "url")}, []Missing{{of(false, "region", "url"), "url"}}},
-		"key that is optional and required":     {[]Reference{of(true, "url"), of(false, "url")}, []Missing{{of(false, "url"), "url"}}},
-		"all keys and missing required key":     {[]Reference{of(false), of(false, "url")}, []Missing{{of(false), "url"}}},
+		"optional key and missing required key": {[]Reference{of(true, "region"), of(false, "url")}, []Missing{{Reference: of(false, "region", "url"), Key: "url"}}},
+		"key that is optional and required":     {[]Reference{of(true, "url"), of(false, "url")}, []Missing{{Reference: of(false, "url"), Key: "url"}}},
+		"all keys and missing required key":     {[]Reference{of(false), of(false, "url")}, []Missing{{Reference: of(false), Key: "url"}}},
 		"all keys and optional key":             {[]Reference{of(false), of(true, "url")}, nil},
 	} {
 		c := newCluster(secret(map[string]string{"uri": "a"}))

@@ -102,6 +102,17 @@ func (h fakeCache) Get(_ context.Context, name client.ObjectKey, into client.Obj
 	return apierrors.NewNotFound(schema.GroupResource{}, name.Name)
 }
 
+// With several routes, the first Gateway that is late is reported in time.
+func TestRetryIsThatOfFirstRoute(t *testing.T) {
+	older, newer := objectWithStatus(capability.HTTPRoute, 50, nil), objectWithStatus(capability.HTTPRoute, 20, nil)
+	newer.SetName("newer")
+	for name, objects := range map[string][]*unstructured.Unstructured{"older first": {older, newer}, "newer first": {newer, older}} {
+		if got, err := read(t, objects...); err != nil || got.Retry != 10*time.Second {
+			t.Errorf("%s: got retry after %s and error %v", name, got.Retry, err)
+		}
+	}
+}
+
 func TestRead(t *testing.T) {
 	http, policy, route := capability.HTTPRoute, capability.BackendTLSPolicy, capability.Route
 	acceptedConditions := []any{routeCondition("Accepted", "True", "Accepted", 2), routeCondition("ResolvedRefs", "True", "ResolvedRefs", 2)}

@@ -51,12 +51,15 @@ func References(rules pkgadmission.Rules, m *mlflowv1.MLflow, namespace string) 
 	return refs
 }
 
-// addClaim adds the existing data that the claim uses: a volume, or the source of a copy.
+// addClaim adds the existing data that the claim uses: a volume, volumes with labels, or the source of a copy.
 func addClaim(refs *pkgadmission.References, claim *corev1.PersistentVolumeClaimSpec, path *field.Path) {
 	if claim == nil {
 		return
 	}
 	refs.Add(pkgadmission.ExistingClaim, claim.VolumeName, path.Child("volumeName"))
+	if claim.Selector != nil {
+		refs.AddContent(pkgadmission.ExistingClaim, "selector", claim.Selector, path.Child("selector"))
+	}
 	if claim.DataSource != nil {
 		refs.AddContent(pkgadmission.ExistingClaim, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
 	}

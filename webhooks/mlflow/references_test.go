@@ -51,6 +51,7 @@ func TestReferencesOfMLflow(t *testing.T) {
 		"resource claim":                         {spec: "{resourceClaims: [{name: x, resourceClaimName: z}]}", field: "spec.resourceClaims[0]"},
 		"resource claim of the artifacts server": {spec: "{artifactsServer: {resourceClaims: [{name: x, resourceClaimName: z}]}}", field: "spec.artifactsServer.resourceClaims[0]"},
 		"volume name":                            {spec: "{storage: {volumeName: x}}", field: "spec.storage.volumeName"},
+		"selected volume":                        {spec: "{storage: {selector: {matchLabels: {app: x}}}}", field: "spec.storage.selector"},
 		"clone of a claim":                       {spec: "{storage: {dataSource: {kind: PersistentVolumeClaim, name: x}}}", field: "spec.storage.dataSource"},
 		"restored snapshot":                      {spec: "{storage: {dataSourceRef: {kind: VolumeSnapshot, name: x}}}", field: "spec.storage.dataSourceRef"},
 		"Secret in a volume":                     {spec: "{volumes: [{name: v, secret: {secretName: x}}]}", field: "spec.volumes[0].secret.secretName"},

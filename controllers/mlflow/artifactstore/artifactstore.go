@@ -87,7 +87,7 @@ func (r *configReconciler) report(ctx context.Context, config *mlflowconfigv1.ML
 	var names []string
 	for _, name := range []string{config.Spec.ArtifactRootSecret, config.Spec.ArchiveRootSecret} {
 		if name != "" {
-			refs, names = append(refs, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}}), append(names, "Secret "+name+" names a bucket")
+			refs, names = append(refs, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}, NonEmpty: true}), append(names, "Secret "+name+" names a bucket")
 		}
 	}
 	resolved, err := r.references.Resolve(ctx, config.Namespace, refs)

@@ -37,6 +37,8 @@ func TestReport(t *testing.T) {
 			"In namespace team: Secret mlflow-artifact-connection does not exist; create it; until then artifacts go to the bucket of the server"},
 		"no bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection has no key AWS_S3_BUCKET; add it; until then artifacts go to the bucket of the server"},
+		"empty name of the bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: {}}, metav1.ConditionFalse, reference.ReasonMissing,
+			"In namespace team: Secret mlflow-artifact-connection has no value for key AWS_S3_BUCKET; set it; until then artifacts go to the bucket of the server"},
 		"bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
 		"no Secret of the archive": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server"},

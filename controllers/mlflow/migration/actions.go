@@ -16,7 +16,7 @@ const (
 
 // resume applies the workloads of the spec. It resets the condition if a request was withdrawn before its Job started.
 func resume(f *Facts) Decision {
-	d := Decision{Workloads: RunAsSpecified}
+	d := Decision{Workloads: RunAsSpecified, Record: f.takeOverRecord()}
 	if c := f.Condition; c != nil && (c.Status == metav1.ConditionUnknown || PinsServer(c.Reason)) {
 		d.Report = Succeeded(f.Generation)
 	}

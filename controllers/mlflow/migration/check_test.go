@@ -82,7 +82,7 @@ var checkCases = []ruleCase{
 	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", KeepRunning, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", failureRetryDelay / 2},
 	{"the check failed, and the retry delay has passed", upgrade(check(JobFailed, retryDue)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
 	{"a change of the spec withdraws the request", factsOf(withVersion("3.14.0"), serverRunning, withCondition(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
-		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
+		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", done, 0},
 	{"the server is scaled up during the migration", upgrade(withOutcome(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the server is scaled up while a previous Job runs", upgrade(otherJob(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},

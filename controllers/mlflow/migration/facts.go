@@ -215,6 +215,17 @@ func (f *Facts) newRecord(outcome mlflowv1.MigrationOutcome, job types.UID) *mlf
 	}
 }
 
+// takeOverRecord returns the record of an MLflow that the legacy operator migrated, which recorded only status.version: the next change of
+// image or stores requests a migration. It returns nil if there is a record, or if the legacy operator failed.
+func (f *Facts) takeOverRecord() *mlflowv1.MigrationStatus {
+	if f.Record.Outcome != "" || f.hasLegacyFailure() {
+		return nil
+	}
+	r := f.newRecord(mlflowv1.MigrationCompleted, "")
+	r.Version = f.Recorded
+	return r
+}
+
 // newSuccessRecord returns the record of a migrated database. The version is the one in the report, or else the newer of Supported and
 // Recorded.
 func (f *Facts) newSuccessRecord(report resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {

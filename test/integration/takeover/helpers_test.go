@@ -113,7 +113,8 @@ func (legacy *legacyServer) takeOver(ctx context.Context, variables ...string) {
 	env.WaitIdle(legacy.manager.User, idlePeriod, specTimeout)
 	env.Get(ctx, legacy.server)
 	Expect(legacy.writes().ForResource("jobs")).To(BeEmpty(), "a database that the legacy operator migrated is not migrated again")
-	Expect(legacy.server.Status.Migration).To(BeNil())
+	Expect(legacy.server.Status.Migration).To(HaveValue(And(HaveField("Outcome", mlflowv1.MigrationCompleted), HaveField("Version", "3.14.0"))),
+		"a later change of the image is checked")
 }
 
 // writes returns the writes of the manager since its start, except Events.
