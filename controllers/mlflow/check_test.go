@@ -107,8 +107,8 @@ func TestCheckDuringRollout(t *testing.T) {
 	}
 }
 
-// setImage sets spec.image.
-func (w *fixture) setImage(name string) {
+// edit changes the MLflow.
+func (w *fixture) edit(change func(*mlflowv1.MLflowSpec)) {
 	w.t.Helper()
 	m := getMLflow(w.t, w.server)
 	m.Spec.Image = &mlflowv1.ImageConfig{Image: name}
@@ -123,6 +123,12 @@ func (w *fixture) succeedCheck() {
 	if _, err := w.reconcileUntilStable(); err != nil {
 		w.t.Fatal(err)
 	}
+// setImage sets spec.image.
+func (w *fixture) setImage(name string) {
+	w.t.Helper()
+	w.edit(func(s *mlflowv1.MLflowSpec) { s.Image = &mlflowv1.ImageConfig{Image: name} })
+}
+
 	check := &batchv1.Job{}
 	if !w.get("mlflow-migration-check", check) {
 		w.t.Fatal("the Job mlflow-migration-check was not created")

@@ -119,15 +119,14 @@ func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow
 	return &reconciler.Wait{For: "a spec without forbidden references", Stalled: true}
 }
 
-// publishAddresses sets the URLs in the status and the condition for passwords in the spec.
+// publishAddresses sets the URL within the cluster in the status and the condition for passwords in the spec. applyExposure sets the public
+// URLs.
 func (r *mlflowReconciler) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
 	if url := resources.AddressURL(m, in); url != "" {
 		m.Status.Address = &mlflowv1.MLflowAddress{URL: url}
 	}
-	m.Status.URL = resources.ExternalURL(m, in)
-	m.Status.ArtifactsURL = resources.ArtifactsURL(m, in)
 	reportCredentials(m)
 	return nil
 }
