@@ -57,6 +57,12 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	if created := w.createdJobs(writesBefore); created != 1 {
 		t.Errorf("%d migration Jobs were created, want 1", created)
 	}
+	if _, err := w.reconcileOnce(); err != nil {
+		t.Fatal(err)
+	}
+	if w.get("mlflow-migration-check", &batchv1.Job{}) {
+		t.Error("the check Job was not deleted after the migration, so a later request could use its result")
+	}
 }
 
 // While a check runs, or after it has failed, nothing is written.
@@ -111,10 +117,16 @@ func TestCheckDuringRollout(t *testing.T) {
 func (w *fixture) edit(change func(*mlflowv1.MLflowSpec)) {
 	w.t.Helper()
 	m := getMLflow(w.t, w.server)
-	m.Spec.Image = &mlflowv1.ImageConfig{Image: name}
+	change(&m.Spec)
 	if err := w.server.Update(w.t.Context(), m); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// setImage sets spec.image.
+func (w *fixture) setImage(name string) {
+	w.t.Helper()
+	w.edit(func(s *mlflowv1.MLflowSpec) { s.Image = &mlflowv1.ImageConfig{Image: name} })
 }
 
 // succeedCheck reconciles until the check Job exists, and sets its status to succeeded.
@@ -123,12 +135,6 @@ func (w *fixture) succeedCheck() {
 	if _, err := w.reconcileUntilStable(); err != nil {
 		w.t.Fatal(err)
 	}
-// setImage sets spec.image.
-func (w *fixture) setImage(name string) {
-	w.t.Helper()
-	w.edit(func(s *mlflowv1.MLflowSpec) { s.Image = &mlflowv1.ImageConfig{Image: name} })
-}
-
 	check := &batchv1.Job{}
 	if !w.get("mlflow-migration-check", check) {
 		w.t.Fatal("the Job mlflow-migration-check was not created")

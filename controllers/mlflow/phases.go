@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -171,13 +172,16 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	if err != nil {
 		return reportApplyError(m, err)
 	}
-	plan := resources.NewPlan(m, in)
-	for _, d := range plan.Server.Deployments() {
-		hashes[*d.Name].Apply(d)
-	}
 	decision, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
+	}
+	if in, err = r.withKeptServers(ctx, m, in, existing, &decision); err != nil {
+		return reportApplyError(m, err)
+	}
+	plan := resources.NewPlan(m, in)
+	for _, d := range plan.Server.Deployments() {
+		hashes[*d.Name].Apply(d)
 	}
 	server, cronJobs := applyDecision(&plan, &decision)
 	if err := r.Applier.Apply(ctx, m, server); err != nil {
@@ -191,8 +195,8 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	nonFatal.add("deleting objects that are no longer desired", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
 		"Deleting an object that is no longer desired failed", r.prune(ctx, m, in, plan.All(), &decision)))
 	result := r.executeDecision(ctx, m, in, &decision)
-	if result == nil {
-		result = r.waitForRollout(ctx, m, &decision)
+	if result == nil || decision.Workloads == migration.KeepRunning {
+		result = errors.Join(result, r.waitForRollout(ctx, m, &decision))
 	}
 	if serviceErr := r.applyExposure(ctx, m, in, plan.Exposure, nonFatal); serviceErr != nil {
 		failApply(m, serviceErr)
@@ -200,22 +204,32 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	return result
 }
 
-// prune deletes objects that are no longer desired, including those of the legacy operator. It deletes the artifacts server and its
-// serving certificate only in mode RunAsSpecified, because a migration waits for the Deployment to scale down.
+// prune deletes objects that are no longer desired, including those of the legacy operator. Only in mode RunAsSpecified it deletes what the
+// pods of an earlier spec need, and the artifacts server with its serving certificate, because a migration waits for the Deployment to
+// scale down. The check Job is deleted once no migration is requested, because a later request must not use its result.
 func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
-	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
+	runs := d.Workloads == migration.RunAsSpecified
+	kinds, pruneArtifacts := prunableKinds(in, runs), !resources.HasArtifactsServer(m) && runs
 	if pruneArtifacts {
 		kinds = append(kinds, servers.Service, servers.Deployment)
 	}
 	err := r.Applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: workloadSelector(m).Selector})
-	if err != nil || !pruneArtifacts {
+	if err == nil && runs && d.Report == nil {
+		err = r.deleteControlled(ctx, m, servers.Job, resources.CheckJobName(m))
+	}
+	if err == nil && pruneArtifacts {
+		err = r.deleteControlled(ctx, m, servers.Secret, resources.Artifacts(m).Secret)
+	}
+	return err
+}
+
+// deleteControlled deletes an object that the MLflow controls, if it exists.
+func (r *mlflowReconciler) deleteControlled(ctx context.Context, m *mlflowv1.MLflow, kind schema.GroupVersionKind, name string) error {
+	o, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	if err != nil || o == nil || !apply.HasComponentLabels(o, ComponentName) || !metav1.IsControlledBy(o, m) {
 		return err
 	}
-	secret, err := capability.GetMetadata(ctx, r.Cached, servers.Secret, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
-	if err != nil || secret == nil || !apply.HasComponentLabels(secret, ComponentName) || !metav1.IsControlledBy(secret, m) {
-		return err
-	}
-	return r.Applier.DeleteOwned(ctx, m.UID, secret)
+	return r.Applier.DeleteOwned(ctx, m.UID, o)
 }
 
 // reportApplyError reports a failed apply in the conditions. For a terminating object, which is not a failure, it returns a Wait.
