@@ -28,6 +28,7 @@ import (
 // planMigration returns the migration decision of this reconcile. It does not write to the API server, and reads from it only if the
 // decision depends on the workloads.
 func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
+	r.readsJob = true
 	f := migration.FactsOf(m, in, r.Clock.Now())
 	d := migration.Decide(&f)
 	if d.Step == migration.StepObserve {
@@ -37,7 +38,7 @@ func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow
 		}
 		d = migration.Decide(&f)
 	}
-	migration.RecordMetrics(&f, &d)
+	migration.ReportAge(&f)
 	return d, nil
 }
 
@@ -133,6 +134,9 @@ func (r *mlflowReconciler) executeStep(ctx context.Context, m *mlflowv1.MLflow, 
 		err := r.Applier.DeleteOwned(ctx, m.UID, job) // with its pods
 		if err != nil && !apierrors.IsConflict(err) {
 			return failMigration(m, d, err)
+		}
+		if err == nil {
+			migration.CountRetry(d)
 		}
 	case migration.StepRemoveAnnotation:
 		return r.removeForceAnnotation(ctx, m, d)

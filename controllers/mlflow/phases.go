@@ -36,6 +36,8 @@ type mlflowReconciler struct {
 	feedback    Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.ContentCache[map[string]bool]
+	// readsJob is true once the current reconcile reads the migration Job. The only MLflow is never reconciled concurrently.
+	readsJob bool
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
 }

@@ -202,9 +202,20 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 
 func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
 	return reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics,
+		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics, Summary: r.resetUnreadAge,
+		AfterStatusUpdate: func(before, after *mlflowv1.MLflow) {
+			migration.CountFinishedJob(before.Status.Migration, after.Status.Migration)
+		},
 		InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	}
+}
+
+// resetUnreadAge sets the age of the migration Job to 0 unless the reconcile has read the Job.
+func (r *mlflowReconciler) resetUnreadAge(*mlflowv1.MLflow) {
+	if !r.readsJob {
+		migration.ResetMetrics()
+	}
+	r.readsJob = false
 }
 
 // forget deletes the state of a deleted MLflow.
