@@ -78,6 +78,9 @@ func TestArtifactsRouteWaitsForDeployment(t *testing.T) {
 	if w.get("mlflow-artifacts", route) || getMLflow(t, w.server).Status.ArtifactsURL != "" {
 		t.Errorf("the artifacts server is published by a route and %q, although it has no Deployment", getMLflow(t, w.server).Status.ArtifactsURL)
 	}
+	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue || c.Message != messageReady {
+		t.Errorf("the running server serves, but Available=%s %s: %s", c.Status, c.Reason, c.Message)
+	}
 	w.edit(func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://correct/x" })
 	w.reconcileUntil("ready with another store", workloads{}, migratedAndReady)
 	if !w.get("mlflow-artifacts", route) || getMLflow(t, w.server).Status.ArtifactsURL == "" {

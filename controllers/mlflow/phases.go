@@ -266,11 +266,15 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", s.Name, err))
 		return false, err
 	}
+	_, pinned := pinnedCondition(m)
+	if d.Name == "" && pinned && s.Name != resources.NameOf(m) {
+		return true, nil // the running server is available without the artifacts server, which is created after the migration
+	}
 	if d.Name == "" {
 		d.Spec.Replicas = &s.Replicas // a pinned server is not created
 	}
 	state := conditions.Rollout(d)
-	if _, pinned := pinnedCondition(m); !pinned && state.Desired == 0 {
+	if !pinned && state.Desired == 0 {
 		// The cache may hold the Deployment from before this reconcile scaled it up.
 		state.Ready, state.Desired = false, s.Replicas
 	}
