@@ -57,6 +57,12 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	if created := w.createdJobs(writesBefore); created != 1 {
 		t.Errorf("%d migration Jobs were created, want 1", created)
 	}
+	if _, err := w.reconcileOnce(); err != nil {
+		t.Fatal(err)
+	}
+	if w.get("mlflow-migration-check", &batchv1.Job{}) {
+		t.Error("the check Job was not deleted after the migration, so a later request could use its result")
+	}
 }
 
 // A take-over from the legacy operator writes the status once and creates no Job. The first change of the image after it is checked.
@@ -142,14 +148,20 @@ func TestCheckDuringRollout(t *testing.T) {
 	}
 }
 
-// setImage sets spec.image.
-func (w *fixture) setImage(name string) {
+// edit changes the MLflow.
+func (w *fixture) edit(change func(*mlflowv1.MLflowSpec)) {
 	w.t.Helper()
 	m := getMLflow(w.t, w.server)
-	m.Spec.Image = &mlflowv1.ImageConfig{Image: name}
+	change(&m.Spec)
 	if err := w.server.Update(w.t.Context(), m); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// setImage sets spec.image.
+func (w *fixture) setImage(name string) {
+	w.t.Helper()
+	w.edit(func(s *mlflowv1.MLflowSpec) { s.Image = &mlflowv1.ImageConfig{Image: name} })
 }
 
 // succeedCheck reconciles until the check Job exists, and sets its status to succeeded.

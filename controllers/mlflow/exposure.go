@@ -34,6 +34,7 @@ var exposureErrors = map[string]exposureError{
 // applyExposure applies Plan.Exposure, regardless of the state of the server and its database. It reports a failure in the condition of the
 // kind. It returns the error of a Service, which has no such condition and without which the server is unreachable.
 func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
+	m.Status.URL, m.Status.ArtifactsURL = resources.ExternalURL(m, in), resources.ArtifactsURL(m, in)
 	reported := map[string]bool{}
 	for _, object := range exposed {
 		err := r.Applier.Apply(ctx, m, apply.Desired{object})

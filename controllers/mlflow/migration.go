@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,17 +28,34 @@ import (
 // planMigration returns the migration decision of this reconcile. It does not write to the API server, and reads from it only if the
 // decision depends on the workloads.
 func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
+	r.readsJob = true
 	f := migration.FactsOf(m, in, r.Clock.Now())
 	d := migration.Decide(&f)
 	if d.Step == migration.StepObserve {
 		var err error
 		if f.Observed, err = r.observeWorkloads(ctx, m, in, &f); err != nil {
-			return migration.Decision{}, failMigration(m, err)
+			return migration.Decision{}, failMigration(m, &migration.Decision{}, err)
 		}
 		d = migration.Decide(&f)
 	}
-	migration.RecordMetrics(&f, &d)
+	migration.ReportAge(&f)
 	return d, nil
+}
+
+// withKeptServers returns the inputs with what exists of servers that a decision does not change. The account of the running pods keeps its
+// permissions, and a missing artifacts server gets no route, which would take paths from the running server.
+func (r *mlflowReconciler) withKeptServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, existing *appsv1.Deployment,
+	d *migration.Decision,
+) (resources.Inputs, error) {
+	if !d.KeepsDeployments() {
+		return in, nil
+	}
+	if metav1.IsControlledBy(existing, m) {
+		in.RunningAccount = existing.Spec.Template.Spec.ServiceAccountName
+	}
+	artifacts, err := servers.DeploymentFrom(ctx, in.Namespace, resources.Artifacts(m).Name, r.Cached)
+	in.LacksArtifactsServer = artifacts.Name == ""
+	return in, err
 }
 
 // applyDecision returns the objects to apply: workloads are scaled to zero, suspended or omitted, as the decision requires.
@@ -122,41 +140,45 @@ func awaitMigration(d *migration.Decision) error {
 func (r *mlflowReconciler) executeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
 	switch d.Step {
 	case migration.StepCreateJob:
-		return r.createJob(ctx, m, resources.MigrationJob(m, in, d.Record.Force))
+		return r.createJob(ctx, m, d, resources.MigrationJob(m, in, d.Record.Force))
 	case migration.StepCreateCheckJob:
-		return r.createJob(ctx, m, resources.CheckJob(m, in, d.CheckHash))
+		return r.createJob(ctx, m, d, resources.CheckJob(m, in, d.CheckHash))
 	case migration.StepDeleteJob:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
-		if err := r.Applier.DeleteOwned(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
-			return failMigration(m, err)
+		err := r.Applier.DeleteOwned(ctx, m.UID, job) // with its pods
+		if err != nil && !apierrors.IsConflict(err) {
+			return failMigration(m, d, err)
+		}
+		if err == nil {
+			migration.CountRetry(d)
 		}
 	case migration.StepRemoveAnnotation:
-		return r.removeForceAnnotation(ctx, m)
+		return r.removeForceAnnotation(ctx, m, d)
 	case migration.StepNone, migration.StepObserve:
 	}
 	return nil
 }
 
-func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv1ac.JobApplyConfiguration) error {
+func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision, job *batchv1ac.JobApplyConfiguration) error {
 	err := r.Applier.Create(ctx, m, apply.Object{Config: job})
 	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
-		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: reconciler.RequeueUnavailable}
+		return &reconciler.Wait{For: failMigration(m, d, err).Error(), Retry: reconciler.RequeueUnavailable}
 	}
 	if err != nil {
-		return failMigration(m, err)
+		return failMigration(m, d, err)
 	}
 	return nil
 }
 
 // removeForceAnnotation removes the annotation unless the MLflow has changed since it was read: the annotation may be a new request.
 // It never returns nil: the update event triggers the next reconcile, which can set the status with the new resourceVersion.
-func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv1.MLflow) error {
+func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
 	updated := m.DeepCopy()
 	delete(updated.Annotations, migration.ForceAnnotation)
 	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
 	err := r.Cached.Patch(ctx, updated, patch, client.FieldOwner(FieldOwner))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
+		return failMigration(m, d, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
 	}
 	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be deleted", Retry: migration.ShortRequeue}
 }
@@ -169,7 +191,7 @@ func (r *mlflowReconciler) concludeMigration(ctx context.Context, m *mlflowv1.ML
 		return nil
 	}
 	if _, forced := m.Annotations[migration.ForceAnnotation]; forced {
-		return r.removeForceAnnotation(ctx, m)
+		return r.removeForceAnnotation(ctx, m, &migration.Decision{})
 	}
 	record.Outcome, record.Force = mlflowv1.MigrationCompleted, ""
 	m.Status.Version = record.Version
@@ -203,10 +225,15 @@ func reportMigration(m *mlflowv1.MLflow, d *migration.Decision) {
 	setCondition(m, ConditionProgressing, progressing, report.Reason, report.Message)
 }
 
-// failMigration reports an error of the operator, as opposed to one of the Job, and returns it.
-func failMigration(m *mlflowv1.MLflow, err error) error {
+// failMigration reports an error of the operator, as opposed to one of the Job, and returns it. An available server stays available unless
+// the decision stops it.
+func failMigration(m *mlflowv1.MLflow, d *migration.Decision, err error) error {
 	text := fmt.Sprintf("Failed to reconcile migration: %v", err)
-	fail(m, migration.ReasonMigrationError, text)
+	stopsServer := d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain && !d.ServerReady
+	if stopsServer || !conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, migration.ReasonMigrationError, text)
+	}
+	setCondition(m, ConditionProgressing, metav1.ConditionFalse, migration.ReasonMigrationError, text)
 	setCondition(m, migration.ConditionMigration, metav1.ConditionUnknown, migration.ReasonMigrationError, text)
 	return err
 }

@@ -154,7 +154,7 @@ func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in 
 		return state, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
 	if state.Phase != migration.JobRunning {
-		state.ExitCode, state.ImageReport = migration.ReportFromPods(pods.Items)
+		state.ExitCode, state.ImageReport = migration.ReportOf(job, pods.Items)
 	}
 	if state.Phase == migration.JobSucceeded {
 		return state, nil

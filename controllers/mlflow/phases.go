@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -35,6 +36,8 @@ type mlflowReconciler struct {
 	feedback    Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.ContentCache[map[string]bool]
+	// readsJob is true once the current reconcile reads the migration Job. The only MLflow is never reconciled concurrently.
+	readsJob bool
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
 	// claimLookups has each MLflow without storage whose claim was looked up on the API server.
@@ -121,15 +124,14 @@ func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow
 	return &reconciler.Wait{For: "a spec without forbidden references", Stalled: true}
 }
 
-// publishAddresses sets the URLs in the status and the condition for passwords in the spec.
+// publishAddresses sets the URL within the cluster in the status and the condition for passwords in the spec. applyExposure sets the public
+// URLs.
 func (r *mlflowReconciler) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
 	if url := resources.AddressURL(m, in); url != "" {
 		m.Status.Address = &mlflowv1.MLflowAddress{URL: url}
 	}
-	m.Status.URL = resources.ExternalURL(m, in)
-	m.Status.ArtifactsURL = resources.ArtifactsURL(m, in)
 	reportCredentials(m)
 	return nil
 }
@@ -174,13 +176,16 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	if err != nil {
 		return reportApplyError(m, err)
 	}
-	plan := resources.NewPlan(m, in)
-	for _, d := range plan.Server.Deployments() {
-		hashes[*d.Name].Apply(d)
-	}
 	decision, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
+	}
+	if in, err = r.withKeptServers(ctx, m, in, existing, &decision); err != nil {
+		return reportApplyError(m, err)
+	}
+	plan := resources.NewPlan(m, in)
+	for _, d := range plan.Server.Deployments() {
+		hashes[*d.Name].Apply(d)
 	}
 	server, cronJobs := applyDecision(&plan, &decision)
 	if err := r.Applier.Apply(ctx, m, server); err != nil {
@@ -194,8 +199,8 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	nonFatal.add("deleting objects that are no longer desired", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
 		"Deleting an object that is no longer desired failed", r.prune(ctx, m, in, plan.All(), &decision)))
 	result := r.executeDecision(ctx, m, in, &decision)
-	if result == nil {
-		result = r.waitForRollout(ctx, m, &decision)
+	if result == nil || decision.Workloads == migration.KeepRunning {
+		result = errors.Join(result, r.waitForRollout(ctx, m, &decision))
 	}
 	if serviceErr := r.applyExposure(ctx, m, in, plan.Exposure, nonFatal); serviceErr != nil {
 		failApply(m, serviceErr)
@@ -203,25 +208,35 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	return result
 }
 
-// prune deletes objects that are no longer desired, including those of the legacy operator. It deletes the artifacts server and its
-// serving certificate only in mode RunAsSpecified, because a migration waits for the Deployment to scale down.
+// prune deletes objects that are no longer desired, including those of the legacy operator. Only in mode RunAsSpecified it deletes what the
+// pods of an earlier spec need, and the artifacts server with its serving certificate, because a migration waits for the Deployment to
+// scale down. The check Job is deleted once no migration is requested, because a later request must not use its result.
 func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
 	if err := r.pruneLeftovers(ctx, m, in, desired); err != nil {
 		return err
 	}
-	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
+	runs := d.Workloads == migration.RunAsSpecified
+	kinds, pruneArtifacts := prunableKinds(in, runs), !resources.HasArtifactsServer(m) && runs
 	if pruneArtifacts {
 		kinds = append(kinds, servers.Service, servers.Deployment)
 	}
 	err := r.Applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: workloadSelector(m).Selector})
-	if err != nil || !pruneArtifacts {
+	if err == nil && runs && d.Report == nil {
+		err = r.deleteControlled(ctx, m, servers.Job, resources.CheckJobName(m))
+	}
+	if err == nil && pruneArtifacts {
+		err = r.deleteControlled(ctx, m, servers.Secret, resources.Artifacts(m).Secret)
+	}
+	return err
+}
+
+// deleteControlled deletes an object that the MLflow controls, if it exists.
+func (r *mlflowReconciler) deleteControlled(ctx context.Context, m *mlflowv1.MLflow, kind schema.GroupVersionKind, name string) error {
+	o, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	if err != nil || o == nil || !apply.HasComponentLabels(o, ComponentName) || !metav1.IsControlledBy(o, m) {
 		return err
 	}
-	secret, err := capability.GetMetadata(ctx, r.Cached, servers.Secret, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
-	if err != nil || secret == nil || !apply.HasComponentLabels(secret, ComponentName) || !metav1.IsControlledBy(secret, m) {
-		return err
-	}
-	return r.Applier.DeleteOwned(ctx, m.UID, secret)
+	return r.Applier.DeleteOwned(ctx, m.UID, o)
 }
 
 // reportApplyError reports a failed apply in the conditions. For a terminating object, which is not a failure, it returns a Wait.
@@ -256,11 +271,15 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", s.Name, err))
 		return false, err
 	}
+	_, pinned := pinnedCondition(m)
+	if d.Name == "" && pinned && s.Name != resources.NameOf(m) {
+		return true, nil // the running server is available without the artifacts server, which is created after the migration
+	}
 	if d.Name == "" {
 		d.Spec.Replicas = &s.Replicas // a pinned server is not created
 	}
 	state := conditions.Rollout(d)
-	if _, pinned := pinnedCondition(m); !pinned && state.Desired == 0 {
+	if !pinned && state.Desired == 0 {
 		// The cache may hold the Deployment from before this reconcile scaled it up.
 		state.Ready, state.Desired = false, s.Replicas
 	}

@@ -54,6 +54,7 @@ func reconcileRoute(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLf
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
+	m.Status.URL = resources.ExternalURL(m, in)
 	err := r.checkRoutes(t.Context(), m, in, resources.NewPlan(m, in).Exposure, false)
 	if _, waits := reconciler.AsWait(err); err != nil && !waits {
 		t.Fatal(err)
@@ -169,6 +170,38 @@ func TestRejectedRoute(t *testing.T) {
 			t.Errorf("got conditions %v and error %v, want none", m.Status.Conditions, err)
 		}
 	})
+}
+
+// The URL of a rejected route stays empty if a reconcile ends before it reads the route.
+func TestURLOfRejectedRouteStaysEmpty(t *testing.T) {
+	w := newFixture(t, mlflowWithAllChildren())
+	w.reconcileUntil("ready", workloads{}, migratedAndReady)
+	route := framework.Unstructured(capability.HTTPRoute, "", "")
+	if !w.get("mlflow", route) || getMLflow(t, w.server).Status.URL == "" {
+		t.Fatal("the server is not published")
+	}
+	rejected := []any{parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", metav1.ConditionFalse, route.GetGeneration()))}
+	if err := unstructured.SetNestedSlice(route.Object, rejected, "status", "parents"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.server.Update(t.Context(), route); err != nil {
+		t.Fatal(err)
+	}
+	expectNoURL := func(state string) {
+		t.Helper()
+		if _, err := w.reconcileOnce(); err != nil {
+			t.Fatal(err)
+		}
+		if s := getMLflow(t, w.server).Status; s.URL != "" || s.Address == nil {
+			t.Errorf("%s: got URL %q, address %v, want no URL", state, s.URL, s.Address)
+		}
+	}
+	expectNoURL("rejected")
+	w.edit(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "missing"} })
+	expectNoURL("rejected, without the CA bundle")
+	if c := w.condition(ConditionAvailable); c.Reason != ReasonCABundleConfigMap {
+		t.Errorf("Available=%s %s: %s", c.Status, c.Reason, c.Message)
+	}
 }
 
 func TestCredentialsInSpec(t *testing.T) {

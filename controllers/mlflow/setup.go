@@ -202,9 +202,20 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 
 func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
 	return reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics,
+		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics, Summary: r.resetUnreadAge,
+		AfterStatusUpdate: func(before, after *mlflowv1.MLflow) {
+			migration.CountFinishedJob(before.Status.Migration, after.Status.Migration)
+		},
 		InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	}
+}
+
+// resetUnreadAge sets the age of the migration Job to 0 unless the reconcile has read the Job.
+func (r *mlflowReconciler) resetUnreadAge(*mlflowv1.MLflow) {
+	if !r.readsJob {
+		migration.ResetMetrics()
+	}
+	r.readsJob = false
 }
 
 // forget deletes the state of a deleted MLflow.
@@ -225,8 +236,15 @@ func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHan
 	return servers.Enqueue(r.Cached, &mlflowv1.MLflowList{}, false, func(m *mlflowv1.MLflow, o client.Object) bool { return consumes(m, kind, o.GetName()) })
 }
 
-// prunableKinds returns the served kinds that each reconcile prunes.
-func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
-	return append(in.Served.Filter(optionalChildKinds...), servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount,
-		servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress)
+// prunableKinds returns the served kinds that a reconcile prunes. While pods of an earlier spec may run, it omits the kinds that they
+// need, and the routes to them.
+func prunableKinds(in resources.Inputs, runsAsSpecified bool) []schema.GroupVersionKind {
+	kinds := append(in.Served.Filter(capability.ServiceMonitor, capability.ConsoleLink), servers.DisruptionBudget, servers.CronJob, servers.Ingress)
+	if runsAsSpecified || !in.ViaGateway() {
+		kinds = append(kinds, in.Served.Filter(capability.HTTPRoute, capability.BackendTLSPolicy)...)
+	}
+	if runsAsSpecified {
+		kinds = append(kinds, servers.ConfigMap, servers.ServiceAccount, servers.ClusterRoleBinding, servers.ClusterRole)
+	}
+	return kinds
 }

@@ -106,10 +106,10 @@ func reportNonFatal(m *mlflowv1.MLflow, condition, reason, prefix string, err er
 	return err
 }
 
-// reportReady reports that the Deployments of all servers are ready.
+// reportReady reports that the Deployments of all servers are ready. A pinned server may not have the artifacts server of the spec yet.
 func reportReady(m *mlflowv1.MLflow) {
 	text := messageReady
-	if resources.HasArtifactsServer(m) {
+	if _, pinned := pinnedCondition(m); resources.HasArtifactsServer(m) && !pinned {
 		text = messageBothReady
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, text)

@@ -132,7 +132,8 @@ func (a *Applier) ForgetNamespace(namespace string) {
 	a.records.deleteIf(func(k recordKey) bool { return k.Namespace == namespace })
 }
 
-// legacyListedKey is the key of an empty record that exists once the legacy objects of an owner need not be listed.
+// legacyListedKey is the key of an empty record that exists if the legacy objects of an owner need not be listed. A key of a kind without a
+// name is that of an empty record that exists once the legacy objects of this kind have been listed.
 var legacyListedKey Key
 
 // Version returns the uid and resourceVersion of a child after its last write or read; both are empty if unknown.

@@ -156,6 +156,15 @@ func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
 	a.expectPrune(noPruneRequests, legacy)
 }
 
+// A kind that is pruned only later still gets its legacy objects listed.
+func TestPruneListsLegacyObjectsOfEachKind(t *testing.T) {
+	a := newTestApplier(t)
+	legacy := client.MatchingLabels{"app": "old"}
+	a.must(a.Prune(t.Context(), a.owner, nil, []schema.GroupVersionKind{deploymentKind}, legacy))
+	a.expectPrune("live=0 list=1 patch=0 delete=0", legacy)
+	a.expectPrune(noPruneRequests, legacy)
+}
+
 func TestPruneOfOwnedObjects(t *testing.T) {
 	a := newTestApplier(t)
 	object := newConfigMap("a", "1")

@@ -144,7 +144,7 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 // call without legacy and without a deletion sends no request. Kinds that are not served are skipped.
 //
 // legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are listed from
-// the API server once per owner and process, unless the owner was created after this process started and has no conditions.
+// the API server once per owner, kind and process, unless the owner was created after this process started and has no conditions.
 func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desired,
 	kinds []schema.GroupVersionKind, legacy client.ListOption,
 ) error {
@@ -171,11 +171,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 			errs = append(errs, fmt.Errorf("pruning %s: %w", kind.Kind, err))
 		}
 	}
-	err := errors.Join(errs...)
-	if legacy != nil && err == nil {
-		a.records.Store(recordKey{o.GetUID(), legacyListedKey}, record{})
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
@@ -190,7 +186,8 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 	if err != nil {
 		return err
 	}
-	if legacy != nil {
+	listedKey := Key{GroupVersionKind: kind}
+	if _, listed := a.records.get(o.GetUID(), listedKey); legacy != nil && !listed {
 		unlabelled, err := a.listLegacy(ctx, kind, inNamespace, legacy)
 		if err != nil {
 			return err
@@ -206,6 +203,9 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 		if err := a.pruneObject(ctx, o, k, object); err != nil {
 			errs = append(errs, fmt.Errorf("deleting %s: %w", k.NamespacedName, err))
 		}
+	}
+	if legacy != nil && len(errs) == 0 {
+		a.records.Store(recordKey{o.GetUID(), listedKey}, record{})
 	}
 	return errors.Join(errs...)
 }

@@ -70,6 +70,8 @@ var checkCases = []ruleCase{
 	{"[D16] the database is newer than the image", upgrade(withVersion("3.18.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, exitCode(17))),
 		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused,
 		"The server and the CronJobs do not change, because the database is newer than image mlflow:v3: it broke; status.version is 3.18.0", "", 0},
+	{"mode Always refuses the downgrade again in later reconciles", upgrade(withVersion("3.14.0"), always, withOutcome(done), withCondition(metav1.ConditionFalse, ReasonDowngradeRefused, 2), check(JobFailed, terminal, exitCode(17))),
+		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused, "because the database is newer than image mlflow:v3", "", 0},
 	{"another image has the same schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
 	{"another image has a newer schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("new", "old"))), "pods still use the database", ScaleToZero, StepNone,

@@ -143,7 +143,7 @@ func (f *Facts) requested() bool {
 	case f.Record.Outcome != "" && f.Record.Outcome != mlflowv1.MigrationCompleted, f.storesChanged(), f.imageChanged():
 		return true
 	case f.isConditionCurrent():
-		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
+		return f.Condition.Status != metav1.ConditionTrue && (f.Always || f.Condition.Reason != ReasonDowngradeRefused)
 	default:
 		return f.Always
 	}

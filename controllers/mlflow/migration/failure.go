@@ -42,17 +42,17 @@ func FailedAttemptMessage(job *batchv1.Job, pods []corev1.Pod, supported string)
 	return "an attempt failed, and another follows; see the log of the failed pod"
 }
 
-// ReportFromPods returns the exit code and report of the program of a finished Job, or zero values without a terminated container.
-func ReportFromPods(pods []corev1.Pod) (code int32, report resources.ImageReport) {
-	if len(pods) == 0 {
-		return 0, report
-	}
-	for _, status := range newestPod(pods).Status.ContainerStatuses {
-		if terminated := status.State.Terminated; terminated != nil && status.Name == resources.MigrationContainer {
-			return terminated.ExitCode, resources.ParseImageReport(terminated)
+// ReportOf returns the exit code and report of the program of a finished Job from its newest pod. Without a terminated container, the code
+// is from the conditions of the Job or 0, and the report is empty.
+func ReportOf(job *batchv1.Job, pods []corev1.Pod) (code int32, report resources.ImageReport) {
+	if len(pods) > 0 {
+		for _, status := range newestPod(pods).Status.ContainerStatuses {
+			if terminated := status.State.Terminated; terminated != nil && status.Name == resources.MigrationContainer {
+				return terminated.ExitCode, resources.ParseImageReport(terminated)
+			}
 		}
 	}
-	return 0, report
+	return exitCodeInCondition(job), report
 }
 
 func newestPod(pods []corev1.Pod) *corev1.Pod {
@@ -105,16 +105,28 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 // exitCodeInMessage matches the condition message of a Job that failed by a rule of its pod failure policy.
 var exitCodeInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
 
+// exitCodeInCondition returns the exit code in the condition of a Job that failed by its pod failure policy, or 0.
+func exitCodeInCondition(job *batchv1.Job) int32 {
+	condition := FailedCondition(job)
+	if condition == nil || condition.Reason != batchv1.JobReasonPodFailurePolicy {
+		return 0
+	}
+	found := exitCodeInMessage.FindStringSubmatch(condition.Message)
+	if found == nil {
+		return 0
+	}
+	code, err := strconv.ParseInt(found[1], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(code)
+}
+
 // conditionFailure returns the failure of a Job from its condition Failed and its status.
 func conditionFailure(job *batchv1.Job, supported string) Failure {
 	condition := FailedCondition(job)
-	if condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy {
-		if found := exitCodeInMessage.FindStringSubmatch(condition.Message); found != nil {
-			code, err := strconv.ParseInt(found[1], 10, 32)
-			if text, terminal, known := resources.MigrationExit(int32(code), resources.ImageReport{}, supported); known && err == nil {
-				return Failure{Terminal: terminal, Message: text}
-			}
-		}
+	if text, terminal, known := resources.MigrationExit(exitCodeInCondition(job), resources.ImageReport{}, supported); known {
+		return Failure{Terminal: terminal, Message: text}
 	}
 	text := descriptionOf(job) + " failed"
 	if job.Status.Failed > 0 {

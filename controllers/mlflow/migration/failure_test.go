@@ -91,20 +91,24 @@ func withTerminationMessage(message string) func(*corev1.Pod) {
 }
 
 // [mlflow-44] Only the last line of the output is parsed, and only versions and revisions are accepted.
-func TestReportFromPods(t *testing.T) {
+func TestReportOf(t *testing.T) {
 	podsWith := func(message string) []corev1.Pod {
 		return []corev1.Pod{terminatedPod(0, map[string]int32{resources.MigrationContainer: 17}, withTerminationMessage(message))}
 	}
-	if code, found := ReportFromPods(podsWith("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
-		t.Errorf("ReportFromPods returned code %d and report %+v", code, found)
+	if code, found := ReportOf(&batchv1.Job{}, podsWith("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
+		t.Errorf("ReportOf returned code %d and report %+v", code, found)
 	}
 	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
-		if _, found := ReportFromPods(podsWith(message)); found != (resources.ImageReport{}) {
+		if _, found := ReportOf(&batchv1.Job{}, podsWith(message)); found != (resources.ImageReport{}) {
 			t.Errorf("the message %q was parsed as %+v, want no report", message, found)
 		}
 	}
-	if code, _ := ReportFromPods(nil); code != 0 {
+	if code, _ := ReportOf(&batchv1.Job{}, nil); code != 0 {
 		t.Errorf("without a pod: got code %d, want 0", code)
+	}
+	refused := failedJob("PodFailurePolicy", "Container db-migrate for pod ns/x failed with exit code 17 matching FailJob rule at index 0")
+	if code, _ := ReportOf(refused, nil); code != resources.ExitNewerDatabase {
+		t.Errorf("without a pod, and with code 17 in the condition: got code %d", code)
 	}
 }
 

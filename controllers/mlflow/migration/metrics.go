@@ -24,7 +24,7 @@ var (
 	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
 	migrationSeconds = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "odh_platform_mlflow_migration_running_seconds",
-		Help: "Age of the unfinished database migration Job when the manager last read it, 0 without a Job or while the MLflow is paused.",
+		Help: "Age of the unfinished database migration Job when the manager last read it, 0 without a Job or while the MLflow is paused or waits for something else.",
 	})
 )
 
@@ -36,16 +36,26 @@ func initialize(counters *prometheus.CounterVec, values ...string) *prometheus.C
 	return counters
 }
 
-// RecordMetrics counts a finished Job in the reconcile that records or retries it, and sets the age of an unfinished one.
-func RecordMetrics(f *Facts, d *Decision) {
+// CountFinishedJob counts a migration Job that succeeded or failed permanently, in the update of the status that records it.
+func CountFinishedJob(before, after *mlflowv1.MigrationStatus) {
 	switch {
-	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending && d.Record.JobUID != f.Record.JobUID:
-		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
-	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationFailed && d.Record.JobUID != "":
+	case after == nil || after.JobUID == "" || before != nil && before.JobUID == after.JobUID:
+	case after.Outcome == mlflowv1.MigrationFailed:
 		migrationsTotal.WithLabelValues(resultFailed).Inc()
-	case d.Step == StepDeleteJob && d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying:
+	default:
+		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
+	}
+}
+
+// CountRetry counts a failed migration Job that a decision deleted to repeat it.
+func CountRetry(d *Decision) {
+	if d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying {
 		migrationsTotal.WithLabelValues(resultRetried).Inc()
 	}
+}
+
+// ReportAge sets the age of an unfinished migration Job, or 0 without one.
+func ReportAge(f *Facts) {
 	var age time.Duration
 	if f.Observed != nil && f.Observed.Job != nil && f.Observed.Job.Phase == JobRunning {
 		age = f.Now.Sub(f.Observed.Job.StartedAt)
@@ -53,5 +63,5 @@ func RecordMetrics(f *Facts, d *Decision) {
 	migrationSeconds.Set(age.Seconds())
 }
 
-// ResetMetrics sets the age of the unfinished Job to 0, because the manager no longer reads the Job of a paused or deleted MLflow.
+// ResetMetrics sets the age of the unfinished Job to 0, because the manager does not read the Job of a paused, waiting or deleted MLflow.
 func ResetMetrics() { migrationSeconds.Set(0) }

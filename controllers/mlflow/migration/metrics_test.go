@@ -6,8 +6,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// [D39] Each decision about an ended Job is counted once by result, and the gauge shows the duration of a running Job.
-func TestRecordMetrics(t *testing.T) {
+// [D39] Each ended Job is counted once by result, and the gauge shows the duration of a running Job.
+func TestMigrationMetrics(t *testing.T) {
 	counterValue := func(result string) float64 {
 		var m dto.Metric
 		if err := migrationsTotal.WithLabelValues(result).Write(&m); err != nil {
@@ -27,7 +27,13 @@ func TestRecordMetrics(t *testing.T) {
 			before[result] = counterValue(result)
 		}
 		d := Decide(c.facts)
-		RecordMetrics(c.facts, &d)
+		if d.Step == StepDeleteJob {
+			CountRetry(&d)
+		}
+		if d.Record != nil {
+			CountFinishedJob(&c.facts.Record, d.Record)
+			CountFinishedJob(d.Record, d.Record)
+		}
 		for result, count := range before {
 			want := count
 			if result == c.want {
@@ -39,7 +45,7 @@ func TestRecordMetrics(t *testing.T) {
 		}
 	}
 	f := factsOf(job(JobRunning, func(j *JobState) { j.StartedAt = noon.Add(-failureRetryDelay) }))
-	RecordMetrics(f, &Decision{})
+	ReportAge(f)
 	var m dto.Metric
 	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != failureRetryDelay.Seconds() {
 		t.Errorf("gauge %v, error %v, want the age of the Job, %s", m.GetGauge(), err, failureRetryDelay)

@@ -82,7 +82,7 @@ type Report struct {
 
 // PinsServer reports whether the Deployments must not change while the condition has this reason.
 func PinsServer(reason string) bool {
-	return reason == ReasonDowngradeRefused || reason == ReasonMigrationChecking || reason == ReasonMigrationCheckFailed
+	return slices.Contains([]string{ReasonDowngradeRefused, ReasonMigrationChecking, ReasonMigrationCheckFailed, ReasonMigrationError}, reason)
 }
 
 // Decision is the result of one evaluation of the rules.
@@ -104,6 +104,11 @@ type Decision struct {
 	Record *mlflowv1.MigrationStatus
 	// RequeueAfter is the time until the next reconcile if no event triggers one; zero waits for an event.
 	RequeueAfter time.Duration
+}
+
+// KeepsDeployments reports whether the reconcile writes no Deployment: the pods are those of an earlier reconcile.
+func (d *Decision) KeepsDeployments() bool {
+	return d.Workloads == Drain || d.Workloads == KeepRunning
 }
 
 // ContinuesRollout reports whether the reconcile continues with the rollout of the server.

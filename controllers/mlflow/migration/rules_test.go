@@ -147,7 +147,7 @@ var jobCases = []ruleCase{
 	{"a newer version was migrated to, and its rollout is pending", factsOf(unobserved, withVersion("3.14.0"), withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.18.0" })),
 		"the server is rolled out after the migration", RunAsSpecified, StepNone, ReasonMigrationRunning, "migrated to version 3.18.0", "", 0},
 	{"a rollout is pending for another image", factsOf(unobserved, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "the workloads were not observed", ScaleToZero, StepObserve, "", "", "", 0},
-	{"[D16] the newer image is configured again", factsOf(unobserved, withVersion("3.14.0"), always, withCondition(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
+	{"[D16] the newer image is configured again", factsOf(unobserved, withVersion("3.14.0"), withCondition(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", done, 0},
 	{"the previous image is configured again while Jobs of CronJobs run", factsOf(unobserved, withVersion("3.14.0"), withOutcome(done), withCondition(unknown, ReasonMigrationScalingDown, 1)),
 		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},

@@ -75,6 +75,10 @@ type Inputs struct {
 	PlatformCABundle bool
 	// VerifyPostgreSQL is true if the legacy operator verified PostgreSQL with the CAs of the platform: an adopted server must keep doing so.
 	VerifyPostgreSQL bool
+	// RunningAccount is the ServiceAccount of running pods that do not change until a migration permits it, or "".
+	RunningAccount string
+	// LacksArtifactsServer is true while a migration delays the creation of the artifacts server.
+	LacksArtifactsServer bool
 }
 
 // Plan holds the desired objects of an MLflow, in groups that are applied in this order.

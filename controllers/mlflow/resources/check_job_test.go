@@ -32,7 +32,7 @@ func TestCheckJob(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&want.ObjectMeta, CheckForAnnotation, "this")
 			delete(want.Labels, LabelMigrationJob)
 			delete(want.Spec.Template.Labels, LabelMigrationJob)
-			want.Spec.ActiveDeadlineSeconds, want.Spec.TTLSecondsAfterFinished = new(int64(checkDeadlineSeconds)), new(int32(finishedJobTTLSeconds))
+			want.Spec.ActiveDeadlineSeconds, want.Spec.TTLSecondsAfterFinished = new(int64(checkDeadlineSeconds)), nil
 			pod := &want.Spec.Template.Spec
 			pod.Containers[0].Args = []string{`exec python3.12 -c "$MIGRATION_PYTHON_SCRIPT" check`}
 			pod.Containers[0].Resources = got.Spec.Template.Spec.Containers[0].Resources

@@ -36,7 +36,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		desired.Add(ingress(m, in))
 	case in.ViaGateway():
 		desired.Add(httpRoute(m, in))
-		if HasArtifactsServer(m) {
+		if HasArtifactsServer(m) && !in.LacksArtifactsServer {
 			desired.Add(artifactsRoute(m, in))
 		}
 		for _, s := range Servers(m) {

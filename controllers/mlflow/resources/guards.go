@@ -44,9 +44,18 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 // sharedRBAC allows servers and archival to read workspaces, their artifact stores and archives, and Secrets of two names in all
 // namespaces.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(serviceAccountName(m), in)}
-	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
-		subjects = append(subjects, accountSubject(archivalServiceAccount, in))
+	accounts := []string{serviceAccountName(m)}
+	if Archives(m) {
+		accounts = append(accounts, archivalServiceAccount)
+	}
+	if in.RunningAccount != "" {
+		accounts = append(accounts, in.RunningAccount)
+	}
+	var subjects []*rbacv1ac.SubjectApplyConfiguration
+	for i, account := range accounts {
+		if !slices.Contains(accounts[:i], account) {
+			subjects = append(subjects, accountSubject(account, in))
+		}
 	}
 	return clusterRole(sharedRoleName, apply.Owned, subjects,
 		readRule("", "namespaces"),

@@ -124,8 +124,9 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApp
 	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: checkHash})
 	pod := migrationPod(m, in, migrationArgs+" check", false)
 	pod.Containers[0].WithResources(smallResources())
-	job.Spec.WithActiveDeadlineSeconds(checkDeadlineSeconds).WithTTLSecondsAfterFinished(finishedJobTTLSeconds).Template.WithSpec(pod)
-	delete(job.Labels, LabelMigrationJob) // a check migrates nothing
+	job.Spec.WithActiveDeadlineSeconds(checkDeadlineSeconds).Template.WithSpec(pod)
+	job.Spec.TTLSecondsAfterFinished = nil // the result must not expire while the migration is requested
+	delete(job.Labels, LabelMigrationJob)  // a check migrates nothing
 	delete(job.Spec.Template.Labels, LabelMigrationJob)
 	return job
 }

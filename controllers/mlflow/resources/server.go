@@ -90,7 +90,7 @@ func (s Server) Selector() map[string]string { return map[string]string{LabelApp
 
 // ArtifactsURL returns the public URL of artifacts, or "" without a published artifacts server.
 func ArtifactsURL(m *mlflowv1.MLflow, in Inputs) string {
-	if !HasArtifactsServer(m) || !in.ViaGateway() || in.ExternalURL == "" {
+	if !HasArtifactsServer(m) || in.LacksArtifactsServer || !in.ViaGateway() || in.ExternalURL == "" {
 		return ""
 	}
 	return artifactsRoot(m, in)
