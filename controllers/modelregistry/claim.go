@@ -3,6 +3,7 @@ package modelregistry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,7 +52,7 @@ func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegis
 // spec.postgres.storage.
 func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
 	s := r.stateOf(m)
-	s.dataImage = database.Image{}
+	s.dataImage, s.databaseImage = database.Image{}, ""
 	annotations := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
 	claim, err := r.getClaim(ctx, m, resources.ClaimName(m))
 	if err != nil {
@@ -68,6 +69,9 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 	server, err := r.Deployment(ctx, m.Namespace, resources.DatabaseName(m))
 	if err != nil {
 		return "", err
+	}
+	if containers := server.Spec.Template.Spec.Containers; len(containers) > 0 && metav1.IsControlledBy(server, m) {
+		s.databaseImage = containers[0].Image
 	}
 	desired, _ := s.desiredDatabaseImage(m)
 	s.dataImage = database.ImageOfData(claim, server, desired)
@@ -149,19 +153,25 @@ func (s *state) desiredDatabaseImage(m *v1beta1.ModelRegistry) (image database.I
 	return database.NewImage(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
 }
 
-// pinDatabaseImage keeps the image of a generated database while the major version of the desired image is unknown or differs.
-func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) {
-	reason, message, s := "", "", r.stateOf(m)
+// pinDatabaseImage keeps the image of a generated database while the major version of the desired image is unknown or differs. It
+// rejects the spec if that image may not run.
+func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) error {
+	reason, message, pinned, s := "", "", "", r.stateOf(m)
 	if generatesDatabase(m) {
 		desired, field := s.desiredDatabaseImage(m)
-		reason, message = database.CheckImage(desired, s.dataImage, resources.ClaimName(m), field)
+		pinned = database.TrustedImage(s.dataImage.Name, s.databaseImage, desired.Name, s.platform.Images.Postgres)
+		reason, message = database.CheckImage(desired, s.dataImage, resources.ClaimName(m), field, pinned)
 	}
 	if reason == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionDatabaseImage)
-		return
+		return nil
 	}
-	effective.Spec.Postgres.Image = s.dataImage.Name
 	setCondition(m, ConditionDatabaseImage, metav1.ConditionFalse, reason, message)
+	if pinned == "" {
+		return rejectSpec(m, errors.New(message))
+	}
+	effective.Spec.Postgres.Image = pinned
+	return nil
 }
 
 // hasBackups reports whether a generated database has backups.

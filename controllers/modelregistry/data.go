@@ -114,6 +114,10 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 	creds := requestedCredentials(m)
 	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret was deleted, but the database still has this user
 		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
+		if err := errors.Join(resources.CheckIdentifier("annotation "+annotationUser+" of PersistentVolumeClaim "+claim.Name, creds.user),
+			resources.CheckIdentifier("annotation "+annotationDatabase+" of PersistentVolumeClaim "+claim.Name, creds.database)); err != nil {
+			return rejectSpec(m, err)
+		}
 	}
 	return r.Applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, pkgresources.NewPassword()))
 }

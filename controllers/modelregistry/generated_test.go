@@ -2,6 +2,7 @@ package modelregistry
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,49 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 		t.Errorf("got image %s, want the new minor version", got)
 	}
 	env.expectCondition(m, ConditionDatabaseImage, "", "")
+}
+
+// Admission does not check the annotations of a claim, so they do not choose an image.
+func TestAnnotationsOfClaimDoNotChooseAnImage(t *testing.T) {
+	t.Run("claim of a new registry", func(t *testing.T) {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage", Annotations: database.Image{Name: "evil/img", Major: 99}.Annotations()}}
+		env := newTestEnv(t, nil, claim)
+		m := newRegistry("demo", withGeneratedDatabase)
+		env.requireWait(env.reconcile(m), "valid spec")
+		env.expectCondition(m, ConditionDatabaseImage, database.ReasonMajorDiffers, `image "evil/img" in the annotations of the claim is not from a configured repository`)
+		if env.get(&appsv1.Deployment{}, "ns", "demo-postgres") {
+			t.Error("a Deployment was created")
+		}
+		env.takeWrites()
+		if env.requireWait(env.reconcile(m), "valid spec"); len(env.writes) > 0 {
+			t.Errorf("in steady state, wrote %v", env.writes)
+		}
+		m.Spec.Postgres.Image, m.Spec.Postgres.MajorVersion = "example.com/mine", new(int32(99))
+		env.requireWait(env.reconcile(m), "available")
+		if got := env.databaseImage(); got != m.Spec.Postgres.Image {
+			t.Errorf("got image %s, want the one of the spec", got)
+		}
+	})
+	t.Run("database is down", func(t *testing.T) {
+		env := newTestEnv(t, nil)
+		m := newRegistry("demo", withGeneratedDatabase)
+		env.requireWait(env.reconcile(m), "available")
+		claim := &corev1.PersistentVolumeClaim{}
+		env.get(claim, "ns", "demo-postgres-storage")
+		maps.Copy(claim.Annotations, database.Image{Name: "evil/img", Major: 99}.Annotations())
+		env.requireNoError(env.server.Update(t.Context(), claim))
+		env.requireWait(env.reconcile(m), "available")
+		if got := env.databaseImage(); got != "postgres:1" {
+			t.Errorf("got image %s, want that of the Deployment", got)
+		}
+	})
+	t.Run("user of a lost Secret", func(t *testing.T) {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage", Annotations: map[string]string{annotationUser: "a b"}}}
+		env := newTestEnv(t, nil, claim)
+		m := newRegistry("demo", withGeneratedDatabase)
+		env.requireWait(env.reconcile(m), "valid spec")
+		env.expectCondition(m, ConditionAvailable, "DeploymentUnavailable", `database-user of PersistentVolumeClaim demo-postgres-storage "a b"`)
+	})
 }
 
 // An image without a version in its name runs if the spec states the version of the data.

@@ -59,8 +59,11 @@ type state struct {
 	credentials credentials
 	// orphanedGeneration is the generation of a spec without a generated database for which the data of an earlier spec was orphaned.
 	orphanedGeneration int64
-	// dataImage is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
-	dataImage     database.Image
+	// dataImage is the image that wrote the data of the generated database.
+	dataImage database.Image
+	// databaseImage is the image of the Deployment of the generated database, "" if the registry controls no such Deployment.
+	databaseImage string
+	// backupBlocked is set if no backups can be made.
 	backupBlocked *metav1.Condition
 	// rejectedSizes holds the rejected expansions of claims, by the storage field of the spec.
 	rejectedSizes map[string]rejectedSize
@@ -160,7 +163,9 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	ctx, changes := apply.RecordChanges(ctx)
 	s := r.stateOf(m)
 	effective := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
-	r.pinDatabaseImage(m, effective)
+	if err := r.pinDatabaseImage(m, effective); err != nil {
+		return err
+	}
 	in := buildInputs(m, &s.platform)
 	in.Authority = r.Certificates.CABundle(m.UID, resources.ServingSecretName(m))
 	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
