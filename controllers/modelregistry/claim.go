@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +27,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// rejectedSize is an expansion of a claim that the API server rejected. It is not retried until the claim or the size changes.
-type rejectedSize struct{ resourceVersion, size, message string }
+// rejectedSize is an expansion of a claim that the API server rejected. It is retried when the claim or the size changes, and at retryAt,
+// because a quota or a storage class may have changed.
+type rejectedSize struct {
+	resourceVersion, size, message string
+	retryAt                        time.Time
+}
+
+const (
+	// expansionRetry is the time between two attempts at a rejected expansion.
+	expansionRetry = 10 * time.Minute
+	// failureDelay is the time for which a CronJob must report a failed backup. It finishes a successful Job in two writes, between which
+	// its status is that of a failure.
+	failureDelay = 10 * time.Second
+)
 
 // Annotations of a claim with the user and the database with which its data was created. The spec may name others, and the Secret may be deleted.
 const (
@@ -117,11 +130,13 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 	if !isManaged(claim) {
 		return fmt.Sprintf("PersistentVolumeClaim %s was not created by this operator and stays at %s: request %s in the claim yourself", claim.Name, &size, &requested), nil
 	}
-	rejected := r.stateOf(m).rejectedSizes
-	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() {
+	s := r.stateOf(m)
+	rejected, now := s.rejectedSizes, r.Clock.Now()
+	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() && now.Before(last.retryAt) {
+		s.recheckAt(last.retryAt)
 		return last.message, nil
 	}
-	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String()}
+	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String(), retryAt: now.Add(expansionRetry)}
 	err := r.Applier.PatchExisting(ctx, claim, func() {
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: requested}
 	})
@@ -131,6 +146,7 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 	}
 	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot be expanded to %s: %v", claim.Name, &requested, err)
 	rejected[field] = rejection
+	s.recheckAt(rejection.retryAt)
 	return rejection.message, nil
 }
 
@@ -232,6 +248,28 @@ func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelR
 		}
 		condition = database.BackupCondition(cronJob)
 	}
+	if r.awaitsFailure(m, condition) {
+		return nil
+	}
 	setCondition(m, ConditionBackup, condition.Status, condition.Reason, condition.Message)
 	return nil
+}
+
+// awaitsFailure reports whether a new failure of a backup is not reported yet, and requests a reconcile at the end of failureDelay.
+func (r *registryReconciler) awaitsFailure(m *v1beta1.ModelRegistry, condition *metav1.Condition) bool {
+	s, now := r.stateOf(m), r.Clock.Now()
+	previous, _ := conditions.Get(m.Status.Conditions, ConditionBackup)
+	if condition.Reason != database.ReasonFailed || condition.Message == previous.Message {
+		s.backupFailed = time.Time{}
+		return false
+	}
+	if s.backupFailed.IsZero() {
+		s.backupFailed = now
+	}
+	reportAt := s.backupFailed.Add(failureDelay)
+	if !now.Before(reportAt) {
+		return false
+	}
+	s.recheckAt(reportAt)
+	return true
 }

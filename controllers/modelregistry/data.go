@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,7 @@ type credentials struct {
 // with their user. Without a generated database, it applies the retention policy to data of an earlier spec.
 func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	s := r.stateOf(m)
-	s.backupBlocked = nil
+	s.backupBlocked, s.recheck = nil, time.Time{}
 	if !generatesDatabase(m) {
 		reportStorage(m)
 		r.reportEarlierData(m, nil)
