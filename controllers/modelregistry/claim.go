@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,9 +84,7 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 	if err != nil {
 		return "", err
 	}
-	if containers := server.Spec.Template.Spec.Containers; len(containers) > 0 && metav1.IsControlledBy(server, m) {
-		s.databaseImage = containers[0].Image
-	}
+	s.databaseImage = controlledImage(m, server)
 	desired, _ := s.desiredDatabaseImage(m)
 	s.dataImage = database.ImageOfData(claim, server, desired)
 	if isManaged(claim) {
@@ -100,6 +99,15 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 		}
 	}
 	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
+}
+
+// controlledImage returns the image of the Deployment of the database, or "" if the registry controls no such Deployment.
+func controlledImage(m *v1beta1.ModelRegistry, server *appsv1.Deployment) string {
+	containers := server.Spec.Template.Spec.Containers
+	if len(containers) == 0 || !metav1.IsControlledBy(server, m) {
+		return ""
+	}
+	return containers[0].Image
 }
 
 // expandClaim expands a managed claim to the requested size. It returns a message if the claim differs from the field.

@@ -127,17 +127,8 @@ func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv
 }
 
 func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*conditionReason, error) {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name != resources.ServerContainer || status.Ready {
-			continue
-		}
-		if isStuck(status) {
-			if problem, err := r.problemInLog(ctx, m, pod, status); problem != nil || err != nil {
-				return problem, err
-			}
-		} else if last := r.stateOf(m).lastLog; last != nil && last.pod == pod.UID && last.problem != nil {
-			return last.problem, nil // the restarted container has not logged its problem again yet
-		}
+	if problem, err := r.problemOfServer(ctx, m, pod); problem != nil || err != nil {
+		return problem, err
 	}
 	reason := serving.ReasonUnavailable
 	if isStarting(pod) && !serving.RolloutFailed(d.Status) {

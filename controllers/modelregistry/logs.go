@@ -62,6 +62,21 @@ type scannedLog struct {
 	problem  *conditionReason
 }
 
+// problemOfServer returns the problem in the log of the server if its container is not ready, or nil. The problem is kept during restarts,
+// because a container in its normal start has not logged it again yet.
+func (r *registryReconciler) problemOfServer(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod) (*conditionReason, error) {
+	for _, status := range pod.Status.ContainerStatuses {
+		switch last := r.stateOf(m).lastLog; {
+		case status.Name != resources.ServerContainer || status.Ready:
+		case isStuck(status):
+			return r.problemInLog(ctx, m, pod, status)
+		case last != nil && last.pod == pod.UID:
+			return last.problem, nil
+		}
+	}
+	return nil, nil
+}
+
 // problemInLog returns the problem in the log of a server that does not start, or nil. It stores the result for the last log that it read.
 // An unreadable log is not an error: it may not exist yet.
 func (r *registryReconciler) problemInLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*conditionReason, error) {
