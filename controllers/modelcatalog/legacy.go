@@ -89,9 +89,8 @@ func isLegacyOwner(ref metav1.OwnerReference) bool {
 // isCatalogDeployment reports whether a Deployment has labels, the annotation or an owner reference of this or the legacy operator.
 func isCatalogDeployment(d metav1.Object) bool {
 	_, isCopied := d.GetAnnotations()[servers.LegacyCopyAnnotation]
-	return !isOfOtherComponent(d) && (isCopied || isManagedOrLegacy(d) || slices.ContainsFunc(d.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return isLegacyOwner(ref) || isCatalogReference(ref)
-	}))
+	isOwner := func(ref metav1.OwnerReference) bool { return isLegacyOwner(ref) || isCatalogReference(ref) }
+	return !isOfOtherComponent(d) && (isCopied || isManagedOrLegacy(d) || slices.ContainsFunc(d.GetOwnerReferences(), isOwner))
 }
 
 func isCatalogReference(ref metav1.OwnerReference) bool {

@@ -170,7 +170,8 @@ func unreadyContainers(pod *corev1.Pod) string {
 
 var backOffTime = regexp.MustCompile(`^back-off \S+ `)
 
-// stableWaiting returns the reason and message of a waiting container. Both are the same for each restart and each attempt to pull its image.
+// stableWaiting returns the reason and message of a waiting container, which are the same for each restart and each attempt to pull its
+// image.
 func stableWaiting(waiting *corev1.ContainerStateWaiting) (reason, message string) {
 	reason, message = waiting.Reason, waiting.Message
 	switch reason {

@@ -253,8 +253,8 @@ func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, eventType, reason,
 	r.recorder.Eventf(m, nil, eventType, reason, reason, note, args...)
 }
 
-// reportProgress sets condition Progressing from the writes of this reconcile, and records the Events of the legacy operator. Without writes
-// before an error, the condition does not change.
+// reportProgress sets condition Progressing from the writes of this reconcile, and records the Events of the legacy operator. An error
+// without writes does not change the condition.
 func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes, err error) {
 	switch {
 	case ctx.Err() != nil:

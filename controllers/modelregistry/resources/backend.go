@@ -166,8 +166,8 @@ const (
 	envPostgresURI = "POSTGRES_URI"
 )
 
-// hostFormat matches a DNS name or an IPv4 address. hostPortFormat also accepts a port, as in host lists of PostgreSQL. lastHostWithPort matches
-// a list whose last host has a port.
+// hostFormat matches a DNS name or an IPv4 address. hostPortFormat also accepts a port, as in host lists of PostgreSQL.
+// lastHostWithPort matches a list whose last host has a port.
 var (
 	hostFormat       = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?$`)
 	lastHostWithPort = regexp.MustCompile(`:[0-9]{1,5}$`)
