@@ -88,7 +88,7 @@ func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs a
 // database during a migration.
 func (r *mlflowReconciler) pruneLeftovers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired) error {
 	var errs []error
-	for _, kind := range append(prunableKinds(in), servers.Service, servers.Deployment) {
+	for _, kind := range append(prunableKinds(in, true), servers.Service, servers.Deployment) {
 		errs = append(errs, r.Applier.DeleteByLabels(ctx, m.UID, kind, nil, func(o client.Object) bool {
 			return !isLeftover(o, m) || slices.ContainsFunc(desired, func(d apply.Object) bool {
 				return d.Key().Kind == kind.Kind && d.Key().Name == o.GetName()

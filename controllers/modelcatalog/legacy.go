@@ -86,14 +86,28 @@ func isLegacyOwner(ref metav1.OwnerReference) bool {
 	}
 }
 
-// withAdoption allows the adoption of existing objects. In the namespace of the catalog, their labels must not name another component. Other
-// objects must have the labels of the legacy operator.
+// isCatalogDeployment reports whether a Deployment has labels, the annotation or an owner reference of this or the legacy operator.
+func isCatalogDeployment(d metav1.Object) bool {
+	_, isCopied := d.GetAnnotations()[servers.LegacyCopyAnnotation]
+	isOwner := func(ref metav1.OwnerReference) bool { return isLegacyOwner(ref) || isCatalogReference(ref) }
+	return !isOfOtherComponent(d) && (isCopied || isManagedOrLegacy(d) || slices.ContainsFunc(d.GetOwnerReferences(), isOwner))
+}
+
+func isCatalogReference(ref metav1.OwnerReference) bool {
+	return servers.RefersTo(ref, aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
+}
+
+// withAdoption allows the adoption of existing objects. In the namespace of the catalog, their labels must not name another component, and
+// Deployments must be those of a catalog. Other objects must have the labels of the legacy operator.
 func withAdoption(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].DropOwnerReferences = isLegacyOwner
 		objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return !isOfOtherComponent(live) }
-		if kind := objects[i].Key().GroupVersionKind; kind == servers.ClusterRoleBinding || kind == capability.HTTPRoute {
+		switch objects[i].Key().GroupVersionKind {
+		case servers.ClusterRoleBinding, capability.HTTPRoute:
 			objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return isManagedOrLegacy(live) }
+		case servers.Deployment:
+			objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return isCatalogDeployment(live) }
 		}
 	}
 	return objects
@@ -130,7 +144,7 @@ func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1
 // fields of RollingUpdate are stored. It returns false for foreign Deployments, for which Apply reports the conflict.
 func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
 	owner := metav1.GetControllerOfNoCopy(d)
-	if owner != nil && owner.UID != c.UID && !isLegacyOwner(*owner) && owner.Kind != aihubv1alpha1.Kind {
+	if !isCatalogDeployment(d) || owner != nil && owner.UID != c.UID && !isLegacyOwner(*owner) && !isCatalogReference(*owner) {
 		return false
 	}
 	selector := &metav1.LabelSelector{MatchLabels: resources.Selector(d.Name)}

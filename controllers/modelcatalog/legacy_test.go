@@ -109,6 +109,35 @@ func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	}
 }
 
+// A Deployment of another owner is kept, and the condition names it.
+func TestForeignDeploymentIsReportedAndKept(t *testing.T) {
+	catalogOfOthers := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Catalog", Name: "catalog", UID: "other", Controller: new(true)}
+	for name, change := range map[string]func(*appsv1.Deployment){
+		"without labels":      func(*appsv1.Deployment) {},
+		"of another Catalog":  func(d *appsv1.Deployment) { d.OwnerReferences = []metav1.OwnerReference{catalogOfOthers} },
+		"of a component here": func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			foreign := legacyDeployment(resources.DatabaseName, map[string]string{"app": "theirs"})
+			foreign.Annotations, foreign.Spec.Strategy.RollingUpdate = nil, &appsv1.RollingUpdateDeployment{}
+			change(foreign)
+			env := newTestEnv(t, newCatalog(), foreign)
+			for range 2 {
+				if _, err := env.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if kept := mustGet(env, foreign); kept.UID != "old-"+resources.DatabaseName || kept.Spec.Selector.MatchLabels["app"] != "theirs" {
+				t.Errorf("the foreign Deployment was replaced: %v", env.writes)
+			}
+			got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable)
+			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "Deployment "+foreign.Namespace+"/"+resources.DatabaseName) {
+				t.Errorf("condition %+v, want False with the name of the Deployment", got)
+			}
+		})
+	}
+}
+
 // [modelregistry-88] [modelregistry-89] [D24] Legacy objects are deleted if their labels identify the legacy operator.
 func TestLegacyObjectsAreDeletedIfLabelled(t *testing.T) {
 	all := func() []client.Object {

@@ -1,6 +1,7 @@
 package modelcatalog
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,6 +67,31 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	env.reconcileUntilStable()
 	if got := env.databasePodAnnotation(); got != "database-2" {
 		t.Errorf("got annotation %q for a server pod that is younger than the database pod, want database-2", got)
+	}
+}
+
+// The pods of the server are listed first by name, up to a limit, and evicted ones remain for a long time.
+func TestServerRestartsForNewDatabaseDespiteManyPods(t *testing.T) {
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	for i := range 25 {
+		pod := podOf(resources.Name, fmt.Sprintf("a-server-%d", i), 0)
+		pod.Status.Phase = corev1.PodFailed
+		env.create(pod)
+	}
+	first := podOf(resources.DatabaseName, "database-1", 0)
+	env.create(first)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if err := env.server.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	env.create(podOf(resources.DatabaseName, "database-2", time.Hour))
+	env.setDatabaseReplicas(0)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "database-2" {
+		t.Errorf("got annotation %q, want database-2", got)
 	}
 }
 

@@ -166,6 +166,13 @@ func (env *testEnv) interceptors() interceptor.Funcs {
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if pods, isPods := list.(*corev1.PodList); isPods { // the fake client ignores the limit
+				err := c.List(ctx, list, opts...)
+				if limit := (&client.ListOptions{}).ApplyOptions(opts).Limit; limit > 0 {
+					pods.Items = pods.Items[:min(len(pods.Items), int(limit))]
+				}
+				return err
+			}
 			metadataList, ok := list.(*metav1.PartialObjectMetadataList)
 			kind := schema.GroupVersionKind{}
 			for _, optional := range servers.OptionalKinds {

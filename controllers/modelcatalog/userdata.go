@@ -225,11 +225,15 @@ func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alp
 	if err != nil || database.Status.AvailableReplicas == 0 || annotated && state.podsListedFor == objectVersion(database) {
 		return nil, err
 	}
-	pods, err := r.ListPods(ctx, c.Namespace, map[string]string{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name})
-	if databasePod(pods) != nil {
+	pods, err := r.ListPods(ctx, c.Namespace, resources.Selector(resources.DatabaseName))
+	if err != nil || databasePod(pods) == nil {
+		return nil, err
+	}
+	serverPods, err := r.ListPods(ctx, c.Namespace, resources.Selector(resources.Name)) // their number must not hide the pod of the database
+	if err == nil {
 		state.podsListedFor = objectVersion(database)
 	}
-	return pods, err
+	return append(pods, serverPods...), err
 }
 
 // databasePod returns the only active pod of the database, or nil if no pod or more than one is active.

@@ -26,6 +26,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -231,7 +232,7 @@ func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry
 	for _, o := range desired {
 		desiredKeys[o.Key()] = true
 	}
-	err := r.Applier.Prune(ctx, m, slices.Concat(desired, retainedDatabase(m)), in.Prunable(servers.CronJob), nil)
+	err := r.Applier.Prune(ctx, m, slices.Concat(desired, r.retainedDatabase(m)), in.Prunable(servers.CronJob), nil)
 	for _, kind := range unownedKinds(in) {
 		err = errors.Join(err, r.deleteUnowned(ctx, m, kind, desiredKeys))
 	}
@@ -246,11 +247,11 @@ func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry
 
 // retainedDatabase returns the objects of a generated database that prune keeps when the spec names another database, because users may still
 // have to migrate the data. The objects of backups are kept only while backups are enabled.
-func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
+func (r *registryReconciler) retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var retained apply.Desired
 	retained.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
 		networkingv1ac.NetworkPolicy(resources.DatabaseName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.DatabaseEgressName(m), m.Namespace))
-	if hasBackups(m) {
+	if blocked := r.stateOf(m).backupBlocked; hasBackups(m) && (blocked == nil || blocked.Reason == database.ReasonRefused) {
 		retained.Add(batchv1ac.CronJob(resources.BackupName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.BackupName(m), m.Namespace))
 	}
 	return retained

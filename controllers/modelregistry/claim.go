@@ -3,11 +3,14 @@ package modelregistry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +28,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// rejectedSize is an expansion of a claim that the API server rejected. It is not retried until the claim or the size changes.
-type rejectedSize struct{ resourceVersion, size, message string }
+// rejectedSize is an expansion of a claim that the API server rejected. It is retried when the claim or the size changes, and at retryAt,
+// because a quota or a storage class may have changed.
+type rejectedSize struct {
+	resourceVersion, size, message string
+	retryAt                        time.Time
+}
+
+const (
+	// expansionRetry is the time between two attempts at a rejected expansion.
+	expansionRetry = 10 * time.Minute
+	// failureDelay is the time for which a CronJob must report a failed backup. It finishes a successful Job in two writes, between which
+	// its status is that of a failure.
+	failureDelay = 10 * time.Second
+)
 
 // Annotations of a claim with the user and the database with which its data was created. The spec may name others, and the Secret may be deleted.
 const (
@@ -51,7 +66,7 @@ func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegis
 // spec.postgres.storage.
 func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
 	s := r.stateOf(m)
-	s.dataImage = database.Image{}
+	s.dataImage, s.databaseImage = database.Image{}, ""
 	annotations := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
 	claim, err := r.getClaim(ctx, m, resources.ClaimName(m))
 	if err != nil {
@@ -69,6 +84,7 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 	if err != nil {
 		return "", err
 	}
+	s.databaseImage = controlledImage(m, server)
 	desired, _ := s.desiredDatabaseImage(m)
 	s.dataImage = database.ImageOfData(claim, server, desired)
 	if isManaged(claim) {
@@ -83,6 +99,15 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 		}
 	}
 	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
+}
+
+// controlledImage returns the image of the Deployment of the database, or "" if the registry controls no such Deployment.
+func controlledImage(m *v1beta1.ModelRegistry, server *appsv1.Deployment) string {
+	containers := server.Spec.Template.Spec.Containers
+	if len(containers) == 0 || !metav1.IsControlledBy(server, m) {
+		return ""
+	}
+	return containers[0].Image
 }
 
 // expandClaim expands a managed claim to the requested size. It returns a message if the claim differs from the field.
@@ -113,11 +138,13 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 	if !isManaged(claim) {
 		return fmt.Sprintf("PersistentVolumeClaim %s was not created by this operator and stays at %s: request %s in the claim yourself", claim.Name, &size, &requested), nil
 	}
-	rejected := r.stateOf(m).rejectedSizes
-	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() {
+	s := r.stateOf(m)
+	rejected, now := s.rejectedSizes, r.Clock.Now()
+	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() && now.Before(last.retryAt) {
+		s.recheckAt(last.retryAt)
 		return last.message, nil
 	}
-	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String()}
+	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String(), retryAt: now.Add(expansionRetry)}
 	err := r.Applier.PatchExisting(ctx, claim, func() {
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: requested}
 	})
@@ -127,6 +154,7 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 	}
 	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot be expanded to %s: %v", claim.Name, &requested, err)
 	rejected[field] = rejection
+	s.recheckAt(rejection.retryAt)
 	return rejection.message, nil
 }
 
@@ -149,19 +177,25 @@ func (s *state) desiredDatabaseImage(m *v1beta1.ModelRegistry) (image database.I
 	return database.NewImage(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
 }
 
-// pinDatabaseImage keeps the image of a generated database while the major version of the desired image is unknown or differs.
-func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) {
-	reason, message, s := "", "", r.stateOf(m)
+// pinDatabaseImage keeps the image of a generated database while the major version of the desired image is unknown or differs. It
+// rejects the spec if that image may not run.
+func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) error {
+	reason, message, pinned, s := "", "", "", r.stateOf(m)
 	if generatesDatabase(m) {
 		desired, field := s.desiredDatabaseImage(m)
-		reason, message = database.CheckImage(desired, s.dataImage, resources.ClaimName(m), field)
+		pinned = database.TrustedImage(s.dataImage.Name, s.databaseImage, desired.Name, s.platform.Images.Postgres)
+		reason, message = database.CheckImage(desired, s.dataImage, resources.ClaimName(m), field, pinned)
 	}
 	if reason == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionDatabaseImage)
-		return
+		return nil
 	}
-	effective.Spec.Postgres.Image = s.dataImage.Name
 	setCondition(m, ConditionDatabaseImage, metav1.ConditionFalse, reason, message)
+	if pinned == "" {
+		return rejectSpec(m, errors.New(message))
+	}
+	effective.Spec.Postgres.Image = pinned
+	return nil
 }
 
 // hasBackups reports whether a generated database has backups.
@@ -222,6 +256,28 @@ func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelR
 		}
 		condition = database.BackupCondition(cronJob)
 	}
+	if r.awaitsFailure(m, condition) {
+		return nil
+	}
 	setCondition(m, ConditionBackup, condition.Status, condition.Reason, condition.Message)
 	return nil
+}
+
+// awaitsFailure reports whether a new failure of a backup is not reported yet, and requests a reconcile at the end of failureDelay.
+func (r *registryReconciler) awaitsFailure(m *v1beta1.ModelRegistry, condition *metav1.Condition) bool {
+	s, now := r.stateOf(m), r.Clock.Now()
+	previous, _ := conditions.Get(m.Status.Conditions, ConditionBackup)
+	if condition.Reason != database.ReasonFailed || condition.Message == previous.Message {
+		s.backupFailed = time.Time{}
+		return false
+	}
+	if s.backupFailed.IsZero() {
+		s.backupFailed = now
+	}
+	reportAt := s.backupFailed.Add(failureDelay)
+	if !now.Before(reportAt) {
+		return false
+	}
+	s.recheckAt(reportAt)
+	return true
 }

@@ -62,6 +62,12 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 			if got := env.takeWrites(); got != "" || attempts != previous {
 				t.Errorf("in steady state, wrote %q in %d attempts", got, attempts-previous)
 			}
+			env.step(expansionRetry) // the quota may have been raised
+			env.requireWait(env.reconcile(m), "available")
+			if got := env.takeWrites(); got != "" || (attempts != previous) != (test.fail != nil) {
+				t.Errorf("after %s, wrote %q in %d attempts", expansionRetry, got, attempts-previous)
+			}
+			previous = attempts
 			claim := &corev1.PersistentVolumeClaim{}
 			env.get(claim, "ns", "demo-postgres-storage")
 			if got := claim.Spec.Resources.Requests.Storage().String(); got != test.size {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,7 @@ type credentials struct {
 // with their user. Without a generated database, it applies the retention policy to data of an earlier spec.
 func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	s := r.stateOf(m)
-	s.backupBlocked = nil
+	s.backupBlocked, s.recheck = nil, time.Time{}
 	if !generatesDatabase(m) {
 		reportStorage(m)
 		r.reportEarlierData(m, nil)
@@ -114,6 +115,10 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 	creds := requestedCredentials(m)
 	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret was deleted, but the database still has this user
 		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
+		if err := errors.Join(resources.CheckIdentifier("annotation "+annotationUser+" of PersistentVolumeClaim "+claim.Name, creds.user),
+			resources.CheckIdentifier("annotation "+annotationDatabase+" of PersistentVolumeClaim "+claim.Name, creds.database)); err != nil {
+			return rejectSpec(m, err)
+		}
 	}
 	return r.Applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, pkgresources.NewPassword()))
 }

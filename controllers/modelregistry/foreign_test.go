@@ -45,6 +45,10 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 			if !strings.Contains(available.Message, name) || !strings.Contains(available.Message, "until then not written: Deployment ns/demo") {
 				t.Errorf("message %q", available.Message)
 			}
+			env.requireWait(env.reconcile(m), "to be resolved")
+			if progressing, _ := conditions.Get(m.Status.Conditions, ConditionProgressing); progressing.Reason == ReasonCreated {
+				t.Errorf("condition Progressing says %q without a Deployment", progressing.Message)
+			}
 			env.requireNoError(env.server.Delete(t.Context(), foreign))
 			env.requireWait(env.reconcile(m), "available")
 			if !env.get(&appsv1.Deployment{}, "ns", "demo") {

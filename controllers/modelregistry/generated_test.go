@@ -2,9 +2,11 @@ package modelregistry
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -100,6 +103,49 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	env.expectCondition(m, ConditionDatabaseImage, "", "")
 }
 
+// Admission does not check the annotations of a claim, so they do not choose an image.
+func TestAnnotationsOfClaimDoNotChooseAnImage(t *testing.T) {
+	t.Run("claim of a new registry", func(t *testing.T) {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage", Annotations: database.Image{Name: "evil/img", Major: 99}.Annotations()}}
+		env := newTestEnv(t, nil, claim)
+		m := newRegistry("demo", withGeneratedDatabase)
+		env.requireWait(env.reconcile(m), "valid spec")
+		env.expectCondition(m, ConditionDatabaseImage, database.ReasonMajorDiffers, `image "evil/img" in the annotations of the claim is not from a configured repository`)
+		if env.get(&appsv1.Deployment{}, "ns", "demo-postgres") {
+			t.Error("a Deployment was created")
+		}
+		env.takeWrites()
+		if env.requireWait(env.reconcile(m), "valid spec"); len(env.writes) > 0 {
+			t.Errorf("in steady state, wrote %v", env.writes)
+		}
+		m.Spec.Postgres.Image, m.Spec.Postgres.MajorVersion = "example.com/mine", new(int32(99))
+		env.requireWait(env.reconcile(m), "available")
+		if got := env.databaseImage(); got != m.Spec.Postgres.Image {
+			t.Errorf("got image %s, want the one of the spec", got)
+		}
+	})
+	t.Run("database is down", func(t *testing.T) {
+		env := newTestEnv(t, nil)
+		m := newRegistry("demo", withGeneratedDatabase)
+		env.requireWait(env.reconcile(m), "available")
+		claim := &corev1.PersistentVolumeClaim{}
+		env.get(claim, "ns", "demo-postgres-storage")
+		maps.Copy(claim.Annotations, database.Image{Name: "evil/img", Major: 99}.Annotations())
+		env.requireNoError(env.server.Update(t.Context(), claim))
+		env.requireWait(env.reconcile(m), "available")
+		if got := env.databaseImage(); got != "postgres:1" {
+			t.Errorf("got image %s, want that of the Deployment", got)
+		}
+	})
+	t.Run("user of a lost Secret", func(t *testing.T) {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage", Annotations: map[string]string{annotationUser: "a b"}}}
+		env := newTestEnv(t, nil, claim)
+		m := newRegistry("demo", withGeneratedDatabase)
+		env.requireWait(env.reconcile(m), "valid spec")
+		env.expectCondition(m, ConditionAvailable, "DeploymentUnavailable", `database-user of PersistentVolumeClaim demo-postgres-storage "a b"`)
+	})
+}
+
 // An image without a version in its name runs if the spec states the version of the data.
 func TestMajorVersionOfSpec(t *testing.T) {
 	env := newTestEnv(t, nil)
@@ -157,6 +203,9 @@ func TestBackups(t *testing.T) {
 	job.Status.LastScheduleTime = new(metav1.NewTime(now))
 	env.requireNoError(env.server.Status().Update(t.Context(), job))
 	env.requireWait(env.reconcile(m), "available")
+	env.expectCondition(m, ConditionBackup, database.ReasonPending, "15 3 * * *")
+	env.step(failureDelay)
+	env.requireWait(env.reconcile(m), "available")
 	env.expectCondition(m, ConditionBackup, database.ReasonFailed, "kubectl -n ns logs -l app.kubernetes.io/name=demo-postgres-backup")
 	env.takeWrites()
 	if env.requireWait(env.reconcile(m), "available"); len(env.writes) > 0 {
@@ -183,6 +232,21 @@ func TestBackups(t *testing.T) {
 
 // A foreign claim or a rejected CronJob is reported in the condition and does not fail the reconcile. Other errors do.
 func TestBackupFailuresAreReported(t *testing.T) {
+	t.Run("claim without its labels", func(t *testing.T) {
+		env := newTestEnv(t, nil)
+		m := newRegistry("demo", withBackups)
+		env.requireWait(env.reconcile(m), "available")
+		claim := &corev1.PersistentVolumeClaim{}
+		env.get(claim, "ns", "demo-postgres-backup")
+		claim.Labels = nil
+		env.requireNoError(env.server.Update(t.Context(), claim))
+		env.setRunning(m)
+		_ = env.reconcile(m)
+		env.expectCondition(m, ConditionBackup, database.ReasonForeign, "no backups are stored on it")
+		if env.get(&batchv1.CronJob{}, "ns", "demo-postgres-backup") {
+			t.Error("the CronJob still exists and writes to the claim")
+		}
+	})
 	t.Run("foreign claim", func(t *testing.T) {
 		env := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
 		m := newRegistry("demo", withBackups)
@@ -265,5 +329,30 @@ func TestDatabaseTLS(t *testing.T) {
 	env.requireWait(env.reconcile(newRegistry("other", withGeneratedDatabase)), "available")
 	if env.get(&corev1.Secret{}, "ns", "other-postgres-tls") {
 		t.Error("a certificate was issued for a registry whose database does not use TLS")
+	}
+}
+
+// A CronJob removes a successful Job from its active ones before it records the success.
+func TestSuccessfulBackupIsNeverReportedAsFailed(t *testing.T) {
+	env := newTestEnv(t, nil)
+	m := newRegistry("demo", withBackups)
+	env.requireWait(env.reconcile(m), "available")
+	env.setRunning(m)
+	job := &batchv1.CronJob{}
+	env.get(job, "ns", "demo-postgres-backup")
+	hours := func(n int) *metav1.Time { return new(metav1.NewTime(now.Add(time.Duration(n) * time.Hour))) }
+	for i, status := range []batchv1.CronJobStatus{
+		{LastScheduleTime: hours(1), LastSuccessfulTime: hours(2)},
+		{LastScheduleTime: hours(3), LastSuccessfulTime: hours(2), Active: []corev1.ObjectReference{{Name: "job"}}},
+		{LastScheduleTime: hours(3), LastSuccessfulTime: hours(2)},
+		{LastScheduleTime: hours(3), LastSuccessfulTime: hours(4)},
+	} {
+		job.Status = status
+		env.requireNoError(env.server.Status().Update(t.Context(), job))
+		err := env.reconcile(m)
+		env.expectCondition(m, ConditionBackup, database.ReasonSucceeded, "")
+		if wait, isWait := reconciler.AsWait(err); i == 2 && (!isWait || wait.Retry != failureDelay) {
+			t.Errorf("got error %v, want a reconcile after %s", err, failureDelay)
+		}
 	}
 }

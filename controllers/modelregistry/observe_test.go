@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
@@ -292,4 +294,63 @@ func TestChecksWithoutWebhooks(t *testing.T) {
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	env.settings.Namespace = "ns"
 	env.requireWait(env.reconcile(m), "available")
+}
+
+// The problem in the log of a crashing server is reported while the container restarts, too.
+func TestProblemInLogIsKeptDuringRestarts(t *testing.T) {
+	env := newTestEnv(t, nil)
+	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "pg-login")))
+	m := newRegistry("demo")
+	env.reconcileOnce(m)
+	d := &appsv1.Deployment{}
+	env.get(d, "ns", "demo")
+	d.Status.UnavailableReplicas = 1
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
+	pod := podWith("p")
+	pod.Namespace, pod.Labels, pod.UID = "ns", resources.ServerSelector(m), "pod"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+	env.requireNoError(env.server.Create(t.Context(), &pod))
+	env.readPodLog = func(context.Context, types.NamespacedName, string) (string, error) {
+		return "Retrying connection to PostgreSQL (attempt 1/10): no access\n", nil
+	}
+	running := corev1.ContainerStatus{Name: "rest-container", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	for restarts, state := range []corev1.ContainerStatus{
+		waitingContainer("rest-container", "CrashLoopBackOff"), running, terminatedContainer("rest-container"), waitingContainer("rest-container", "CrashLoopBackOff"),
+	} {
+		state.RestartCount = int32(restarts)
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{state}
+		env.requireNoError(env.server.Status().Update(t.Context(), &pod))
+		env.requireWait(env.reconcile(m), "available")
+		env.expectCondition(m, ConditionAvailable, ReasonConfiguration, "no access")
+	}
+}
+
+// An evicted pod that was replaced is not the cause of today's problem, and a normal start is no failure.
+func TestReplacedFailedPodsAreNotDiagnosed(t *testing.T) {
+	env := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	env.requireWait(env.reconcile(m), "available")
+	d := &appsv1.Deployment{}
+	env.get(d, "ns", "demo")
+	d.Status.UnavailableReplicas = 1
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
+	add := func(name string, age time.Duration, labels map[string]string, containers ...corev1.ContainerStatus) corev1.Pod {
+		pod := podWith(name, containers...)
+		pod.Namespace, pod.Labels, pod.CreationTimestamp = "ns", labels, metav1.NewTime(now.Add(-age))
+		if age > 0 {
+			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "low on resource: memory"
+		}
+		env.requireNoError(env.server.Create(t.Context(), &pod))
+		return pod
+	}
+	add("db-old", time.Hour, resources.DatabaseSelector(m), terminatedContainer("postgres"))
+	add("db-new", 0, resources.DatabaseSelector(m), waitingContainer("postgres", "ContainerCreating"))
+	add("old", time.Hour, resources.ServerSelector(m), terminatedContainer("rest-container"))
+	current := add("new", 0, resources.ServerSelector(m), waitingContainer("rest-container", "ContainerCreating"))
+	env.requireWait(env.reconcile(m), "available")
+	env.expectCondition(m, ConditionAvailable, serving.ReasonStarting, "pod new has unready containers")
+	current.Status.ContainerStatuses = []corev1.ContainerStatus{waitingContainer("rest-container", "ErrImagePull")}
+	env.requireNoError(env.server.Status().Update(t.Context(), &current))
+	env.requireWait(env.reconcile(m), "available")
+	env.expectCondition(m, ConditionAvailable, serving.ReasonUnavailable, "pod new has unready containers [rest-container: {waiting: {reason: ImagePullBackOff")
 }

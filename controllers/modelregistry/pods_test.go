@@ -104,6 +104,21 @@ func TestUnreadyContainers(t *testing.T) {
 }
 
 // [D18] A container that waits for its init containers is not stuck.
+// The texts are the same for each attempt.
+func TestStableWaiting(t *testing.T) {
+	for name, test := range map[string]struct{ reason, message, wantReason, wantMessage string }{
+		"crash":           {"CrashLoopBackOff", "back-off 2m40s restarting failed container=a", "CrashLoopBackOff", "restarting failed container=a"},
+		"failed pull":     {"ErrImagePull", "x: not found", "ImagePullBackOff", "x: not found"},
+		"waiting to pull": {"ImagePullBackOff", `Back-off pulling image "x": ErrImagePull: x: not found`, "ImagePullBackOff", "x: not found"},
+		"other":           {"CreateContainerError", "back-off 1s", "CreateContainerError", "back-off 1s"},
+	} {
+		reason, message := stableWaiting(&corev1.ContainerStateWaiting{Reason: test.reason, Message: test.message})
+		if reason != test.wantReason || message != test.wantMessage {
+			t.Errorf("%s: got %s: %s, want %s: %s", name, reason, message, test.wantReason, test.wantMessage)
+		}
+	}
+}
+
 func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waitingContainer("rest-container", reason)); got != want {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,12 +60,35 @@ type state struct {
 	credentials credentials
 	// orphanedGeneration is the generation of a spec without a generated database for which the data of an earlier spec was orphaned.
 	orphanedGeneration int64
-	// dataImage is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
-	dataImage     database.Image
+	// dataImage is the image that wrote the data of the generated database.
+	dataImage database.Image
+	// databaseImage is the image of the Deployment of the generated database, "" if the registry controls no such Deployment.
+	databaseImage string
+	// backupBlocked is set if no backups can be made.
 	backupBlocked *metav1.Condition
+	// backupFailed is when a failed backup was first seen that is not reported yet, or zero.
+	backupFailed time.Time
+	// recheck is the time of a reconcile without an event, or zero.
+	recheck time.Time
 	// rejectedSizes holds the rejected expansions of claims, by the storage field of the spec.
 	rejectedSizes map[string]rejectedSize
 	lastLog       *scannedLog
+}
+
+// recheckAt requests a reconcile at a time, unless an earlier one is requested.
+func (s *state) recheckAt(at time.Time) {
+	if s.recheck.IsZero() || at.Before(s.recheck) {
+		s.recheck = at
+	}
+}
+
+// awaitDeadlines returns a Wait until the next reconcile without an event, or nil.
+func (r *registryReconciler) awaitDeadlines(_ context.Context, m *v1beta1.ModelRegistry) error {
+	err := r.AwaitDeadlines(m.UID)
+	if at := r.stateOf(m).recheck; !at.IsZero() {
+		err = errors.Join(err, &reconciler.Wait{For: "a check of volumes and backups", Retry: max(at.Sub(r.Clock.Now()), time.Second)})
+	}
+	return err
 }
 
 func (r *registryReconciler) stateOf(m *v1beta1.ModelRegistry) *state {
@@ -115,7 +139,7 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 		{Name: "issuing certificates", Run: r.reportErrors(r.ensureCertificates)},
 		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
 		{Name: "observing the server", Run: r.reportErrors(r.observeServer)},
-		{Name: "scheduling the next reconcile", Run: func(_ context.Context, m *v1beta1.ModelRegistry) error { return r.AwaitDeadlines(m.UID) }},
+		{Name: "scheduling the next reconcile", Run: r.awaitDeadlines},
 	}
 }
 
@@ -160,7 +184,9 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	ctx, changes := apply.RecordChanges(ctx)
 	s := r.stateOf(m)
 	effective := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
-	r.pinDatabaseImage(m, effective)
+	if err := r.pinDatabaseImage(m, effective); err != nil {
+		return err
+	}
 	in := buildInputs(m, &s.platform)
 	in.Authority = r.Certificates.CABundle(m.UID, resources.ServingSecretName(m))
 	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
@@ -171,7 +197,7 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	}
 	reportSpec(m, effective, in)
 	err := r.applyAll(ctx, m, effective, in)
-	r.reportProgress(ctx, m, changes)
+	r.reportProgress(ctx, m, changes, err)
 	return err
 }
 
@@ -227,8 +253,9 @@ func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, eventType, reason,
 	r.recorder.Eventf(m, nil, eventType, reason, reason, note, args...)
 }
 
-// reportProgress sets condition Progressing from the writes of this reconcile, and records the Events of the legacy operator.
-func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
+// reportProgress sets condition Progressing from the writes of this reconcile, and records the Events of the legacy operator. An error
+// without writes does not change the condition.
+func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case changes.Created > 0:
@@ -237,7 +264,7 @@ func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.Mode
 	case changes.Updated > 0:
 		r.eventf(m, corev1.EventTypeNormal, "ServiceUpdated", "Updated service for custom resource %s in namespace %s", m.Name, m.Namespace)
 		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonUpdating, "Updating deployment")
-	default:
+	case err == nil:
 		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonCreated, "Deployment was successfully created")
 	}
 }

@@ -214,6 +214,11 @@ func (env *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
 	return nil
 }
 
+// step advances the clock.
+func (env *testEnv) step(by time.Duration) {
+	env.Clock.(*clocktesting.FakeClock).Step(by)
+}
+
 // takeWrites returns the writes since the last call.
 func (env *testEnv) takeWrites() string {
 	all := strings.Join(env.writes, "\n")

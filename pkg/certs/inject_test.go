@@ -110,33 +110,65 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	}
 }
 
-// A certificate is not served before the targets contain its CA, while the previous one is valid.
-func TestOldCertificateIsServedUntilInjection(t *testing.T) {
-	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
-	unreachable := false
-	a := env.replica(&interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if unreachable && key.Name == "v" {
-				return errors.New("unreachable")
+// A certificate of a new CA is not served before the targets contain this CA, while the previous certificate is valid.
+func TestRenewedCertificateIsServedDespiteErrors(t *testing.T) {
+	reachable, gone := Target{Kind: Validating, Name: "v"}, Target{Kind: Mutating, Name: "gone"}
+	for name, test := range map[string]struct {
+		target      Target
+		newCA       bool
+		step        time.Duration
+		wantRenewed bool
+	}{
+		"missing target":                               {target: gone, step: leafLifetime * 3 / 4, wantRenewed: true},
+		"missing target, new CA":                       {target: gone, newCA: true, step: time.Hour, wantRenewed: true},
+		"unreachable target":                           {target: reachable, step: leafLifetime * 3 / 4, wantRenewed: true},
+		"unreachable target, new CA":                   {target: reachable, newCA: true, step: leafLifetime * 3 / 4},
+		"unreachable target, new CA, previous expired": {target: reachable, newCA: true, step: leafLifetime + time.Second, wantRenewed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+			unreachable := false
+			a := env.replica(&interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if unreachable && key.Name == "v" {
+						return errors.New("unreachable")
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
+			}, test.target)
+			_, _ = a.Sync(t.Context())
+			before := a.current.Load()
+			if test.newCA {
+				secret := env.secret()
+				secret.Data = issue(t, env.clock.Now()).data
+				if err := env.client.Update(t.Context(), secret); err != nil {
+					t.Fatal(err)
+				}
 			}
-			return c.Get(ctx, key, o, opts...)
-		},
-	}, Target{Kind: Validating, Name: "v"})
-	env.sync(a)
-	before := a.current.Load()
-	unreachable = true
-	env.clock.Step(leafLifetime * 3 / 4)
-	if _, err := a.Sync(t.Context()); err == nil {
-		t.Fatal("want an error for the unreachable target")
+			unreachable = true
+			env.clock.Step(test.step)
+			if _, err := a.Sync(t.Context()); err == nil {
+				t.Fatal("want an error for the target")
+			}
+			if renewed := a.current.Load() != before; renewed != test.wantRenewed {
+				t.Errorf("the served certificate was replaced: %t, want %t", renewed, test.wantRenewed)
+			}
+			if test.target == reachable {
+				unreachable = false
+				env.sync(a)
+				env.mustTrust(a, env.bundle(), "after the injection")
+			}
+		})
 	}
-	if a.current.Load() != before {
-		t.Error("the serving certificate was replaced before the CA was injected")
+}
+
+func issue(t *testing.T, now time.Time) *certificatePair {
+	t.Helper()
+	pair, err := ensurePair(nil, []string{serviceName}, now)
+	if err != nil {
+		t.Fatal(err)
 	}
-	unreachable = false
-	env.sync(a)
-	if a.current.Load() == before {
-		t.Error("the new certificate is not served")
-	}
+	return pair
 }
 
 // The API server cannot call a webhook before its CA is injected, so no replica is ready before.

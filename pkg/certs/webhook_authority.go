@@ -98,7 +98,7 @@ func (a *Authority) Ready(*http.Request) error {
 }
 
 // Start implements manager.Runnable. It returns nil when ctx ends. Failed syncs are retried with back-off: certificates are renewed after two
-// thirds of their lifetime, so the served one stays valid until a retry succeeds.
+// thirds of their lifetime, so a retry usually succeeds while the served one is valid.
 func (a *Authority) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -149,7 +149,8 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("syncing Secret %s: %w", a.Secret, err)
 	}
-	// The first certificate is served immediately, later ones only after the injection of their CA.
+	// The first certificate is served immediately, and later ones with the same CA. Those with a new CA are served after its injection, or
+	// when the previous one has expired.
 	now := a.Clock.Now()
 	a.servingSince.CompareAndSwap(nil, &now)
 	if a.current.CompareAndSwap(nil, p) {
@@ -159,11 +160,13 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	if injected {
 		a.injected.Store(true)
 	}
+	if current := a.current.Load(); injected || p.hasSigner(current) || now.After(current.leaf.Expires) {
+		a.current.Store(p)
+		recordExpiry(p)
+	}
 	if err != nil {
 		return 0, err
 	}
-	a.current.Store(p)
-	recordExpiry(p)
 	return max(min(p.leaf.Next.Sub(a.Clock.Now()), resyncInterval), minBackoff), nil
 }
 

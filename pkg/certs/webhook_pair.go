@@ -47,3 +47,8 @@ func ensurePair(data map[string][]byte, names []string, now time.Time) (*certifi
 func (p *certificatePair) matches(data map[string][]byte) bool {
 	return maps.EqualFunc(data, p.data, bytes.Equal)
 }
+
+// hasSigner reports whether the serving certificates of both pairs are signed by the same CA.
+func (p *certificatePair) hasSigner(other *certificatePair) bool {
+	return p.root.bundle[0].Equal(other.root.bundle[0])
+}

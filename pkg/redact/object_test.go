@@ -18,7 +18,10 @@ func TestObject(t *testing.T) {
 		"sensitive fields":           {"{password: x, apiKey: x, secretName: mlflow-tls, reason: SecretMissing, passwordSecret: {name: n, key: k}}", "{password: '[redacted]', apiKey: '[redacted]', secretName: mlflow-tls, reason: SecretMissing, passwordSecret: {name: n, key: k}}"},
 		"URL with a password":        {"{spec: {uri: 'postgresql://u:hunter2@db/x'}}", "{spec: {uri: 'postgresql://[redacted]@db/x'}}"},
 		"last-applied-configuration": {"{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}', a: b}}}", "{metadata: {annotations: {a: b}}}"},
-		"values of other types":      {"{a: 1, b: true, c: null, d: [1, x]}", "{a: 1, b: true, c: null, d: [1, x]}"},
+		"value after a flag": {"{args: [--db-password, hunter2, --level, debug, -token, x, --password-file, f], command: [--secret, {a: b}, --secret]}",
+			"{args: [--db-password, '[redacted]', --level, debug, -token, '[redacted]', --password-file, f], command: [--secret, {a: b}, --secret]}"},
+		"copy of the legacy operator": {"{metadata: {annotations: {banzaicloud.com/last-applied: UEsDBBQ, a: b}}}", "{metadata: {annotations: {a: b}}}"},
+		"values of other types":       {"{a: 1, b: true, c: null, d: [1, x]}", "{a: 1, b: true, c: null, d: [1, x]}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got, want map[string]any

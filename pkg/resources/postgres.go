@@ -196,6 +196,17 @@ func PostgresMajorVersion(image string) int32 {
 	return int32(version)
 }
 
+// PostgresRepository returns an image without tag, digest and the version of PostgreSQL in its name.
+func PostgresRepository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	start := strings.LastIndex(image, "/") + 1
+	name, _, _ := strings.Cut(image[start:], ":")
+	if match := repositoryVersion.FindStringSubmatchIndex(name); match != nil {
+		name = name[:match[2]] + name[match[3]:]
+	}
+	return image[:start] + name
+}
+
 // passwordBytes is the number of random bytes in a password.
 const passwordBytes = 16
 

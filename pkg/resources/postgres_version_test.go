@@ -27,3 +27,17 @@ func TestPostgresMajorVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestPostgresRepository(t *testing.T) {
+	for image, want := range map[string]string{
+		"quay.io/sclorg/postgresql-16-c10s:latest":           "quay.io/sclorg/postgresql--c10s",
+		"registry.redhat.io/rhel9/postgresql-15@sha256:0123": "registry.redhat.io/rhel9/postgresql-",
+		"mirror.example.com:5000/a/db:17@sha256:0123":        "mirror.example.com:5000/a/db",
+		"postgres:17": "postgres",
+		"":            "",
+	} {
+		if got := PostgresRepository(image); got != want {
+			t.Errorf("%s: got %s, want %s", image, got, want)
+		}
+	}
+}

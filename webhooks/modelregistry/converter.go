@@ -26,6 +26,8 @@ const (
 // converter serves conversion reviews. It decodes one object at a time, never the list.
 type converter struct{}
 
+var _ pkgadmission.MemoryLimited = converter{}
+
 // MaxBodySize implements admission.MemoryLimited.
 func (converter) MaxBodySize() int64 { return maxConversionBytes }
 

@@ -2,6 +2,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -85,13 +86,29 @@ const (
 	ReasonMajorUnknown = "MajorVersionUnknown"
 )
 
+// TrustedImage returns the image for data that the desired image cannot read: the recorded one if it is the running one, or from the
+// repository of an allowed image, apart from the version. Otherwise it returns the running image, "" without one. The annotations of a
+// claim are not checked by admission.
+func TrustedImage(recorded, running string, allowed ...string) string {
+	isRelated := func(image string) bool {
+		return resources.PostgresRepository(image) == resources.PostgresRepository(recorded)
+	}
+	if recorded != "" && (recorded == running || slices.ContainsFunc(allowed, isRelated)) {
+		return recorded
+	}
+	return running
+}
+
 // CheckImage returns reason and message if a desired image must not run on the data of a claim, or empty strings. field is the setting of
-// the desired image.
-func CheckImage(desired, dataImage Image, claim, field string) (reason, message string) {
+// the desired image, and pinned the image that runs instead, "" for none.
+func CheckImage(desired, dataImage Image, claim, field, pinned string) (reason, message string) {
 	if dataImage.Major == 0 || desired.Major == dataImage.Major || desired.Name == dataImage.Name {
 		return "", ""
 	}
-	pinnedMessage := fmt.Sprintf("The database stays at image %s.", dataImage.Name)
+	pinnedMessage := fmt.Sprintf("The database stays at image %s.", pinned)
+	if pinned == "" {
+		pinnedMessage = fmt.Sprintf("The database does not start, because image %q in the annotations of the claim is not from a configured repository.", dataImage.Name)
+	}
 	if desired.Major == 0 {
 		return ReasonMajorUnknown, fmt.Sprintf("%s is %s, whose name does not include its major version of PostgreSQL, and PostgreSQL %d wrote the data in "+
 			"PersistentVolumeClaim %s, which no other major version can read. %s Set spec.postgres.majorVersion to the version in the image",

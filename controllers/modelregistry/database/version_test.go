@@ -77,7 +77,7 @@ func TestCheckImage(t *testing.T) {
 		"unknown version":     {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
 		"same unnamed image":  {Image{"mine", 0}, Image{"mine", 16}, "", nil},
 	} {
-		reason, message := CheckImage(test.desired, test.dataImage, "a-claim", "spec.postgres.image")
+		reason, message := CheckImage(test.desired, test.dataImage, "a-claim", "spec.postgres.image", test.dataImage.Name)
 		if reason != test.reason || (message == "") != (reason == "") {
 			t.Errorf("%s: unexpected reason %q or message %q", name, reason, message)
 		}
@@ -85,6 +85,23 @@ func TestCheckImage(t *testing.T) {
 			if !strings.Contains(message, part) {
 				t.Errorf("%s: message %q does not contain %q", name, message, part)
 			}
+		}
+	}
+}
+
+func TestTrustedImage(t *testing.T) {
+	const desired, setting = "quay.io/sclorg/postgresql-17-c10s:latest", "quay.io/team/db@sha256:1"
+	for name, test := range map[string]struct{ recorded, running, want string }{
+		"other version of the desired image":        {"quay.io/sclorg/postgresql-16-c10s:1", "", "quay.io/sclorg/postgresql-16-c10s:1"},
+		"other version of the image of settings":    {"quay.io/team/db:15", "", "quay.io/team/db:15"},
+		"running image":                             {"example.com/mine:1", "example.com/mine:1", "example.com/mine:1"},
+		"image of another repository":               {"evil/img:1", "", ""},
+		"image of another registry":                 {"evil.io/sclorg/postgresql-16-c10s:1", "", ""},
+		"image of another repository, other server": {"evil/img:1", "postgres:16", "postgres:16"},
+		"no image": {"", "", ""},
+	} {
+		if got := TrustedImage(test.recorded, test.running, desired, setting); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

@@ -167,9 +167,11 @@ const (
 )
 
 // hostFormat matches a DNS name or an IPv4 address. hostPortFormat also accepts a port, as in host lists of PostgreSQL.
+// lastHostWithPort matches a list whose last host has a port.
 var (
-	hostFormat     = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?$`)
-	hostPortFormat = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?(:[0-9]{1,5})?$`)
+	hostFormat       = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?$`)
+	lastHostWithPort = regexp.MustCompile(`:[0-9]{1,5}$`)
+	hostPortFormat   = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?(:[0-9]{1,5})?$`)
 )
 
 // urlSafe matches text that needs no escaping, or that the user has escaped.
@@ -195,7 +197,10 @@ func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if user != "" {
 		user += "@"
 	}
-	return "postgresql://" + user + hosts + ":" + portString(p.Port, v1beta1.DefaultPostgresPort) + "/" + escapeURL(p.Database) + sslModeQuery(p), nil
+	if !lastHostWithPort.MatchString(hosts) {
+		hosts += ":" + portString(p.Port, v1beta1.DefaultPostgresPort)
+	}
+	return "postgresql://" + user + hosts + "/" + escapeURL(p.Database) + sslModeQuery(p), nil
 }
 
 func sslModeQuery(p *v1beta1.PostgresConfig) string {

@@ -24,6 +24,8 @@ func TestPostgresDSN(t *testing.T) {
 		"IPv6 address":                     {v1beta1.PostgresConfig{HostAddress: "2001:db8::1", Username: "u", Database: "d"}, "postgresql://u@[2001:db8::1]:5432/d"},
 		"IPv6 address in brackets":         {v1beta1.PostgresConfig{Host: "[2001:db8::1]", Username: "u", Database: "d"}, "postgresql://u@[2001:db8::1]:5432/d"},
 		"list of addresses":                {v1beta1.PostgresConfig{HostAddress: "[2001:db8::1],::1,b", Username: "u", Database: "d"}, "postgresql://u@[2001:db8::1],[::1],b:5432/d"},
+		"port in the host":                 {v1beta1.PostgresConfig{Host: "db:5433", Username: "u", Database: "d"}, "postgresql://u@db:5433/d"},
+		"port in the last host":            {v1beta1.PostgresConfig{Host: "a,b:5433", Username: "u", Database: "d"}, "postgresql://u@a,b:5433/d"},
 		"several hosts":                    {v1beta1.PostgresConfig{Host: "a:5433,b", Username: "u", Database: "d"}, "postgresql://u@a:5433,b:5432/d"},
 		"hyphen in the database":           {v1beta1.PostgresConfig{Host: "pg", Username: "u", Database: "model-registry"}, "postgresql://u@pg:5432/model-registry"},
 		"[D31] special characters":         {v1beta1.PostgresConfig{Host: "pg", Username: "a@b:c", Database: "d/e?sslmode=disable#f"}, "postgresql://a%40b%3Ac@pg:5432/d%2Fe%3Fsslmode%3Ddisable%23f"},

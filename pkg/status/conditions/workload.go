@@ -75,12 +75,21 @@ func rolloutReason(d *appsv1.Deployment, desired int32) (reason, message string)
 	}
 }
 
+// CurrentPods returns the pods of a Deployment without failed ones that were replaced, such as evicted pods, which remain for a long time.
+func CurrentPods(pods []corev1.Pod) []corev1.Pod {
+	isFailed := func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodFailed }
+	if !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !isFailed(pod) && pod.DeletionTimestamp.IsZero() }) {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), isFailed)
+}
+
 // Cause returns why the pods of a Deployment do not run or cannot be created, in one line, or "" if neither is known.
 func Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	if state := Rollout(d); state.Reason == ReasonReplicaFailure {
 		return state.Message
 	}
-	return Diagnose(pods)
+	return Diagnose(CurrentPods(pods))
 }
 
 // ResourceFields maps the names of containers to the fields of the spec that set their resources.

@@ -185,3 +185,25 @@ func TestResourceErrorNamesFields(t *testing.T) {
 		t.Errorf("unschedulable pod: got %q, want no fields", got)
 	}
 }
+
+// Evicted pods remain for a long time after they were replaced.
+func TestCauseIgnoresReplacedPods(t *testing.T) {
+	evicted := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}}
+	current := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "c", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+	}}}}
+	leaving := *current.DeepCopy()
+	leaving.DeletionTimestamp = new(metav1.Now())
+	for name, test := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"replaced":                     {[]corev1.Pod{evicted, current}, "cannot be pulled"},
+		"not replaced":                 {[]corev1.Pod{evicted}, "evicted"},
+		"replacement is being deleted": {[]corev1.Pod{evicted, leaving}, "evicted"},
+	} {
+		if got := Cause(&appsv1.Deployment{}, test.pods); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
