@@ -65,7 +65,7 @@ type sizedHandler struct {
 	largest, weight int64
 }
 
-func (s sizedHandler) MaxBodySize() int64     { return s.largest }
+func (s sizedHandler) MaxBodySize() int64 { return s.largest }
 func (s sizedHandler) Weigh([]byte) int64 { return s.weight }
 
 func TestRequestsWaitForMemory(t *testing.T) {
