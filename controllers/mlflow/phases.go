@@ -291,13 +291,7 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 		// the spec of the MLflow changed, Ready is False until then. An annotation of another client on the Deployment changes no condition.
 		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
 	}
-	cause, err := r.diagnose(ctx, m, s)
-	switch {
-	case err != nil:
-		cause = fmt.Sprintf("the cause could not be determined: %v", err)
-	case cause == "" && state.Failed: // each message of a healthy rollout would cause a status write
-		cause = state.Message
-	}
+	cause, err := r.diagnose(ctx, m, s, state)
 	reportRollout(m, s, state, cause)
 	if err != nil {
 		return false, err
@@ -307,13 +301,19 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 	}
 }
 
-// diagnose returns why the pods of a server do not run, or "" when the cause is unknown.
-func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
+// diagnose returns why the pods of a server do not run, or "" when the cause is unknown. With an error the cause describes the error.
+func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server, state conditions.RolloutState) (cause string, err error) {
 	pods, err := r.ListPods(ctx, r.inputs().Namespace, s.Selector())
-	if err != nil {
-		return "", err
+	if err == nil {
+		cause, err = r.podFailureCause(ctx, m, pods)
 	}
-	return r.podFailureCause(ctx, m, pods)
+	switch {
+	case err != nil:
+		cause = fmt.Sprintf("the cause could not be determined: %v", err)
+	case cause == "" && state.Failed: // each message of a healthy rollout would cause a status write
+		cause = state.Message
+	}
+	return cause, err
 }
 
 func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {

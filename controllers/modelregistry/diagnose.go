@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -54,7 +53,7 @@ func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegis
 	if err != nil || !generatesDatabase(m) {
 		return problem, err
 	}
-	problem = ptr.To(*problem) // problemInLog stores the original
+	problem = new(*problem) // problemInLog stores the original
 	return problem, r.addDatabaseCause(ctx, m, problem)
 }
 

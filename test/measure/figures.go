@@ -30,7 +30,7 @@ func (s *sources) figures() []figure {
 		atMost("nesting, 95th percentile", quantile(s.nestings, 0.95), 2, ""),
 		atMost("nesting, deepest", s.deepest.value, 4, s.deepest.where),
 		atMost("import depth", s.depth(), 14, "the plugin validates with the webhooks of the manager; the manager itself has 11"),
-		atMost("production lines", s.production, 49_250, "of these, some 5,000 are releases and what upstream merged since 49,100, and 2,300 what changes of the leader without a pause, restarts without reads of certificates, defects of security and installation, the bounds of what authors gain, and reports of users and their clients took; lower the bound when you can"),
+		atMost("production lines", s.production, 49_980, "of these, some 5,000 are releases and what upstream merged since 49,100, 700 are some sixty defects that a reading of every production file found, and 2,300 what changes of the leader without a pause, restarts without reads of certificates, defects of security and installation, the bounds of what authors gain, and reports of users and their clients took; lower the bound when you can"),
 		{name: "test lines per production line", value: float64(s.tests) / float64(max(1, s.production)), bound: 2,
 			where: fmt.Sprintf("%d and %d", s.tests, s.production)},
 		{name: "suppressed findings per 1,000 lines", value: 1000 * float64(s.suppressed) / float64(max(1, s.production)), bound: 0.2, atMost: true},
