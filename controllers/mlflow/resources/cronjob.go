@@ -90,7 +90,7 @@ func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobA
 }
 
 // garbageCollectionCABundle returns the CAs of the server's pods and the CA of the server's certificate: the service CA on OpenShift,
-// otherwise the CA in the Secret of the certificate. If the latter is the only source, only calls to the server trust it.
+// otherwise the CA in the Secret of the certificate. If that Secret is the only source, only calls to the server trust it.
 func garbageCollectionCABundle(m *mlflowv1.MLflow, in Inputs) part {
 	sources, issuer := caSources(m, in), caSource{secret: artifactServer(m).Secret, path: serviceCAPath}
 	if in.OpenShift {

@@ -58,7 +58,7 @@ func SetupEndpointSliceController(mgr ctrl.Manager, name string, endpointSlices 
 	return nil
 }
 
-// maxAddresses limits the connections of a client: whoever can write EndpointSlices chooses the addresses.
+// maxAddresses limits the connections of a client: a user who can write EndpointSlices chooses the addresses.
 const maxAddresses = 500
 
 // ReadyAddresses returns up to maxAddresses sorted, unique addresses of the ready endpoints of a Service with the given port. It returns

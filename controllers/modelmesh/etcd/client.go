@@ -74,7 +74,7 @@ func (c *Client) Close() error {
 }
 
 // connect returns the etcd client. It is created on first use, because clientv3.New logs in if there is a password.
-// Other callers wait meanwhile, until their context ends.
+// Other callers wait until it is created or their context ends.
 func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 	select {
 	case c.lock <- struct{}{}:

@@ -44,7 +44,7 @@ func (s *abortingStream) RecvMsg(m any) error {
 	}
 	if response, ok := m.(*pb.WatchResponse); ok {
 		if problem := s.check(response); problem != "" {
-			return status.Error(codes.Aborted, "the server is no etcd, because it sent "+problem+": check endpoints in the Secret with the connection to etcd")
+			return status.Error(codes.Aborted, "the server is not an etcd, because it sent "+problem+": check endpoints in the Secret with the connection to etcd")
 		}
 	}
 	return nil

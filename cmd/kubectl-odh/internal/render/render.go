@@ -113,7 +113,7 @@ func (o *options) fromPlatform(ctx context.Context, args []string) (*environment
 	return &environment{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(platformErr, configErr)
 }
 
-// render prints the objects of the custom resources, and what could not be read to standard error.
+// render prints the objects of the custom resources, and the unreadable objects to standard error.
 func (o *options) render(ctx context.Context, args []string) error {
 	documents, in, err := o.read(ctx, args)
 	if err != nil {
