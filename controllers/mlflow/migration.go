@@ -42,7 +42,7 @@ func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow
 	return d, nil
 }
 
-// withKeptServers adds the account and the artifacts server of servers that a decision does not change to the inputs. The account of the running pods keeps its
+// withKeptServers adds the state of servers that a decision does not change to the inputs. The account of the running pods keeps its
 // permissions, and a missing artifacts server gets no route, which would take paths from the running server.
 func (r *mlflowReconciler) withKeptServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, existing *appsv1.Deployment,
 	d *migration.Decision,
