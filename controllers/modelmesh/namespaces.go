@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,8 @@ type Namespaces struct {
 	Cache cache.Cache
 	// APIReader reads namespaces without the label.
 	APIReader client.Reader
+
+	operatorMetadata atomic.Pointer[metav1.PartialObjectMetadata]
 }
 
 // NewNamespaces returns the Namespaces of a cluster. With singleNamespace only the operator's namespace is enabled, regardless of its
@@ -66,13 +69,20 @@ func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.Part
 }
 
 // GetMetadata returns the metadata of a namespace, or nil if it does not exist. A namespace without the label is read from the API
-// server each time, because its other labels can change. GetMetadata must not be called in a single-namespace installation.
+// server; the metadata of the operator's namespace is then cached. GetMetadata must not be called in a single-namespace installation.
 func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	metadata, err := n.GetLabelled(ctx, name)
 	if err != nil || metadata != nil {
 		return metadata, err
 	}
-	return capability.GetMetadata(ctx, n.APIReader, namespaceKind, client.ObjectKey{Name: name})
+	if cached := n.operatorMetadata.Load(); cached != nil && name == n.OperatorNamespace {
+		return cached, nil
+	}
+	metadata, err = capability.GetMetadata(ctx, n.APIReader, namespaceKind, client.ObjectKey{Name: name})
+	if metadata != nil && name == n.OperatorNamespace && metadata.DeletionTimestamp == nil {
+		n.operatorMetadata.Store(metadata)
+	}
+	return metadata, err
 }
 
 // NewCache adds to the manager a cache of objects in the namespaces that can be enabled. An empty label selects all objects.

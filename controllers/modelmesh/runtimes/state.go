@@ -152,6 +152,7 @@ func (state *namespaceState) reportToAllRuntimes(action, message string) {
 }
 
 // serviceOwner returns the owner of the Service and whether the namespace is known to enforce the restricted Pod Security Standard.
+// Objects that are not cached are read once.
 func (r *runtimeReconciler) serviceOwner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
 	if r.Namespaces.SingleNamespace() {
 		owner, err := r.getOperatorDeployment(ctx, namespace)

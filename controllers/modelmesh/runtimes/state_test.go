@@ -97,19 +97,25 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	}
 }
 
-// The namespace owns the Service. A Pod Security label that is set later takes effect without a restart, also in the operator's namespace.
+// Without the label, the metadata of the operator's namespace is read once. It contains the Pod Security label.
 func TestServiceOwnerIsNamespace(t *testing.T) {
 	env := newTestEnv(t)
-	owner, restricted, err := env.serviceOwner(t.Context(), "own")
-	if err != nil || restricted || owner.GetUID() != "uid-of-own" {
-		t.Errorf("serviceOwner returned owner %v, restricted %t and error %v", owner, restricted, err)
+	for range 3 {
+		owner, restricted, err := env.serviceOwner(t.Context(), "own")
+		if err != nil || restricted || owner.GetUID() != "uid-of-own" {
+			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v", owner, restricted, err)
+		}
 	}
+	env.expect("reads", env.reads, []string{"get Namespace /own"})
 	own := &corev1.Namespace{}
 	env.get(own, "", "own")
 	own.Labels = map[string]string{modelmesh.LabelEnforce: "restricted"}
 	env.must(env.api.Update(t.Context(), own))
-	if owner, restricted, err = env.serviceOwner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
-		t.Errorf("serviceOwner returned owner %v, restricted %t and error %v, want restricted", owner, restricted, err)
+	env.restart()
+	for range 2 { // the second call returns the stored metadata
+		if owner, restricted, err := env.serviceOwner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
+			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v, want restricted", owner, restricted, err)
+		}
 	}
 	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
 		namespace := meshtest.Namespace("ns", "true")
