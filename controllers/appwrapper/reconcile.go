@@ -2,7 +2,6 @@ package appwrapper
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -132,15 +131,7 @@ func (w *workloadReconciler) decideAndExecute(ctx context.Context, aw *awv1beta2
 	}
 	applyDecision(decision, aw, facts.Now)
 	if decision.NextPhase == "" {
-		decision.RequeueAfter = shortestPositive(decision.RequeueAfter, facts.RequeueAfter)
+		decision.RequeueAfter = reconciler.Sooner(decision.RequeueAfter, facts.RequeueAfter)
 	}
 	return decision, nil
-}
-
-// shortestPositive returns the shorter of two durations; 0 stands for none.
-func shortestPositive(a, b time.Duration) time.Duration {
-	if a <= 0 || b <= 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }

@@ -53,8 +53,7 @@ func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegis
 	if err != nil || !generatesDatabase(m) {
 		return problem, err
 	}
-	problem = new(*problem) // problemInLog stores the original
-	return problem, r.addDatabaseCause(ctx, m, problem)
+	return r.withDatabaseCause(ctx, m, *problem)
 }
 
 // resourceFields maps containers to the fields with their resources.
@@ -84,21 +83,21 @@ func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.Mode
 	return problem, nil
 }
 
-// addDatabaseCause adds the problem of a generated database.
-func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.ModelRegistry, problem *conditionReason) error {
+// withDatabaseCause returns a problem of the server with the problem of its generated database.
+func (r *registryReconciler) withDatabaseCause(ctx context.Context, m *v1beta1.ModelRegistry, problem conditionReason) (*conditionReason, error) {
 	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cause, err := r.DatabaseCause(ctx, m.Namespace, resources.DatabaseName(m), pods, resourceFields)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	problem.message += cause
 	if cause != "" && len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isStarting(&p) }) {
 		problem.reason = serving.ReasonUnavailable
 	}
-	return nil
+	return &problem, nil
 }
 
 // isStarting reports whether a pod starts normally or runs: it is scheduled, and no container has restarted, failed or is stuck.

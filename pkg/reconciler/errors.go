@@ -78,10 +78,18 @@ func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 
 // requeueSooner returns a result that requeues after the given time at the latest, unless that is 0 or an error causes a retry anyway.
 func requeueSooner(result reconcile.Result, after time.Duration, err error) reconcile.Result {
-	if err == nil && after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
-		result.RequeueAfter = after
+	if err == nil {
+		result.RequeueAfter = Sooner(result.RequeueAfter, after)
 	}
 	return result
+}
+
+// Sooner returns the shorter of two delays. A delay that is not positive means none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b <= 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // reportError sets Stalled if IsTerminal(err), or Reconciled for another error that no condition reports, and removes them otherwise.

@@ -106,18 +106,11 @@ func (r *Report) readHost(ctx context.Context, reader client.Reader, desired app
 		return err
 	}
 	holder := ptr.Deref(metav1.GetControllerOf(older), metav1.OwnerReference{})
-	r.retryAfter(reconciler.RequeueBlocked)
+	r.Retry = reconciler.Sooner(r.Retry, reconciler.RequeueBlocked)
 	r.Problems = append(r.Problems, Problem{Kind: "Ingress", Name: name, Rejected: true, Reason: ReasonHostTaken, Message: fmt.Sprintf(
 		"there is no Ingress, because the older Ingress %s/%s of %s %s has the host %s: recreate one of the two resources under another name or in another namespace",
 		older.Namespace, older.Name, holder.Kind, holder.Name, host)})
 	return nil
-}
-
-// retryAfter lowers Retry to a time, unless Retry is earlier.
-func (r *Report) retryAfter(d time.Duration) {
-	if r.Retry == 0 || d < r.Retry {
-		r.Retry = d
-	}
 }
 
 func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resources.Gateway, now time.Time) error {
@@ -133,7 +126,7 @@ func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resour
 		return nil
 	}
 	if remaining := gatewayGracePeriod - now.Sub(lastAppliedTime(object)); remaining > 0 {
-		r.retryAfter(min(remaining, gatewayGracePeriod)) // the clocks of the manager and the API server may differ
+		r.Retry = reconciler.Sooner(r.Retry, min(remaining, gatewayGracePeriod)) // the clocks of the manager and the API server may differ
 		return nil
 	}
 	r.Problems = append(r.Problems, Problem{Kind: route.Kind, Name: route.Name, Reason: ReasonNotSeen, Message: fmt.Sprintf(
