@@ -83,13 +83,7 @@ func TestServerRestartsForNewDatabaseDespiteManyPods(t *testing.T) {
 	env.create(first)
 	env.setDatabaseReplicas(1)
 	env.reconcileUntilStable()
-	if err := env.server.Delete(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	env.create(podOf(resources.DatabaseName, "database-2", time.Hour))
-	env.setDatabaseReplicas(0)
-	env.setDatabaseReplicas(1)
-	env.reconcileUntilStable()
+	env.replaceDatabasePod(first, podOf(resources.DatabaseName, "database-2", time.Hour))
 	if got := env.databasePodAnnotation(); got != "database-2" {
 		t.Errorf("got annotation %q, want database-2", got)
 	}
@@ -109,16 +103,22 @@ func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
 	}
 	env.reconcileUntilStable()
 	env.create(podOf(resources.Name, "server-1", time.Minute))
-	if err := env.server.Delete(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	env.create(podOf(resources.DatabaseName, "database-2", time.Hour))
-	env.setDatabaseReplicas(0)
-	env.setDatabaseReplicas(1)
-	env.reconcileUntilStable()
+	env.replaceDatabasePod(first, podOf(resources.DatabaseName, "database-2", time.Hour))
 	if got := env.databasePodAnnotation(); got != "database-2" {
 		t.Errorf("got annotation %q, want database-2: the server pod was not replaced", got)
 	}
+}
+
+// replaceDatabasePod replaces the pod of the database, which is unavailable in between, and reconciles.
+func (env *testEnv) replaceDatabasePod(old, replacement *corev1.Pod) {
+	env.Helper()
+	if err := env.server.Delete(env.Context(), old); err != nil {
+		env.Fatal(err)
+	}
+	env.create(replacement)
+	env.setDatabaseReplicas(0)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
 }
 
 func (env *testEnv) setDatabaseReplicas(available int32) {
