@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -71,7 +71,7 @@ func newObject(kind schema.GroupVersionKind) client.Object {
 	if _, ok := statusReaders[kind]; ok {
 		return resources.NewUnstructured(kind)
 	}
-	return capability.MetadataOf(kind)
+	return objectmeta.New(kind)
 }
 
 // ensureWatch starts a watch of the kind if possible. It reports whether the cache has synced, or may sync within syncTimeout: an
@@ -176,7 +176,7 @@ func apiDeletedFunc(mgr ctrl.Manager) func(context.Context, schema.GroupVersionK
 		if !meta.IsNoMatchError(err) {
 			return false
 		}
-		definitions := capability.MetadataListOf(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		definitions := objectmeta.NewList(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		return mgr.GetAPIReader().List(ctx, definitions) == nil && !slices.ContainsFunc(definitions.Items, func(d metav1.PartialObjectMetadata) bool {
 			return d.Name == resource.GroupResource().String()

@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/nodes"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -64,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings Settings, served *cap
 		apiReader: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 		watched: map[schema.GroupVersionKind]*watchedKind{},
 	}
-	labeledCache, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: trimObject, ReaderFailOnMissingInformer: true})
+	labeledCache, err := caches.New(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: trimObject, ReaderFailOnMissingInformer: true})
 	if err != nil {
 		return fmt.Errorf("pods and components: %w", err)
 	}

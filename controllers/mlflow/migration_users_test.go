@@ -16,8 +16,8 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
@@ -162,10 +162,10 @@ func TestMigrationStartsAfterOrphanedObjectsAreDeleted(t *testing.T) {
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
 	for i, o := range left {
 		key := client.ObjectKeyFromObject(o)
-		if err := w.server.Get(t.Context(), key, capability.MetadataOf(o.GetObjectKind().GroupVersionKind())); !apierrors.IsNotFound(err) {
+		if err := w.server.Get(t.Context(), key, objectmeta.New(o.GetObjectKind().GroupVersionKind())); !apierrors.IsNotFound(err) {
 			t.Errorf("%s %s still exists, error %v, condition %+v", o.GetObjectKind().GroupVersionKind().Kind, key, err, w.condition(ConditionPruned))
 		}
-		if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(copies[i]), capability.MetadataOf(o.GetObjectKind().GroupVersionKind())); err != nil {
+		if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(copies[i]), objectmeta.New(o.GetObjectKind().GroupVersionKind())); err != nil {
 			t.Errorf("the copy: %v", err)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -183,7 +184,7 @@ func setupFinalizerRemover(mgr ctrl.Manager, served *capability.Watcher) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *finalizerRemover) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	operator := capability.MetadataOf(mlflowOperatorKind)
+	operator := objectmeta.New(mlflowOperatorKind)
 	if err := r.client.Get(ctx, request.NamespacedName, operator); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -184,7 +184,7 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 		return reportApplyError(m, err)
 	}
 	plan := resources.NewPlan(m, in)
-	for _, d := range plan.Server.Deployments() {
+	for _, d := range servers.Deployments(plan.Server) {
 		hashes[*d.Name].Apply(d)
 	}
 	server, cronJobs := applyDecision(&plan, &decision)
@@ -232,7 +232,7 @@ func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in res
 
 // deleteControlled deletes an object that the MLflow controls, if it exists.
 func (r *mlflowReconciler) deleteControlled(ctx context.Context, m *mlflowv1.MLflow, kind schema.GroupVersionKind, name string) error {
-	o, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	o, err := objectmeta.Get(ctx, r.Cached, kind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
 	if err != nil || o == nil || !apply.HasComponentLabels(o, ComponentName) || !metav1.IsControlledBy(o, m) {
 		return err
 	}
@@ -317,6 +317,6 @@ func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s r
 }
 
 func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {
-	configMap, err := capability.GetMetadata(ctx, r.Cached, servers.ConfigMap, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	configMap, err := objectmeta.Get(ctx, r.Cached, servers.ConfigMap, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
 	return configMap != nil, err
 }

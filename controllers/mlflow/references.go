@@ -15,18 +15,18 @@ import (
 
 // references returns the Secrets and ConfigMaps whose changes require a rollout of the servers: store URIs, environment, serving
 // certificates and the sources of the CA bundle.
-func references(m *mlflowv1.MLflow, servers ...resources.Server) []reference.Reference {
+func references(m *mlflowv1.MLflow, all ...resources.Server) []reference.Reference {
 	refs := []reference.Reference{{Kind: reference.ConfigMap, Name: resources.PlatformCAName, Optional: true}}
-	for _, s := range servers {
+	for _, s := range all {
 		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: s.Secret, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}})
 	}
 	for _, store := range resources.Stores(m) {
 		if store.From != nil {
-			refs = append(refs, reference.OfEnv([]corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: store.From}}})...)
+			refs = append(refs, servers.EnvReferences([]corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: store.From}}})...)
 		}
 	}
-	refs = append(refs, reference.OfEnv(m.Spec.Env)...)
-	refs = append(refs, reference.OfEnvFrom(m.Spec.EnvFrom)...)
+	refs = append(refs, servers.EnvReferences(m.Spec.Env)...)
+	refs = append(refs, servers.EnvFromReferences(m.Spec.EnvFrom)...)
 	if m.Spec.CABundleConfigMap != nil {
 		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: m.Spec.CABundleConfigMap.Name})
 	}
@@ -64,7 +64,7 @@ func providesCertificate(m *mlflowv1.MLflow) bool {
 // mountedReferences returns the objects that pods need to start and whose changes reach running pods without a rollout.
 func mountedReferences(m *mlflowv1.MLflow) []reference.Reference {
 	pods := resources.Pods(m)
-	return reference.OfPods(&pods)
+	return servers.PodReferences(&pods)
 }
 
 // consumes reports whether the pods of the servers consume the object.

@@ -25,6 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
@@ -95,7 +96,7 @@ func (b *bootstrap) run(ctx context.Context) error {
 // deleteOrphanedBinding deletes the ClusterRoleBinding of a Catalog that was deleted without its finalizer: a ServiceAccount of the
 // same name would get the permissions.
 func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
-	binding, err := capability.GetMetadata(ctx, b.client, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})
+	binding, err := objectmeta.Get(ctx, b.client, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})
 	if err != nil || binding == nil || !isManaged(binding) {
 		return err
 	}
@@ -121,7 +122,7 @@ func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := capability.MetadataListOf(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	list := objectmeta.NewList(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	legacyLabels := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
 	if err := b.apiReader.List(ctx, list, client.InNamespace(b.settings.Namespace), legacyLabels); err != nil {
 		return nil, fmt.Errorf("listing the Deployments of a legacy catalog: %w", err)
@@ -176,7 +177,7 @@ func (b *bootstrap) reportUntrusted(d *metav1.PartialObjectMetadata) {
 
 // hasAIHub reports whether an AIHub exists, whose controller creates the Catalog.
 func (b *bootstrap) hasAIHub(ctx context.Context) (bool, error) {
-	err := b.apiReader.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, capability.MetadataOf(aihub.Kind))
+	err := b.apiReader.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, objectmeta.New(aihub.Kind))
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
 	}

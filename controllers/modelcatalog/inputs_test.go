@@ -9,6 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
@@ -36,7 +37,7 @@ func TestDelegatingClient(t *testing.T) {
 	for name, test := range map[string]struct {
 		object client.Object
 		found  bool
-	}{resources.DatabaseName: {capability.MetadataOf(servers.Secret), true}, "other": {capability.MetadataOf(servers.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
+	}{resources.DatabaseName: {objectmeta.New(servers.Secret), true}, "other": {objectmeta.New(servers.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
 		err := delegating.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, test.object)
 		if (err == nil) != test.found {
 			t.Errorf("%s: unexpected error: %v", name, err)

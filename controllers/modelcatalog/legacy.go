@@ -117,7 +117,7 @@ func withAdoption(objects apply.Desired) apply.Desired {
 // returns a Wait until the Deployments are deleted. A later reconcile creates the new ones.
 func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
-	for _, desiredDeployment := range desired.Deployments() {
+	for _, desiredDeployment := range servers.Deployments(desired) {
 		live, err := r.Deployment(ctx, c.Namespace, *desiredDeployment.Name)
 		if err != nil {
 			return err

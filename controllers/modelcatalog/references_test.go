@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -36,8 +37,8 @@ func TestSecretVariablesAreReferenced(t *testing.T) {
 			}
 			var read []reference.Reference
 			for i := range d.Spec.Template.Spec.Containers {
-				read = append(read, reference.OfEnv(d.Spec.Template.Spec.Containers[i].Env)...)
-				read = append(read, reference.OfEnvFrom(d.Spec.Template.Spec.Containers[i].EnvFrom)...)
+				read = append(read, servers.EnvReferences(d.Spec.Template.Spec.Containers[i].Env)...)
+				read = append(read, servers.EnvFromReferences(d.Spec.Template.Spec.Containers[i].EnvFrom)...)
 			}
 			want := slices.DeleteFunc(reference.Merge(read), func(r reference.Reference) bool { return r.Name == "db" })
 			if diff := cmp.Diff(want, reference.Merge(deploymentReferences(c, name))); diff != "" {
@@ -190,7 +191,7 @@ func TestMissingVolumes(t *testing.T) {
 	env.remove(&corev1.Secret{ObjectMeta: nameMeta("mirror")})
 	findMissing := func() ([]reference.Missing, error) {
 		c := mustGet(env, newCatalog())
-		return env.r.References.FindMissing(t.Context(), c.Namespace, reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return env.r.exists(t.Context(), c, ref) })
+		return env.r.References.FindMissing(t.Context(), c.Namespace, servers.PodReferences(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return env.r.exists(t.Context(), c, ref) })
 	}
 	env.r.APIReader = nil
 	if missing, err := findMissing(); err != nil || missing != nil {

@@ -28,9 +28,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
@@ -154,14 +156,14 @@ func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 	if err != nil {
 		return nil, err
 	}
-	labelled, err := component.NewCache(mgr, resources.SourceLabel+"="+resources.SourceLabelValue,
+	labelled, err := caches.New(mgr, resources.SourceLabel+"="+resources.SourceLabelValue,
 		cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: trimContent})
 	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader(), contentProblems: lru.New(maxContentProblems)}, err
 }
 
 // delegatingClient returns a client that reads the metadata of the Secrets from their caches.
 func (e *extraCaches) delegatingClient(main client.Client) client.Client {
-	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
+	return &caches.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == servers.Secret {
 			if c, found := e.secrets[key.Name]; found {
 				return c
@@ -175,7 +177,7 @@ func (e *extraCaches) delegatingClient(main client.Client) client.Client {
 func (e *extraCaches) eventSources(h handler.EventHandler) []source.Source {
 	all := []source.Source{source.Kind(e.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
 	for _, c := range e.secrets {
-		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(servers.Secret)), h))
+		all = append(all, source.Kind(c, client.Object(objectmeta.New(servers.Secret)), h))
 	}
 	return all
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
@@ -187,7 +188,7 @@ func (env *testEnv) interceptors() interceptor.Funcs {
 			full.SetGroupVersionKind(metadataList.GroupVersionKind())
 			err := c.List(ctx, full, opts...)
 			for _, o := range full.Items {
-				metadata := capability.MetadataOf(kind)
+				metadata := objectmeta.New(kind)
 				metadata.Namespace, metadata.Name, metadata.Labels, metadata.UID, metadata.OwnerReferences = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID(), o.GetOwnerReferences()
 				metadataList.Items = append(metadataList.Items, *metadata)
 			}

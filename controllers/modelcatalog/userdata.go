@@ -19,7 +19,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
@@ -30,7 +30,7 @@ func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, Compon
 
 // isValidated reports whether the cached version of an object was validated before.
 func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	metadata, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	metadata, err := objectmeta.Get(ctx, r.Cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	return metadata != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(metadata), err
 }
 
@@ -153,7 +153,7 @@ func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog
 	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
 		return true, nil
 	}
-	list := capability.MetadataListOf(corev1.SchemeGroupVersion.WithKind(string(ref.Kind)))
+	list := objectmeta.NewList(corev1.SchemeGroupVersion.WithKind(string(ref.Kind)))
 	err := r.APIReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
 	if len(list.Items) > 0 || apierrors.IsForbidden(err) {
 		foundAt[ref.ID()] = r.Clock.Now()
@@ -165,17 +165,17 @@ func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog
 // applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes restart their pods, and reports missing objects.
 func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	rollouts := map[string][]reference.Reference{}
-	for _, d := range desired.Deployments() {
+	for _, d := range servers.Deployments(desired) {
 		rollouts[*d.Name] = deploymentReferences(c, *d.Name)
 	}
 	hashes, _, err := r.ResolveReferences(ctx, c, c.Namespace, servers.References{
-		Rollouts: rollouts, Required: userSourceReferences(), Mounted: reference.OfPods(&c.Spec.Pods),
+		Rollouts: rollouts, Required: userSourceReferences(), Mounted: servers.PodReferences(&c.Spec.Pods),
 		Exists: func(ref reference.Reference) (bool, error) { return r.exists(ctx, c, ref) },
 		IsManaged: func(x reference.Missing) bool { // this reconcile creates it
 			return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
 		},
 	})
-	for _, d := range desired.Deployments() {
+	for _, d := range servers.Deployments(desired) {
 		hashes[*d.Name].Apply(d)
 	}
 	return err
@@ -188,7 +188,7 @@ const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 // restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts without data, and the
 // server fills the database only when it starts. No pod is replaced if all are younger than the database pod.
 func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	all := desired.Deployments()
+	all := servers.Deployments(desired)
 	i := slices.IndexFunc(all, func(d *appsv1ac.DeploymentApplyConfiguration) bool { return *d.Name == resources.Name })
 	if i < 0 || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -49,7 +49,7 @@ func NewNamespaces(mgr ctrl.Manager, operatorNamespace string, singleNamespace b
 	if singleNamespace {
 		return &Namespaces{OperatorNamespace: operatorNamespace}, nil
 	}
-	labelled, err := component.NewCache(mgr, LabelEnabled, cache.Options{DefaultTransform: stripNamespace})
+	labelled, err := caches.New(mgr, LabelEnabled, cache.Options{DefaultTransform: stripNamespace})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.Part
 	if n.SingleNamespace() {
 		return nil, nil
 	}
-	return capability.GetMetadata(ctx, n.Cache, namespaceKind, client.ObjectKey{Name: name})
+	return objectmeta.Get(ctx, n.Cache, namespaceKind, client.ObjectKey{Name: name})
 }
 
 // GetMetadata returns the metadata of a namespace, or nil if it does not exist. A namespace without the label is read from the API
@@ -78,7 +78,7 @@ func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.Part
 	if cached := n.operatorMetadata.Load(); cached != nil && name == n.OperatorNamespace {
 		return cached, nil
 	}
-	metadata, err = capability.GetMetadata(ctx, n.APIReader, namespaceKind, client.ObjectKey{Name: name})
+	metadata, err = objectmeta.Get(ctx, n.APIReader, namespaceKind, client.ObjectKey{Name: name})
 	if metadata != nil && name == n.OperatorNamespace && metadata.DeletionTimestamp == nil {
 		n.operatorMetadata.Store(metadata)
 	}
@@ -91,7 +91,7 @@ func (n *Namespaces) NewCache(mgr ctrl.Manager, label string, transform toolscac
 	if n.SingleNamespace() {
 		options.DefaultNamespaces = map[string]cache.Config{n.OperatorNamespace: {}}
 	}
-	return component.NewCache(mgr, label, options)
+	return caches.New(mgr, label, options)
 }
 
 // Enabled reports whether ModelMesh is enabled in a namespace: LabelEnabled is "true" and the namespace is not terminating. The
@@ -137,7 +137,7 @@ func (n *Namespaces) Source(h handler.EventHandler) (source.Source, bool) {
 	if n.SingleNamespace() {
 		return nil, false
 	}
-	return source.Kind(n.Cache, client.Object(capability.MetadataOf(namespaceKind)), h), true
+	return source.Kind(n.Cache, client.Object(objectmeta.New(namespaceKind)), h), true
 }
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
@@ -154,7 +154,7 @@ func isEnabled(namespace metav1.Object) bool {
 // ListMetadata lists the metadata of objects. The objects may be shared with the cache and must not be changed.
 func ListMetadata(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind,
 	options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
-	list := capability.MetadataListOf(kind)
+	list := objectmeta.NewList(kind)
 	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
 	}

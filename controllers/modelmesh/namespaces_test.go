@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
@@ -96,7 +96,7 @@ func TestEnabledReturnsReadErrors(t *testing.T) {
 }
 
 func TestStripNamespace(t *testing.T) {
-	m := capability.MetadataOf(namespaceKind)
+	m := objectmeta.New(namespaceKind)
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := stripNamespace(m)

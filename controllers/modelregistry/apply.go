@@ -31,6 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
@@ -164,7 +165,7 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 // getUnowned returns the metadata of an object, or nil if it does not exist. It returns an error if the object belongs to another registry
 // or component.
 func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, key apply.Key) (*metav1.PartialObjectMetadata, error) {
-	live := capability.MetadataOf(key.GroupVersionKind)
+	live := objectmeta.New(key.GroupVersionKind)
 	found, err := r.Find(ctx, key.NamespacedName, live)
 	if err == nil && found {
 		err = r.checkNotForeign(ctx, m, live)

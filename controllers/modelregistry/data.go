@@ -19,8 +19,8 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
@@ -73,7 +73,7 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 // ensureCredentials creates the Secret, or updates its metadata and reads it if it has changed.
 func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	metadata, err := capability.GetMetadata(ctx, r.Cached, servers.Secret, key)
+	metadata, err := objectmeta.Get(ctx, r.Cached, servers.Secret, key)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 // hasOwnedRetainedData reports whether data that must be retained has an owner reference to a registry, according to the cache.
 func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) (bool, error) {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): servers.Secret, resources.ClaimName(m): servers.Claim} {
-		object, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
+		object, err := objectmeta.Get(ctx, r.Cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
 		if err != nil {
 			return false, err
 		}

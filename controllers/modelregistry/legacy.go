@@ -21,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -143,7 +144,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 	}
 	found := map[apply.Key]*metav1.PartialObjectMetadata{}
 	for kind, ns := range kinds {
-		list := capability.MetadataListOf(kind)
+		list := objectmeta.NewList(kind)
 		err := r.APIReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
@@ -197,7 +198,7 @@ func (c *legacyCleaner) clean(ctx context.Context) error {
 	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
 		capability.HTTPRoute: resources.HTTPRouteName, capability.UserGroup: resources.UsersName,
 	} {
-		list := capability.MetadataListOf(kind)
+		list := objectmeta.NewList(kind)
 		err := c.apiReader.List(ctx, list, legacyLabels)
 		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))

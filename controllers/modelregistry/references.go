@@ -22,7 +22,7 @@ func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective
 		rollouts[resources.DatabaseName(m)], selectors[resources.DatabaseName(m)] = databaseReferences(m), resources.DatabaseSelector(m)
 	}
 	hashes, missing, err := r.ResolveReferences(ctx, m, m.Namespace, servers.References{
-		Rollouts: rollouts, Required: certificateReferences(effective), Mounted: reference.OfPods(&m.Spec.Pods),
+		Rollouts: rollouts, Required: certificateReferences(effective), Mounted: servers.PodReferences(&m.Spec.Pods),
 		IsManaged: func(x reference.Missing) bool { return createsMissing(m, x) },
 		Inspect: func(live *appsv1.Deployment) error {
 			return r.recreateOnSelectorChange(ctx, m, live, selectors[live.Name])

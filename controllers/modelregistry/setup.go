@@ -25,6 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -128,7 +129,7 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 
 // newPodCache returns a cache of the pods of registries and their databases, trimmed by trimPod.
 func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
-	return component.NewCache(mgr, resources.LabelComponent+"="+resources.PartOf,
+	return caches.New(mgr, resources.LabelComponent+"="+resources.PartOf,
 		cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: trimPod})
 }
 
@@ -183,6 +184,6 @@ func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
 
 // hasReference reports whether the stored spec refers to an object that pods consume.
 func hasReference(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
-	all := slices.Concat(serverReferences(m), certificateReferences(m), reference.OfPods(&m.Spec.Pods))
+	all := slices.Concat(serverReferences(m), certificateReferences(m), servers.PodReferences(&m.Spec.Pods))
 	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -70,7 +71,7 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 // owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier already
 // needs the list permission on owners.
 func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
-	list := capability.MetadataListOf(kind)
+	list := objectmeta.NewList(kind)
 	if err := r.apiReader.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
 		return nil, fmt.Errorf("reading the owner %s %s: %w", kind.Kind, name, err)
 	}

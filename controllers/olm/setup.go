@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -83,7 +84,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 			}
 			return nil
 		})).
-		WatchesRawSource(d.Served.EventSource(capability.MetadataOf(deploymentKind), enqueueAll))
+		WatchesRawSource(d.Served.EventSource(objectmeta.New(deploymentKind), enqueueAll))
 	for _, kind := range kinds {
 		b.WatchesRawSource(d.Served.Kind(mgr.GetCache(), kind, nil, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), reconciler.ManagedBy(ComponentName)))
 	}

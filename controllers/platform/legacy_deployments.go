@@ -17,7 +17,7 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
@@ -50,7 +50,7 @@ func newLegacyDeployments(mgr ctrl.Manager, operatorNamespace string, h handler.
 	caches, err := servers.NamedCaches(mgr, "", apply.Transform(), legacyRegistryDeployment, legacyCatalogDeployment)
 	for name, c := range caches {
 		l.readers[name] = c
-		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(servers.Deployment)), h))
+		sources = append(sources, source.Kind(c, client.Object(objectmeta.New(servers.Deployment)), h))
 	}
 	return l, sources, err
 }
@@ -75,7 +75,7 @@ func (l *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applie
 }
 
 func (l *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
-	d, err := capability.GetMetadata(ctx, l.readers[key.Name], servers.Deployment, key)
+	d, err := objectmeta.Get(ctx, l.readers[key.Name], servers.Deployment, key)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading Deployment %s of a legacy operator: %w", key, err)

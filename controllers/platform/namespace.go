@@ -12,7 +12,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -43,7 +43,7 @@ func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) 
 	if problem := reservedNamespaceProblem(name); problem != "" && !configured {
 		return &reconciler.Wait{For: problem, Stalled: true}
 	}
-	namespace := capability.MetadataOf(namespaceKind)
+	namespace := objectmeta.New(namespaceKind)
 	switch err := r.cached.Get(ctx, client.ObjectKey{Name: name}, namespace); {
 	case apierrors.IsNotFound(err) && name == a.Spec.ApplicationNamespace:
 		return nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -111,7 +111,7 @@ func (r *clusterReconciler) deleteBindings(ctx context.Context, reader client.Re
 
 // getBindingMetadata returns the metadata of a binding, or nil if it does not exist.
 func getBindingMetadata(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	return capability.GetMetadata(ctx, reader, bindingKind, client.ObjectKey{Name: name})
+	return objectmeta.Get(ctx, reader, bindingKind, client.ObjectKey{Name: name})
 }
 
 // hasClusterLabels reports whether an object has the labels of the cluster. Names of bindings are ambiguous: cluster a-b in namespace c and

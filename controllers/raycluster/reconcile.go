@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -203,7 +204,7 @@ func (r *clusterReconciler) paused(ctx context.Context, cluster *unstructured.Un
 	wait = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: reconciler.RequeueBlocked}
 	allowed := in.AllowPause
 	if !allowed {
-		namespace, err := capability.GetMetadata(ctx, r.apiReader, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
+		namespace, err := objectmeta.Get(ctx, r.apiReader, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})
 		if err != nil {
 			return false, nil, err
 		}

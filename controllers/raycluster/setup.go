@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -148,7 +149,7 @@ func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, served
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(bindingToCluster)).
 		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(pods.ToCluster), pods.Changed()))
 	for _, kind := range builtInKinds {
-		b.WatchesMetadata(capability.MetadataOf(kind), owned)
+		b.WatchesMetadata(objectmeta.New(kind), owned)
 	}
 	for _, kind := range optionalKinds {
 		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))

@@ -194,7 +194,7 @@ func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, obje
 	a.records.Delete(recordKey{o.GetUID(), c.key})
 	err := NewTerminatingError(c.key.Kind, object)
 	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
-	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
+	if err.TimedOut = remaining <= 0; err.TimedOut || !HasComponentLabels(object, a.Component) {
 		return err
 	}
 	requeueAfter(ctx, remaining)
@@ -206,8 +206,16 @@ func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, obje
 // are foreign. Owner references are removed if they refer to a previous owner or to the owner of an Unowned object, or if
 // DropOwnerReferences selects them. Annotations of StripAnnotations are removed.
 func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	refs := live.GetOwnerReferences()
+	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return o.matchesPrevious(ref) || c.Ownership == Unowned && o.matches(ref) || c.dropsReference(ref)
+	})
+	strips := func(name string) bool { return nested.At(live.Object, "metadata", "annotations", name) != nil }
+	if HasComponentLabels(live, a.Component) && len(kept) == len(refs) && !slices.ContainsFunc(a.StripAnnotations, strips) {
+		return live, nil
+	}
 	prepared := live.DeepCopy()
-	if !a.hasLabels(live) {
+	if !HasComponentLabels(live, a.Component) {
 		if err := csaupgrade.UpgradeManagedFields(prepared, sets.New(a.LegacyManagers...).Insert(a.FieldOwner), a.FieldOwner); err != nil {
 			return nil, fmt.Errorf("migrating the field ownership: %w", err)
 		}
@@ -215,11 +223,8 @@ func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *
 	for _, name := range a.StripAnnotations {
 		unstructured.RemoveNestedField(prepared.Object, "metadata", "annotations", name)
 	}
-	refs := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return o.matchesPrevious(ref) || c.Ownership == Unowned && o.matches(ref) || c.dropsReference(ref)
-	})
-	if len(refs) < len(live.GetOwnerReferences()) {
-		prepared.SetOwnerReferences(refs)
+	if len(kept) < len(refs) {
+		prepared.SetOwnerReferences(kept)
 	}
 	if equality.Semantic.DeepEqual(live, prepared) {
 		return live, nil

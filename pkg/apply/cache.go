@@ -23,6 +23,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // digestOf identifies the state of the apply entry of fieldOwner, by a hash of its fields and the time of its last change; "" for no entry.
@@ -126,26 +127,17 @@ func OwnerIndexers() toolscache.Indexers {
 func newForCache[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix string, metadata T) T {
 	if slices.Contains(a.FullObjectKinds, kind) {
 		kind.Kind += suffix
-		if typed, err := a.Client.Scheme().New(kind); err == nil {
-			if object, ok := typed.(T); ok {
-				return object
-			}
+		typed, _ := a.Client.Scheme().New(kind) // nil for a kind that is not in the scheme
+		if object, ok := typed.(T); ok {
+			return object
 		}
 	}
 	return metadata
 }
 
-func newMetadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
-}
-
-func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
-	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind + "List"}}
-}
-
 // getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. The result must not be modified.
 func (a *Applier) getCached(ctx context.Context, k Key) (client.Object, error) {
-	object := newForCache[client.Object](a, k.GroupVersionKind, "", newMetadata(k.GroupVersionKind))
+	object := newForCache[client.Object](a, k.GroupVersionKind, "", objectmeta.New(k.GroupVersionKind))
 	err := a.Client.Get(ctx, k.NamespacedName, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -158,7 +150,7 @@ func (a *Applier) getCached(ctx context.Context, k Key) (client.Object, error) {
 
 // listManaged lists the objects of a kind with the labels of the component. They are part of the cache and must not be modified.
 func (a *Applier) listManaged(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
-	list := newForCache[client.ObjectList](a, kind, "List", newMetadataList(kind))
+	list := newForCache[client.ObjectList](a, kind, "List", objectmeta.NewList(kind))
 	options = append(options, client.MatchingLabels(names.Labels(a.Component)), client.UnsafeDisableDeepCopy)
 	if err := a.Client.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing: %w", err)

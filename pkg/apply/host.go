@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // hostRacePeriod is the maximum difference of the creation times of two Ingresses that were created before the cache contained the other.
@@ -26,7 +27,7 @@ func FindHost(ctx context.Context, cached client.Reader, desired Object) (host s
 		return "", nil, nil
 	}
 	k := desired.Key()
-	ingresses := newMetadataList(k.GroupVersionKind)
+	ingresses := objectmeta.NewList(k.GroupVersionKind)
 	if err := cached.List(ctx, ingresses, client.MatchingLabels{names.HostLabel: config.Labels[names.HostLabel]}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", nil, err
 	}

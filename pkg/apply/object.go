@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,17 +70,6 @@ func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
 	for _, config := range configs {
 		*d = append(*d, Object{Config: config})
 	}
-}
-
-// Deployments returns the Deployments, in order.
-func (d Desired) Deployments() []*appsv1ac.DeploymentApplyConfiguration {
-	var all []*appsv1ac.DeploymentApplyConfiguration
-	for _, o := range d {
-		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
-			all = append(all, config)
-		}
-	}
-	return all
 }
 
 // Stage orders the objects of one Apply. No object of a stage is written while one of an earlier stage fails: pods must not run before

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // owner is the object that owns the children of one call.
@@ -81,15 +82,10 @@ func HasComponentLabels(object metav1.Object, component string) bool {
 	return labels[names.OperatorLabel] == names.OperatorName && labels[names.ComponentLabel] == component
 }
 
-// hasLabels reports whether an object has the labels of this operator and component.
-func (a *Applier) hasLabels(object metav1.Object) bool {
-	return HasComponentLabels(object, a.Component)
-}
-
 // IsManaged reports whether this component manages an object: it has the labels, or FieldOwner applied it and it has no label of another
 // component.
 func (a *Applier) IsManaged(object metav1.Object) bool {
-	return a.hasLabels(object) ||
+	return HasComponentLabels(object, a.Component) ||
 		!ManagedByOther(object, a.Component) && slices.ContainsFunc(object.GetManagedFields(), isAppliedBy(a.FieldOwner))
 }
 
@@ -117,13 +113,9 @@ func (a *Applier) checkForeign(o owner, c *child, live *unstructured.Unstructure
 // isWritten reports whether this component wrote an object: it has the labels, a reference to the owner or to a previous
 // owner of the same name, or fields of FieldOwner.
 func (a *Applier) isWritten(o owner, live *unstructured.Unstructured) bool {
-	return a.hasLabels(live) ||
-		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-			return o.matches(ref) || o.matchesPrevious(ref)
-		}) ||
-		slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-			return e.Manager == a.FieldOwner && e.Subresource == ""
-		})
+	refers := func(ref metav1.OwnerReference) bool { return o.matches(ref) || o.matchesPrevious(ref) }
+	wrote := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == a.FieldOwner && e.Subresource == "" }
+	return HasComponentLabels(live, a.Component) || slices.ContainsFunc(live.GetOwnerReferences(), refers) || slices.ContainsFunc(live.GetManagedFields(), wrote)
 }
 
 // newForeignError returns the error for an existing object that has the name of a desired one.
@@ -144,7 +136,7 @@ func newForeignError(k Key, live metav1.Object) *ForeignError {
 // created or gets a reference to the owner. It lists by name, because list is a permission of every client that watches. The namespace of
 // a cluster-scoped owner is ignored.
 func (a *Applier) ownerTerminating(ctx context.Context, namespace string, o metav1.OwnerReference) (bool, error) {
-	list := newMetadataList(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+	list := objectmeta.NewList(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
 	if err := a.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: o.Name}); err != nil {
 		return false, fmt.Errorf("checking whether %s %s is being deleted: %w", o.Kind, o.Name, err)
 	}
@@ -154,7 +146,7 @@ func (a *Applier) ownerTerminating(ctx context.Context, namespace string, o meta
 
 // isOrphaned reports whether a managed object lost its owner reference and must not get it back, because the owner is terminating.
 func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1.Object) (bool, error) {
-	if c.Ownership == Unowned || hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
+	if c.Ownership == Unowned || hasExpectedReference(live, o, c.Ownership) || !HasComponentLabels(live, a.Component) {
 		return false, nil
 	}
 	return a.ownerTerminating(ctx, o.GetNamespace(), o.reference())

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // Create creates an object that is never updated, such as a Job, unless skipsCreate returns true. It sets the labels and the owner
@@ -40,7 +42,7 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	if err != nil {
 		return err
 	}
-	if !hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
+	if !hasExpectedReference(live, o, c.Ownership) || !HasComponentLabels(live, a.Component) {
 		return newForeignError(c.key, live)
 	}
 	return nil
@@ -77,7 +79,7 @@ func (a *Applier) patch(ctx context.Context, verb string, k Key, original, chang
 // Delete deletes the object with the given uid, and its dependents in the background unless an option has another policy. Errors are
 // unwrapped errors of the API server: NotFound if the object does not exist, Conflict if it has another uid.
 func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, options ...client.DeleteOption) error {
-	object := newMetadata(kind)
+	object := objectmeta.New(kind)
 	object.Namespace, object.Name = name.Namespace, name.Name
 	options = append([]client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}, options...)
 	return a.send(ctx, "delete", kind.Kind, deleted, func() error { return a.Client.Delete(ctx, object, options...) })
@@ -125,7 +127,7 @@ func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind s
 func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
 	matches func(*metav1.PartialObjectMetadata) (bool, error),
 ) error {
-	live := newMetadata(kind)
+	live := objectmeta.New(kind)
 	err := a.Live.Get(ctx, name, live)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -212,12 +214,12 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 
 // listLegacy returns the objects of a legacy operator that do not have the labels of the component.
 func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) (unlabelled []client.Object, err error) {
-	list := newMetadataList(kind)
+	list := objectmeta.NewList(kind)
 	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("listing the objects of legacy operators: %w", err)
 	}
 	for i := range list.Items {
-		if !a.hasLabels(&list.Items[i]) {
+		if !HasComponentLabels(&list.Items[i], a.Component) {
 			unlabelled = append(unlabelled, &list.Items[i])
 		}
 	}

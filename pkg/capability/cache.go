@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -20,13 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // Kind returns a source of the objects of an optional kind. It watches while the kind is served, and removes the informer afterwards. A nil
 // object selects a metadata-only watch. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
 func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object client.Object, h handler.EventHandler, predicates ...predicate.Predicate) source.Source {
 	if object == nil {
-		object = MetadataOf(kind)
+		object = objectmeta.New(kind)
 	}
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		var stop context.CancelFunc
@@ -85,27 +85,4 @@ func (c *servedOnlyCache) checkServed(object runtime.Object) error {
 		return nil // the cache also returns err
 	}
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
-}
-
-// MetadataOf returns an empty metadata object of a kind.
-func MetadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
-}
-
-// MetadataListOf returns an empty list of metadata objects of a kind.
-func MetadataListOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
-	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind + "List"}}
-}
-
-// GetMetadata returns the metadata of an object, nil if it is not found. The result may be shared with the cache and must not be modified.
-func GetMetadata(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	metadata := MetadataOf(kind)
-	err := from.Get(ctx, name, metadata, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
-	}
-	return metadata, nil
 }

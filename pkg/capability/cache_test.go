@@ -13,6 +13,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // unsyncedCache is a cache whose informers never sync.
@@ -39,7 +41,7 @@ func routes() *metav1.PartialObjectMetadataList {
 func TestReadsFailWhenKindIsNotServed(t *testing.T) {
 	reads := map[string]func(context.Context, client.Reader) error{
 		"get": func(ctx context.Context, c client.Reader) error {
-			return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute))
+			return c.Get(ctx, client.ObjectKey{Name: "x"}, objectmeta.New(HTTPRoute))
 		},
 		"list": func(ctx context.Context, c client.Reader) error { return c.List(ctx, routes()) },
 	}
@@ -67,7 +69,7 @@ func TestReadsOfServedKindWaitForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(HTTPRoute), Kinds: kinds})
 		c := &servedOnlyCache{unsyncedCache{}, clientgoscheme.Scheme, w}
-		for _, object := range []client.Object{MetadataOf(HTTPRoute), &corev1.Secret{}} {
+		for _, object := range []client.Object{objectmeta.New(HTTPRoute), &corev1.Secret{}} {
 			ctx, cancel := context.WithCancel(t.Context())
 			result := make(chan error, 1)
 			go func() { result <- c.Get(ctx, client.ObjectKey{Name: "x"}, object) }()

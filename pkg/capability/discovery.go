@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 )
 
 // anyVersion represents all versions of a kind in the result of readDiscovery.
@@ -43,10 +44,10 @@ func readDiscovery(ctx context.Context, client discovery.DiscoveryInterface) (li
 var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // newCRDInformer returns an informer that calls onEvent with the name of each CustomResourceDefinition and whether it exists. It is separate
-// from the cache of the manager, because it stores only names and resourceVersions, and because the permission may be missing.
+// from the cache of the manager, because it stores no labels or annotations, and because the permission may be missing.
 func newCRDInformer(client metadata.Interface, onEvent func(name string, exists bool)) toolscache.SharedIndexInformer {
 	informer := metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
-	_ = informer.SetTransform(nameOnly) // fails only if the informer has started
+	_ = informer.SetTransform(caches.StripMetadata) // fails only if the informer has started
 	notify := func(obj any, exists bool) {
 		name, _ := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj) // fails only for objects without metadata
 		onEvent(name, exists)
@@ -57,13 +58,4 @@ func newCRDInformer(client metadata.Interface, onEvent func(name string, exists 
 		DeleteFunc: func(obj any) { notify(obj, false) },
 	})
 	return informer
-}
-
-// nameOnly keeps only the fields that the informer needs.
-func nameOnly(in any) (any, error) {
-	obj, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil // a tombstone contains an object that was transformed before
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: obj.Name, ResourceVersion: obj.ResourceVersion}}, nil
 }

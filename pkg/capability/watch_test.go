@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // informers is a cache that counts the running informers, and all informers that were started.
@@ -128,7 +130,7 @@ func TestKindStartsAndStops(t *testing.T) {
 					env.removeKind(Route)
 					store.expectInformers(t, 0, round+1)
 				}
-				want := client.Object(MetadataOf(Route))
+				want := client.Object(objectmeta.New(Route))
 				if object != nil {
 					want = object
 				}

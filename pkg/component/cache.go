@@ -1,8 +1,6 @@
 package component
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // CacheNeed selects the objects of a kind that a component reads from the cache.
@@ -53,7 +51,7 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 	for kind, includeForeign := range mergeNeeds(enabled) {
 		if !isCustomKind(kind) {
 			// The cache looks up ByObject by kind, so metadata objects match typed objects too.
-			options.ByObject[capability.MetadataOf(kind)] = byObject(includeForeign)
+			options.ByObject[objectmeta.New(kind)] = byObject(includeForeign)
 		} else if !slices.Contains(slices.Collect(maps.Values(includeForeign)), true) {
 			managedOnly.Insert(kind)
 		}
@@ -123,40 +121,6 @@ func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
 	return kinds.UnsortedList()
 }
 
-// NewCache adds a cache to the manager. It contains the objects that match a label selector, "" for all; the manager's own cache has one selector
-// for each kind. If RBAC limits list and watch to one name, options must have the field selector metadata.name. The kinds must always be served.
-func NewCache(mgr ctrl.Manager, label string, options cache.Options) (cache.Cache, error) {
-	selector, err := labels.Parse(label)
-	if err != nil {
-		return nil, fmt.Errorf("selecting by label %s: %w", label, err)
-	}
-	options.DefaultLabelSelector = selector
-	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
-	c, err := cache.New(mgr.GetConfig(), options)
-	if err == nil {
-		err = mgr.Add(c)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("adding a cache: %w", err)
-	}
-	return c, nil
-}
-
-// DelegatingClient is a client that gets some objects from other readers. List always uses its own.
-type DelegatingClient struct {
-	client.Client
-	// Route returns the reader for an object, or nil for the reader of the client.
-	Route func(client.ObjectKey, client.Object) client.Reader
-}
-
-// Get implements client.Reader.
-func (c *DelegatingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if reader := c.Route(key, object); reader != nil {
-		return reader.Get(ctx, key, object, opts...)
-	}
-	return c.Client.Get(ctx, key, object, opts...)
-}
-
 func managedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
 }
@@ -176,20 +140,7 @@ func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformF
 // apply` copies a Secret into one.
 func stripForeign(in any) (any, error) {
 	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok && metadata.Labels[names.OperatorLabel] != names.OperatorName && !isCustomResource(metadata) {
-		stripLists(metadata)
+		metadata.Labels, metadata.Annotations, metadata.OwnerReferences, metadata.Finalizers = nil, nil, nil, nil
 	}
 	return in, nil
-}
-
-// StripMetadata is a transform that removes labels, annotations, owner references, finalizers and managed fields from metadata.
-func StripMetadata(in any) (any, error) {
-	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok {
-		stripLists(metadata)
-		metadata.ManagedFields = nil
-	}
-	return in, nil
-}
-
-func stripLists(metadata *metav1.PartialObjectMetadata) {
-	metadata.Labels, metadata.Annotations, metadata.OwnerReferences, metadata.Finalizers = nil, nil, nil, nil
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 var (
@@ -120,7 +121,7 @@ func (r *recordingServer) IsWatchListSemanticsUnSupported() bool { return true }
 // Foreign objects of built-in kinds keep only their identity. Other objects are unchanged.
 func TestStripForeign(t *testing.T) {
 	head := func(kind schema.GroupVersionKind, labels map[string]string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{TypeMeta: capability.MetadataOf(kind).TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		return &metav1.PartialObjectMetadata{TypeMeta: objectmeta.New(kind).TypeMeta, ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7", Labels: labels,
 			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a Secret"},
 			Finalizers:  []string{"example.com/x"}, OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
@@ -133,7 +134,7 @@ func TestStripForeign(t *testing.T) {
 	transform := CacheOptions(nil, dropManagedFields).DefaultTransform
 	foreign := map[string]string{"owner": "helm"}
 	out, err := transform(head(secrets, foreign))
-	want := capability.MetadataOf(secrets)
+	want := objectmeta.New(secrets)
 	want.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}
 	if err != nil || !equality.Semantic.DeepEqual(out, want) {
 		t.Errorf("unexpected fields remain of a foreign object: %+v, error %v", out, err)

@@ -68,3 +68,18 @@ func TestWatchedKinds(t *testing.T) {
 		t.Errorf("got %s, want the known kinds and the required one", got)
 	}
 }
+
+// Custom resources are watched, and do not fail the start if they are not served.
+func TestOptionalKindsAreWatched(t *testing.T) {
+	usedKind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
+	components := []Component{
+		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []CacheNeed{{Kind: usedKind}, {Kind: capability.HTTPRoute}}},
+		{Name: "b", Caches: []CacheNeed{{Kind: requiredKind}, {Kind: usedKind}, {Kind: secrets}}},
+	}
+	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), requiredKind, usedKind)...); !got.Equal(want) {
+		t.Errorf("got watched kinds %s, want %s", got, want)
+	}
+	if by, ok := byKind(t, CacheOptions(components, nil), usedKind); ok {
+		t.Errorf("the optional kind has cache options %+v, want none", by)
+	}
+}

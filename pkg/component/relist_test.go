@@ -15,6 +15,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 func TestIsCustomResource(t *testing.T) {
@@ -23,10 +24,10 @@ func TestIsCustomResource(t *testing.T) {
 		want   bool
 	}{
 		"typed built-in kind":         {&corev1.Pod{}, false},
-		"metadata of a built-in kind": {capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), false},
+		"metadata of a built-in kind": {objectmeta.New(corev1.SchemeGroupVersion.WithKind("Secret")), false},
 		"typed custom kind":           {&awv1beta2.AppWrapper{}, true},
-		"metadata of a custom kind":   {capability.MetadataOf(capability.HTTPRoute), true},
-		"metadata of an AppWrapper":   {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
+		"metadata of a custom kind":   {objectmeta.New(capability.HTTPRoute), true},
+		"metadata of an AppWrapper":   {objectmeta.New(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
 	} {
 		if got := isCustomResource(c.object); got != c.want {
 			t.Errorf("%s: custom = %v, want %v", name, got, c.want)

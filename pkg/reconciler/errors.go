@@ -137,14 +137,6 @@ func (r *baseReconciler[T]) ensureReadyCondition(obj T) {
 	}
 }
 
-// readyGeneration returns the observed generation of the ready condition.
-func (r *baseReconciler[T]) readyGeneration(obj T) int64 {
-	if c := meta.FindStatusCondition(r.conditions.List(obj), r.readyCondition()); c != nil {
-		return c.ObservedGeneration
-	}
-	return 0
-}
-
 func (r *baseReconciler[T]) readyCondition() string {
 	return cmp.Or(r.logic.ReadyCondition, conditionAvailable)
 }

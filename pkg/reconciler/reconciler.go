@@ -11,10 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -175,7 +177,8 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 	if r.logic.Summary != nil {
 		r.logic.Summary(obj)
 	}
-	rollingOut := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
+	ready := ptr.Deref(meta.FindStatusCondition(r.conditions.List(original), r.readyCondition()), metav1.Condition{})
+	rollingOut := r.readyCondition() != conditions.Ready && changes.Any() && ready.ObservedGeneration != obj.GetGeneration()
 	r.summarize(obj, err, rollingOut)
 	if delay := r.deferStatus(original, obj, err); delay > 0 {
 		r.track(obj)

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -133,10 +132,7 @@ func (s *StatusWrites) Forget(name types.NamespacedName) {
 
 // resourceName returns the name of the CRD of an object.
 func resourceName(c client.Client, object client.Object) string {
-	kind, err := c.GroupVersionKindFor(object)
-	if err != nil {
-		return fmt.Sprintf("%T", object)
-	}
+	kind, _ := c.GroupVersionKindFor(object) // fails only for a type that is not in the scheme: its requests fail too
 	resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
 	return resource.GroupResource().String()
 }

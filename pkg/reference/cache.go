@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // ContentCache holds values derived from Secrets and ConfigMaps of users. The manager's cache stores only their metadata. An object is
@@ -54,7 +54,7 @@ func (c *ContentCache[T]) Get(ctx context.Context, name types.NamespacedName) (v
 
 // get returns the value derived from an object, or false if the object does not exist.
 func (c *ContentCache[T]) get(ctx context.Context, key cacheKey) (value T, found bool, err error) {
-	metadata, err := capability.GetMetadata(ctx, c.cached, key.kind.gvk(), key.ObjectKey)
+	metadata, err := objectmeta.Get(ctx, c.cached, key.kind.gvk(), key.ObjectKey)
 	if err != nil {
 		return value, false, err
 	}

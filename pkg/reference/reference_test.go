@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestMerge(t *testing.T) {
@@ -42,29 +41,6 @@ func TestMergeDoesNotModifyInput(t *testing.T) {
 	Merge(in)
 	if diff := cmp.Diff([]string{"z", "a"}, in[0].Keys); diff != "" {
 		t.Errorf("Merge() changed its input (-want +got):\n%s", diff)
-	}
-}
-
-func TestOfEnvAndEnvFrom(t *testing.T) {
-	env := []corev1.EnvVar{
-		{Name: "PLAIN", Value: "x"},
-		{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
-		{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k", Optional: new(true)}}},
-		{Name: "C", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Key: "k"}}},
-	}
-	want := []Reference{{Kind: Secret, Name: "s", Keys: []string{"k"}, Optional: true}, {Kind: ConfigMap, Name: "c", Keys: []string{"k"}}}
-	if diff := cmp.Diff(want, OfEnv(env)); diff != "" {
-		t.Errorf("OfEnv() differs (-want +got):\n%s", diff)
-	}
-	from := []corev1.EnvFromSource{
-		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}},
-		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: new(true)}},
-	}
-	want = []Reference{{Kind: Secret, Name: "s"}, {Kind: ConfigMap, Name: "c", Optional: true}}
-	if diff := cmp.Diff(want, OfEnvFrom(from)); diff != "" {
-		t.Errorf("OfEnvFrom() differs (-want +got):\n%s", diff)
 	}
 }
 

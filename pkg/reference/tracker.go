@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // Tracker resolves references. It is safe for concurrent use.
@@ -67,7 +67,7 @@ func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Referenc
 func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
 	if exists == nil {
 		exists = func(ref Reference) (bool, error) {
-			metadata, err := capability.GetMetadata(ctx, t.contents.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
+			metadata, err := objectmeta.Get(ctx, t.contents.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
 			return metadata != nil, err
 		}
 	}

@@ -210,3 +210,14 @@ func TestResolveErrorNamesObject(t *testing.T) {
 		t.Errorf("got error %v, want one that names the Secret", err)
 	}
 }
+
+func TestFindMissing(t *testing.T) {
+	refs := []Reference{{Kind: Secret, Name: "existing"}, {Kind: Secret, Name: "absent"}, {Kind: ConfigMap, Name: "absent", Optional: true}}
+	missing, err := (&Tracker{}).FindMissing(t.Context(), "", refs, func(r Reference) (bool, error) { return r.Name == "existing", nil })
+	if diff := cmp.Diff([]Missing{{Reference: refs[1]}}, missing); diff != "" || err != nil {
+		t.Errorf("FindMissing() returns error %v, differs (-want +got):\n%s", err, diff)
+	}
+	if _, err := (&Tracker{}).FindMissing(t.Context(), "", refs, func(Reference) (bool, error) { return false, errors.New("timeout") }); err == nil || !strings.Contains(err.Error(), "Secret existing: timeout") {
+		t.Errorf("got error %v, want that of the lookup", err)
+	}
+}

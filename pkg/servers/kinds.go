@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
@@ -74,7 +75,7 @@ func NamedCaches(mgr ctrl.Manager, namespace string, transform toolscache.Transf
 			DefaultTransform:     transform,
 		}
 		var err error
-		if all[name], err = component.NewCache(mgr, "", options); err != nil {
+		if all[name], err = caches.New(mgr, "", options); err != nil {
 			return nil, err
 		}
 	}

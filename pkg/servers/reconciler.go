@@ -188,7 +188,7 @@ type References struct {
 	Hashes map[string]string
 	// Required has other objects, or keys, without which pods do not start.
 	Required []reference.Reference
-	// Mounted has the objects of [reference.OfPods], of which no key is required. Exists reports whether an object exists; nil reads the cache.
+	// Mounted has the objects of [PodReferences], of which no key is required. Exists reports whether an object exists; nil reads the cache.
 	Mounted []reference.Reference
 	Exists  func(reference.Reference) (bool, error)
 	// IsManaged reports whether the platform or the operator, rather than the user, creates a missing object.

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -123,7 +123,7 @@ func (i *Issuer) EnsureSecrets(ctx context.Context, owner client.Object, specs .
 // ensure returns the state of one certificate, which is empty while an external Secret does not exist.
 func (i *Issuer) ensure(ctx context.Context, owner client.Object, spec *Spec, last certificateState) (certificateState, error) {
 	key := client.ObjectKey{Namespace: spec.Namespace, Name: spec.Name}
-	metadata, err := capability.GetMetadata(ctx, i.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+	metadata, err := objectmeta.Get(ctx, i.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	switch {
 	case err != nil:
 		return last, err

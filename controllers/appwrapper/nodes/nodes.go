@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -35,7 +35,7 @@ func Setup(mgr ctrl.Manager, settings config.AppWrapper, served *capability.Watc
 		return nil, nil
 	}
 	taints := settings.Autopilot.ResourceTaints
-	nodes, err := component.NewCache(mgr, "", cache.Options{DefaultTransform: trimNode})
+	nodes, err := caches.New(mgr, "", cache.Options{DefaultTransform: trimNode})
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}

@@ -19,8 +19,8 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -74,7 +74,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 }
 
 func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name string) (reconcile.Result, error) {
-	namespace, err := capability.GetMetadata(ctx, r.namespaces, namespaceKind, client.ObjectKey{Name: name})
+	namespace, err := objectmeta.Get(ctx, r.namespaces, namespaceKind, client.ObjectKey{Name: name})
 	if err != nil {
 		return reconcile.Result{}, err
 	}

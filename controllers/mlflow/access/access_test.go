@@ -15,11 +15,12 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 func namespaceWith(labels map[string]string) *metav1.PartialObjectMetadata {
-	namespace := namespaceMetadata()
+	namespace := objectmeta.New(namespaceKind)
 	namespace.Name, namespace.Labels = "team", labels
 	return namespace
 }

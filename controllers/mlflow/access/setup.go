@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -20,8 +19,9 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
@@ -55,7 +55,7 @@ type Deps struct {
 
 // Setup registers the controller with a manager. It returns the Report for the MLflow controller.
 func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
-	namespaces, err := component.NewCache(mgr, WorkspaceLabel, cache.Options{DefaultTransform: apply.Transform()})
+	namespaces, err := caches.New(mgr, WorkspaceLabel, cache.Options{DefaultTransform: apply.Transform()})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	if err := mgr.Add(watcher); err != nil {
 		return nil, fmt.Errorf("adding the watcher of Auth: %w", err)
 	}
-	reader := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+	reader := &caches.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*rbacv1.RoleBinding); ok {
 			return bindings[key.Name]
 		}
@@ -88,7 +88,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 
 func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 	sources := []source.Source{
-		source.Kind(r.namespaces, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
+		source.Kind(r.namespaces, client.Object(objectmeta.New(namespaceKind)), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
 		source.Kind(main, client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), servers.ExistenceChanged()),
 		// The MLflow without a name enqueues the namespaces of every MLflow, because Auth affects all of them.
 		r.auth.EventSource(&mlflowv1.MLflow{}, r.enqueueNamespaces()),
@@ -100,8 +100,6 @@ func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 }
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
-
-func namespaceMetadata() *metav1.PartialObjectMetadata { return capability.MetadataOf(namespaceKind) }
 
 // hasWorkspaceLabel accepts events of namespaces with WorkspaceLabel, including updates that remove it.
 func hasWorkspaceLabel() predicate.Predicate {
@@ -121,7 +119,7 @@ func enqueueNamespace() handler.EventHandler {
 // enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel. An MLflow without a name enqueues those of every MLflow.
 func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
-		list := capability.MetadataListOf(namespaceKind)
+		list := objectmeta.NewList(namespaceKind)
 		if err := r.namespaces.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces with the workspace label")
 			return nil

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,8 +18,9 @@ import (
 
 	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
@@ -52,9 +52,9 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 	}
 	sources := []source.Source{served.Kind(mgr.GetCache(), Kind, &mlflowconfigv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())}
 	for _, named := range secrets {
-		sources = append(sources, source.Kind(named, client.Object(secretMetadata()), enqueueConfig()))
+		sources = append(sources, source.Kind(named, client.Object(objectmeta.New(servers.Secret)), enqueueConfig()))
 	}
-	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
+	cached := &caches.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
 	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
@@ -66,10 +66,6 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
 	return nil
-}
-
-func secretMetadata() *metav1.PartialObjectMetadata {
-	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
 }
 
 // enqueueConfig enqueues the MLflowConfig in the namespace of a Secret.

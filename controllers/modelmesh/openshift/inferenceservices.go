@@ -25,6 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -181,7 +182,7 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 	}
 	if options.isRouteRequested() && isReservedName(s.Name) {
 		kind := r.exposure.routeKind(r.Served())
-		existing, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
+		existing, err := objectmeta.Get(ctx, r.live, kind, client.ObjectKeyFromObject(s))
 		if err != nil || existing == nil || existing.Labels[LabelInferenceService] != s.Name {
 			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters use names such as %s: recreate the InferenceService under another name", kind.Kind, s.Name), err
 		}

@@ -21,9 +21,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
@@ -222,7 +222,7 @@ func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace 
 
 // getMetadata returns the metadata of an object from the cache, or nil if it does not exist.
 func (r *baseReconciler) getMetadata(ctx context.Context, key apply.Key) (*metav1.PartialObjectMetadata, error) {
-	return capability.GetMetadata(ctx, r.cached, key.GroupVersionKind, key.NamespacedName)
+	return objectmeta.Get(ctx, r.cached, key.GroupVersionKind, key.NamespacedName)
 }
 
 // isNamespaceTerminating reports whether all errors are rejections because the namespace is terminating.

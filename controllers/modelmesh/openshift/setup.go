@@ -22,9 +22,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -66,8 +68,8 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	if shared.Namespaces.SingleNamespace() {
 		return nil
 	}
-	connections, err := component.NewCache(mgr, labels.Set{LabelManaged: valueTrue, LabelDashboard: valueTrue}.String(),
-		cache.Options{DefaultTransform: component.StripMetadata})
+	connections, err := caches.New(mgr, labels.Set{LabelManaged: valueTrue, LabelDashboard: valueTrue}.String(),
+		cache.Options{DefaultTransform: caches.StripMetadata})
 	if err != nil {
 		return err
 	}
@@ -108,14 +110,14 @@ func (b controllerBuilder) addNamespaceController(r *namespaceReconciler, connec
 	labelled, _ := b.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	sources := []source.Source{
 		labelled, b.shared.Settings.Changes(enqueue), served.EventSource(&metav1.PartialObjectMetadata{}, enqueue),
-		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), enqueue),
+		source.Kind(connections, client.Object(objectmeta.New(secretKind)), enqueue),
 		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), enqueue, modelmesh.CreatedOrDeleted()),
 		source.Kind(cached, client.Object(&appsv1.Deployment{}), enqueue, managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), enqueue, b.managedSecrets()),
-		source.Kind(cached, client.Object(capability.MetadataOf(configMapKind)), enqueue, hasName(BundleConfigMap, CAObjectName)),
-		source.Kind(cached, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), enqueue, managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(bindingKind)), enqueue, managed),
+		source.Kind(cached, client.Object(objectmeta.New(secretKind)), enqueue, b.managedSecrets()),
+		source.Kind(cached, client.Object(objectmeta.New(configMapKind)), enqueue, hasName(BundleConfigMap, CAObjectName)),
+		source.Kind(cached, client.Object(objectmeta.New(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
+		source.Kind(cached, client.Object(objectmeta.New(accountKind)), enqueue, managed),
+		source.Kind(cached, client.Object(objectmeta.New(bindingKind)), enqueue, managed),
 		served.Kind(cached, capability.BackendTLSPolicy, nil, enqueue, managed),
 	}
 	if !b.shared.Config.ModelMesh.IgnoreInferenceServices {
@@ -132,8 +134,8 @@ func (b controllerBuilder) addInferenceServiceController(r *inferenceServiceReco
 	labelled, _ := b.shared.Namespaces.Source(enqueueAll)
 	c := reconciler.NewController(b.mgr, routeController,
 		labelled, b.shared.Settings.Changes(enqueueAll), served.EventSource(&metav1.PartialObjectMetadata{}, enqueueAll),
-		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), enqueueOwner),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), enqueueAll, b.meshCertificates()),
+		source.Kind(cached, client.Object(objectmeta.New(ingressKind)), enqueueOwner),
+		source.Kind(cached, client.Object(objectmeta.New(secretKind)), enqueueAll, b.meshCertificates()),
 		served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged()),
 		served.Kind(cached, capability.ServingRuntime, &v1alpha1.ServingRuntime{}, enqueueAll),
 		served.Kind(cached, capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, enqueueAll),

@@ -15,9 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -75,7 +76,7 @@ func TestRequestsForBinding(t *testing.T) {
 	for name, want := range map[string]string{
 		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-other": "", delegatorSuffix: "", BindingName("x" + delegatorSuffix): "x" + delegatorSuffix,
 	} {
-		object := capability.MetadataOf(delegatorKind)
+		object := objectmeta.New(delegatorKind)
 		object.SetName(name)
 		got := requestsForBinding(context.Background(), object)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Name != want) {
@@ -86,20 +87,20 @@ func TestRequestsForBinding(t *testing.T) {
 
 // The cache of data connections contains only their names, UIDs and versions.
 func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
-	metadata := capability.MetadataOf(secretKind)
+	metadata := objectmeta.New(secretKind)
 	metadata.ObjectMeta = metav1.ObjectMeta{
 		Namespace: "team", Name: "aws", UID: "u", ResourceVersion: "7", Labels: map[string]string{LabelManaged: "true"},
 		Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "the whole Secret"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, Finalizers: []string{"x"}, OwnerReferences: []metav1.OwnerReference{{Name: "x"}},
 	}
-	out, err := component.StripMetadata(metadata)
+	out, err := caches.StripMetadata(metadata)
 	got, ok := out.(*metav1.PartialObjectMetadata)
 	if err != nil || !ok || got.Name != "aws" || got.UID != "u" || got.ResourceVersion != "7" ||
 		len(got.Labels)+len(got.Annotations)+len(got.ManagedFields)+len(got.Finalizers)+len(got.OwnerReferences) > 0 {
 		t.Errorf("StripMetadata returned %+v, error %v", out, err)
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "team/aws"}
-	if out, err := component.StripMetadata(tombstone); err != nil || out != any(tombstone) {
+	if out, err := caches.StripMetadata(tombstone); err != nil || out != any(tombstone) {
 		t.Errorf("StripMetadata of a tombstone returned %v, error %v, want it unchanged", out, err)
 	}
 }
@@ -107,7 +108,7 @@ func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
 // joinVersions returns different strings for different objects or versions.
 func TestJoinVersions(t *testing.T) {
 	metadataOf := func(name, version string) *metav1.PartialObjectMetadata {
-		m := capability.MetadataOf(secretKind)
+		m := objectmeta.New(secretKind)
 		m.Name, m.UID, m.ResourceVersion = name, "u", version
 		return m
 	}

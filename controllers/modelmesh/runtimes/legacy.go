@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
@@ -90,6 +90,6 @@ func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, state *names
 	if proxy == nil || !proxy.NeedsCookieSecret() || len(state.models) == 0 {
 		return false, nil
 	}
-	metadata, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
+	metadata, err := objectmeta.Get(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
 	return err == nil && metadata == nil, err
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
@@ -114,7 +114,7 @@ func (r *runtimeReconciler) validate(ctx context.Context, state *namespaceState,
 	if configMap == "" {
 		return nil, nil
 	}
-	metadata, err := capability.GetMetadata(ctx, r.Cached, configMapKind, namespacedName(state.Namespace, configMap))
+	metadata, err := objectmeta.Get(ctx, r.Cached, configMapKind, namespacedName(state.Namespace, configMap))
 	if err == nil && metadata == nil {
 		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", productMissingPrefix, configMap, productConfigMapAnnotation)
 	}
@@ -211,7 +211,7 @@ func (r *runtimeReconciler) resolveClaims(ctx context.Context, state *namespaceS
 		Form: in.Form, FromSecret: state.storage.claims, AllowAny: state.Settings.AllowAnyPVC, Models: state.models,
 		Labels: pkgmodelmesh.Labels(in.Name, in.Spec, state.Settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
-			metadata, getErr := capability.GetMetadata(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
+			metadata, getErr := objectmeta.Get(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
 			err = errors.Join(err, getErr)
 			return metadata != nil
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // reconcileService applies the Service of a namespace and its ServiceMonitor, and updates the operator's connections to the Service.
@@ -80,7 +81,7 @@ func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *
 	if !resources.ServiceMonitorEnabled(state.Settings) {
 		return r.deleteManaged(ctx, state.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
 	}
-	service, err := capability.GetMetadata(ctx, r.Cached, serviceKind, namespacedName(state.Namespace, state.Settings.ServiceName))
+	service, err := objectmeta.Get(ctx, r.Cached, serviceKind, namespacedName(state.Namespace, state.Settings.ServiceName))
 	if err != nil || service == nil {
 		return err // the creation of the Service triggers a reconcile
 	}
@@ -215,7 +216,7 @@ func (r *runtimeReconciler) foreignEtcdData(ctx context.Context, namespace, name
 	if namespace == r.Namespaces.OperatorNamespace {
 		return nil, nil
 	}
-	if metadata, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(namespace, name)); err == nil && metadata != nil && isManaged(metadata) {
+	if metadata, err := objectmeta.Get(ctx, r.Cached, secretKind, namespacedName(namespace, name)); err == nil && metadata != nil && isManaged(metadata) {
 		return nil, nil
 	}
 	data, _, err := r.namespaceEtcd.Get(ctx, namespacedName(namespace, name))

@@ -25,9 +25,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -73,7 +75,7 @@ func Caches(namespace string) []component.CacheNeed {
 
 // Setup registers the runtimes controller. It is a modelmesh.Subcontroller.
 func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependencies) error {
-	claims, err := dependencies.Namespaces.NewCache(mgr, "", component.StripMetadata)
+	claims, err := dependencies.Namespaces.NewCache(mgr, "", caches.StripMetadata)
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, se
 		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, r.Namespaces.Enqueue(), whenMetadataChanged).
 		WatchesMetadata(&corev1.ConfigMap{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(metadataChanged(), predicate.NewPredicateFuncs(mayBeReferenced))).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueForSecret()).
-		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(pvcKind)), r.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
+		WatchesRawSource(source.Kind(claims, client.Object(objectmeta.New(pvcKind)), r.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
 		WatchesRawSource(settings.Changes(r.Namespaces.Enqueue())).
 		WatchesRawSource(served.EventSource(&corev1.Namespace{}, r.Namespaces.Enqueue())).
 		WatchesRawSource(r.enqueueOperatorNamespace())

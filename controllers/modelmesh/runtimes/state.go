@@ -17,8 +17,8 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -218,7 +218,7 @@ func (r *runtimeReconciler) findMissingReferences(ctx context.Context, state *na
 		missing = append(missing, missingEntry)
 	}
 	if claim := model.Claim(); claim != "" {
-		metadata, err := capability.GetMetadata(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
+		metadata, err := objectmeta.Get(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
 		if err != nil {
 			return nil, err
 		}

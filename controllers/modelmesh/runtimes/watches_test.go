@@ -17,9 +17,9 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
@@ -209,14 +209,14 @@ func TestPredicatesFilterUpdates(t *testing.T) {
 }
 
 func TestClaimCacheStripsMetadata(t *testing.T) {
-	claim := capability.MetadataOf(pvcKind)
+	claim := objectmeta.New(pvcKind)
 	claim.SetNamespace("ns")
 	claim.SetName("data")
 	claim.SetUID("u")
 	claim.SetLabels(map[string]string{"a": "b"})
 	claim.SetAnnotations(map[string]string{"a": "b"})
 	claim.SetFinalizers([]string{"f"})
-	stripped, err := component.StripMetadata(claim)
+	stripped, err := caches.StripMetadata(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestClaimCacheStripsMetadata(t *testing.T) {
 	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
 		t.Errorf("metadata %+v, want only name, UID and kind", m)
 	}
-	if other, err := component.StripMetadata("tombstone"); err != nil || other != "tombstone" {
+	if other, err := caches.StripMetadata("tombstone"); err != nil || other != "tombstone" {
 		t.Errorf("StripMetadata of a tombstone returned %v, error %v, want it unchanged", other, err)
 	}
 }

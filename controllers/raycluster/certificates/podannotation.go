@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // annotatePods annotates waiting pods once the certificate of their role contains their addresses: a change of a pod makes its kubelet update
@@ -41,7 +41,7 @@ func (r *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) err
 // isCached reports whether the cache contains the Secret in the version of s or a newer one. Kubelets then probably have it too: a kubelet
 // that is notified earlier reads the previous version. The pending event of the Secret requeues the RayCluster.
 func (r *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
-	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(secret))
+	metadata, err := objectmeta.Get(ctx, r.Cached, secretGVK, r.key(secret))
 	return metadata != nil && metadata.UID == s.uid && (metadata.ResourceVersion == s.version || isNewer(metadata, s.version)), err
 }
 

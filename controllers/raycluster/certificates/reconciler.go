@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -136,7 +136,7 @@ func (r *reconciliation) isUpToDate(ctx context.Context, leaf leafPlan) (state s
 	if !r.now.Before(state.checkAt) || state.foreign {
 		return state, r.now.Before(state.checkAt), nil
 	}
-	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(secret))
+	metadata, err := objectmeta.Get(ctx, r.Cached, secretGVK, r.key(secret))
 	if err != nil {
 		return state, false, err
 	}

@@ -13,7 +13,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -37,7 +37,7 @@ func (s secretState) summarize(data map[string][]byte) string {
 
 // restore returns the state of a Secret that this process has not read, and whether its metadata shows that it needs no check.
 func (r *reconciliation) restore(ctx context.Context, leaf leafPlan) (state secretState, upToDate bool, err error) {
-	metadata, err := capability.GetMetadata(ctx, r.Cached, secretGVK, r.key(leaf.secret))
+	metadata, err := objectmeta.Get(ctx, r.Cached, secretGVK, r.key(leaf.secret))
 	if err != nil || metadata == nil || metadata.DeletionTimestamp != nil {
 		return state, false, err
 	}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -134,7 +134,7 @@ func Changed() predicate.Predicate {
 
 // NewCache adds a cache of Ray's pods to the manager. One watch with a label selector fills it.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	out, err := component.NewCache(mgr, raycluster.LabelCluster, cache.Options{DefaultTransform: trimPod})
+	out, err := caches.New(mgr, raycluster.LabelCluster, cache.Options{DefaultTransform: trimPod})
 	if err != nil {
 		return nil, fmt.Errorf("pods of Ray: %w", err)
 	}

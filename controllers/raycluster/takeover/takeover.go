@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -109,7 +109,7 @@ func listByCluster(ctx context.Context, apiReader client.Reader, kinds []schema.
 	}
 	byCluster := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
 	for _, kind := range kinds {
-		items := capability.MetadataListOf(kind)
+		items := objectmeta.NewList(kind)
 		err := apiReader.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue // the API was removed after discovery
@@ -190,7 +190,7 @@ func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name stri
 			return false
 		}
 		key := client.ObjectKey{Namespace: nested.String(service, "namespace"), Name: webhookService}
-		existing, err := capability.GetMetadata(ctx, w.apiReader, corev1.SchemeGroupVersion.WithKind("Service"), key)
+		existing, err := objectmeta.Get(ctx, w.apiReader, corev1.SchemeGroupVersion.WithKind("Service"), key)
 		if existing == nil && err == nil {
 			return true
 		}

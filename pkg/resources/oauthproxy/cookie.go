@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
 // KeyCookie is the Secret key of the cookie secret.
@@ -24,7 +24,7 @@ const sha1Bytes = 20
 // EnsureCookie returns the stored cookie secret, or a new one if there is none. If known, the result of the last call, is
 // set, it sends no request while the Secret is in the cache. Users rotate the cookie secret by deleting the Secret.
 func EnsureCookie(ctx context.Context, cached, apiReader client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
-	metadata, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+	metadata, err := objectmeta.Get(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err
 	}

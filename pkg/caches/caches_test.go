@@ -1,4 +1,4 @@
-package component
+package caches
 
 import (
 	"testing"
@@ -6,11 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // Objects with a route are read from the routed reader, and others from the client.
@@ -39,20 +36,5 @@ func TestDelegatingClient(t *testing.T) {
 	}
 	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "routed"}, &corev1.Secret{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("got error %v for another kind, want NotFound", err)
-	}
-}
-
-// Custom resources are watched, and do not fail the start if they are not served.
-func TestOptionalKindsAreWatched(t *testing.T) {
-	usedKind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
-	components := []Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []CacheNeed{{Kind: usedKind}, {Kind: capability.HTTPRoute}}},
-		{Name: "b", Caches: []CacheNeed{{Kind: requiredKind}, {Kind: usedKind}, {Kind: secrets}}},
-	}
-	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), requiredKind, usedKind)...); !got.Equal(want) {
-		t.Errorf("got watched kinds %s, want %s", got, want)
-	}
-	if by, ok := byKind(t, CacheOptions(components, nil), usedKind); ok {
-		t.Errorf("the optional kind has cache options %+v, want none", by)
 	}
 }
