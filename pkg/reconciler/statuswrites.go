@@ -132,7 +132,7 @@ func (s *StatusWrites) Forget(name types.NamespacedName) {
 
 // resourceName returns the name of the CRD of an object.
 func resourceName(c client.Client, object client.Object) string {
-	kind, _ := c.GroupVersionKindFor(object) // fails only for a type that is not in the scheme: its requests fail too
+	kind, _ := c.GroupVersionKindFor(object)            // fails only for a type that is not in the scheme: its requests fail too
 	resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
 	return resource.GroupResource().String()
 }
