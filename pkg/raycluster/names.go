@@ -118,7 +118,7 @@ const hashDigits = 8
 func hashedName(base string, limit int) string {
 	sum := sha256.Sum256([]byte(FieldOwner + base))
 	prefix := base[:min(len(base), limit-hashDigits-1)]
-	return prefix + "-" + hex.EncodeToString(sum[:])[:hashDigits]
+	return prefix + "-" + hex.EncodeToString(sum[:hashDigits/2])
 }
 
 // Labels, annotations, the finalizer and managers. They must not change, because clients and existing clusters use them.
