@@ -182,8 +182,11 @@ var _ = Describe("The applier", func() {
 		changed.Spec.Selector.WithMatchLabels(map[string]string{"more": "1"})
 		changed.Spec.Template.WithLabels(map[string]string{"more": "1"})
 		desired := apply.Desired{{Config: changed}, {Config: configMap(testEnv.namespace, "rest")}}
-		_, _, err := testEnv.apply(ctx, desired)
-		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		var err error
+		Eventually(func() error {
+			_, _, err = testEnv.apply(ctx, desired)
+			return err
+		}).WithContext(ctx).Should(MatchError(apierrors.IsInvalid, "invalid"), "after conflicts with the Deployment controller")
 		applyErr, ok := errors.AsType[*apply.Error](err)
 		Expect(ok).To(BeTrue())
 		Expect(applyErr.Kind).To(Equal("Deployment"))

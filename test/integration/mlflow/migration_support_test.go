@@ -89,12 +89,14 @@ func createdJobs(start framework.AuditPosition) []string {
 	return names
 }
 
-// waitMigrated waits until an MLflow is available, with its database at the supported version.
+// waitMigrated waits until an MLflow is available, with its database at the supported version and without a check Job, which a later reconcile
+// deletes.
 func waitMigrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	waitAvailable(ctx, m)
 	Expect(m.Status.Version).To(Equal(supportedVersion))
 	waitMigrationCondition(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
+	env.WaitDeleted(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: checkJob}})
 }
 
 // terminateJobPod sets the pod of a running Job to terminated with an exit code.
