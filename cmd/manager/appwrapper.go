@@ -48,7 +48,7 @@ func appWrapperSpec(env *Env) componentSpec {
 				}
 				applier := env.Applier(mgr, apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
 				settings := appwrapper.SettingsOf(c)
-				settings.Authors = env.Config.Authors
+				settings.AdmissionRules = env.Config.AdmissionRules
 				return appwrapper.Setup(ctx, mgr, settings, env.Capabilities, applier)
 			},
 		},

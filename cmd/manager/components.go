@@ -69,7 +69,7 @@ func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 func (e *Env) serverDeps(mgr ctrl.Manager, o apply.Options) servers.Deps {
 	o.LegacyManagers, o.StripAnnotations = []string{servers.LegacyManager}, []string{servers.LegacyCopyAnnotation}
 	return servers.Deps{
-		Settings: servers.Settings{Authors: e.Config.Authors, ModelRegistry: e.Config.ModelRegistry},
+		Settings: servers.Settings{AdmissionRules: e.Config.AdmissionRules, ModelRegistry: e.Config.ModelRegistry},
 		Served:   e.Capabilities, Domain: e.Domain, Hub: e.Hub, Dynamic: e.Dynamic, Clock: e.Clock,
 		Applier: func(reader client.Client) *apply.Applier {
 			o.Client, o.Live, o.FullObjectKinds, o.MaxParallel = reader, mgr.GetAPIReader(), e.FullObjectKinds, maxParallelWrites
@@ -81,7 +81,7 @@ func (e *Env) serverDeps(mgr ctrl.Manager, o apply.Options) servers.Deps {
 // withGuards returns a Component.Webhooks function that passes the checks of the requesting users to register.
 func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) error) func(ctrl.Manager, bool) error {
 	return func(mgr ctrl.Manager, enabled bool) error {
-		guards, err := admission.NewGuards(mgr, e.Config.Authors)
+		guards, err := admission.NewGuards(mgr, e.Config.AdmissionRules)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func registryHooks(t *testing.T) map[string]hook {
 	return hooks
 }
 
-// The webhook configurations match the served paths, and have the names, versions and timeouts that clients expect, S9.
+// [S9] The webhook configurations match the served paths, and have the names, versions and timeouts that clients expect.
 func TestWebhookManifestsOfRegistries(t *testing.T) {
 	hooks := registryHooks(t)
 	for key, want := range map[string]struct {

@@ -72,7 +72,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	if err := w.checkKind(kind); err != nil {
 		return err
 	}
-	if err := w.settings.Authors.Forbidden(webhook.References(aw)); err != nil {
+	if err := w.settings.AdmissionRules.Forbidden(webhook.References(aw)); err != nil {
 		return terminalError{err}
 	}
 	status := &aw.Status.ComponentStatus[index]

@@ -125,9 +125,9 @@ func (w *workloadReconciler) watch(mgr ctrl.Manager, labeledCache cache.Cache, w
 // Settings are the settings of AppWrappers.
 type Settings struct {
 	config.AppWrapper
-	// Authors are the rules for references of components.
-	Authors admission.Rules
-	Clock   clock.WithTicker
+	// AdmissionRules are the rules for references of components.
+	AdmissionRules admission.Rules
+	Clock          clock.WithTicker
 }
 
 // SettingsOf returns the settings of a configuration.

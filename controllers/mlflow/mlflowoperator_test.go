@@ -53,7 +53,8 @@ func withObservedGeneration(generation int64) func(*platformv1alpha1.MLflowOpera
 	return func(m *platformv1alpha1.MLflowOperator) { m.Status.ObservedGeneration = generation }
 }
 
-// [mlflow-65] The gate is open only if the MLflowOperator is ready or terminating, and passes on its reason.
+// [mlflow-65] The gate is open only if the MLflowOperator is ready or terminating. A closed gate has the reason of its Ready condition, unless
+// the status is stale.
 func TestGateStateOf(t *testing.T) {
 	closed := func(reason, message string) gateState {
 		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}

@@ -30,10 +30,10 @@ import (
 type mlflowReconciler struct {
 	*servers.Reconciler
 
-	inputs      func() resources.Inputs
-	platform    *platformGate
-	authorRules admission.Rules
-	feedback    Feedback
+	inputs         func() resources.Inputs
+	platform       *platformGate
+	admissionRules admission.Rules
+	feedback       Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.ContentCache[map[string]bool]
 	// readsJob is true once the current reconcile reads the migration Job. The only MLflow is never reconciled concurrently.
@@ -116,7 +116,7 @@ func isRejection(err error) bool {
 // checkReferences rejects references that are forbidden for all users. The webhook rejects them too, but may not have been running when
 // the MLflow was stored. Running pods are not changed.
 func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow) error {
-	err := r.authorRules.Forbidden(webhook.References(r.authorRules, m, r.inputs().Namespace))
+	err := r.admissionRules.Forbidden(webhook.References(r.admissionRules, m, r.inputs().Namespace))
 	if err == nil {
 		return nil
 	}

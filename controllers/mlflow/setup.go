@@ -92,8 +92,8 @@ type Settings struct {
 	resources.Inputs
 	// Platform makes MLflow objects wait for a ready MLflowOperator.
 	Platform bool
-	// AuthorRules are the rules for references of pods.
-	AuthorRules admission.Rules
+	// AdmissionRules are the rules for references of pods.
+	AdmissionRules admission.Rules
 }
 
 // InputsFor completes the settings with the APIs that the cluster serves. On OpenShift Exposure is ignored and GatewayNamespace has a default.
@@ -159,7 +159,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 	platform := &platformGate{settings: d.Settings, cached: mgr.GetClient(), served: d.Served.Current}
 	r := &mlflowReconciler{
 		Reconciler: servers.NewReconciler(mgr.GetClient(), mgr.GetCache(), mgr.GetAPIReader(), d.Applier, d.Clock),
-		platform:   platform, authorRules: d.Settings.AuthorRules, feedback: d.Feedback, inputs: platform.inputs,
+		platform:   platform, admissionRules: d.Settings.AdmissionRules, feedback: d.Feedback, inputs: platform.inputs,
 		stores: newStoreCache(mgr.GetClient(), mgr.GetAPIReader()),
 	}
 	if err := r.watch(mgr, d.Served); err != nil {

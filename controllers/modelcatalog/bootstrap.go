@@ -149,7 +149,7 @@ func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	if b.settings.Namespace != "" {
 		return []string{b.settings.Namespace}, nil
 	}
-	trusted := []string{b.settings.Authors.Namespace}
+	trusted := []string{b.settings.AdmissionRules.Namespace}
 	binding := &rbacv1.ClusterRoleBinding{}
 	err := b.apiReader.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
 	if client.IgnoreNotFound(err) != nil {

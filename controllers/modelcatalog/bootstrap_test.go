@@ -71,7 +71,7 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 	sameNamespace := func(s *Settings) { s.Namespace = "lab-registries" }
 	otherNamespace := func(s *Settings) { s.Namespace = "another" }
 	allNamespaces := func(*Settings) {}
-	managerNamespace := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
+	managerNamespace := func(s *Settings) { s.AdmissionRules.Namespace = "lab-registries" }
 	server := func() client.Object {
 		return withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name)
 	}

@@ -160,7 +160,7 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	reason, err := ReasonConfiguration, resources.CheckImages(c)
 	if err == nil {
-		reason, err = ReasonForbidden, r.settings.Authors.Forbidden(webhook.CatalogReferences(c))
+		reason, err = ReasonForbidden, r.settings.AdmissionRules.Forbidden(webhook.CatalogReferences(c))
 	}
 	if err == nil {
 		return nil

@@ -297,7 +297,7 @@ func TestForbiddenReferencesAndNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, nil)
-			env.settings.Authors = rules
+			env.settings.AdmissionRules = rules
 			for range 2 { // the rejection does not change
 				env.requireWait(env.reconcile(test.m), "a valid spec")
 				if c, _ := conditions.Get(test.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, test.want) {

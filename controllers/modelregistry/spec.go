@@ -80,7 +80,7 @@ func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 // validateSpec rejects references and names that admission forbids, for objects that were stored without admission. If ValidateInReconciler is
 // set, it also applies the defaults and validation of the webhooks.
 func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.settings.Authors.Forbidden(rules.References(m)); err != nil {
+	if err := r.settings.AdmissionRules.Forbidden(rules.References(m)); err != nil {
 		return rejectSpec(m, err)
 	}
 	if detail := rules.ReservedNameProblem(m.Name); detail != "" && wasNeverDeployed(m, detail) {

@@ -63,8 +63,8 @@ type Config struct {
 	Webhook         Webhook `section:""`
 	// TLS is the profile of servers in pods: the configured one, which the listeners of the manager also use, or that of the cluster from SetTLS.
 	TLS tlsprofile.Profile
-	// Authors are the rules for the pods of custom resources, with the account of the manager.
-	Authors admission.Rules
+	// AdmissionRules are the rules for the pods of custom resources, with the account of the manager.
+	AdmissionRules admission.Rules
 	// Logging are the options of the zap logger, from the --zap-* flags.
 	Logging zap.Options
 
@@ -259,8 +259,8 @@ func (c *Config) resolveEnvironment(src sources, read func(string) ([]byte, erro
 	if c.LeaderElection.Namespace == "" {
 		c.LeaderElection.Namespace = c.OperatorNamespace
 	}
-	c.Authors.Namespace = c.OperatorNamespace
-	c.Authors.Account = cmp.Or(src.env("POD_SERVICE_ACCOUNT"), defaultAccount)
+	c.AdmissionRules.Namespace = c.OperatorNamespace
+	c.AdmissionRules.Account = cmp.Or(src.env("POD_SERVICE_ACCOUNT"), defaultAccount)
 }
 
 // validate checks combinations of settings.

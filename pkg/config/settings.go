@@ -102,7 +102,7 @@ var textParsers = map[string]func(*string) func(string) error{
 func settings(c *Config, components []string) []setting {
 	return slices.Concat(
 		[]setting{{flag: "config", set: discard, help: "configuration file, a " + fileKind}},
-		fieldSettings(c), authorSettings(&c.Authors), fieldSettings(&c.Exposure), fieldSettings(&c.MLflow),
+		fieldSettings(c), admissionSettings(&c.AdmissionRules), fieldSettings(&c.Exposure), fieldSettings(&c.MLflow),
 		fieldSettings(&c.ModelRegistry), catalogSettings(&c.ModelRegistry), fieldSettings(&c.ModelMesh),
 		[]setting{{flag: "leader-elect-type", defaultValue: "lease", set: leaderElectType, help: "type of leader election; only lease is supported"}},
 		loggingSettings(c), componentSettings(components))
@@ -113,7 +113,7 @@ func componentSections() []setting {
 	return append(rayClusterSettings(&RayCluster{}, defaultGateway), appWrapperSettings(&AppWrapper{})...)
 }
 
-func authorSettings(r *admission.Rules) []setting {
+func admissionSettings(r *admission.Rules) []setting {
 	return []setting{
 		{flag: "author-checks", env: []string{"AUTHOR_CHECKS"}, key: "admission.authorChecks", defaultValue: string(admission.Enforce),
 			set: oneOf(func(mode string) { r.Mode = admission.Mode(mode) }, string(admission.Enforce), string(admission.Warn), string(admission.Off)),

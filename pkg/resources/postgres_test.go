@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The example manifests for users protect the data of PostgreSQL like managed databases.
+// The example manifests have the command, preStop hook and grace period of the databases that the operator generates.
 func TestExamplePostgresDeployments(t *testing.T) {
 	for _, file := range []string{"config/kind/database/postgres.yaml", "config/samples/databases/postgres.yaml"} {
 		t.Run(file, func(t *testing.T) {

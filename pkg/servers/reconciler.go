@@ -41,11 +41,11 @@ import (
 // Settings is the configuration of the controllers of registries and the catalog.
 type Settings struct {
 	config.ModelRegistry
-	// Authors holds the admission rules for references in specs.
-	Authors admission.Rules
+	// AdmissionRules are the rules for references in specs.
+	AdmissionRules admission.Rules
 }
 
-// Deps are the dependencies of these controllers.
+// Deps are the dependencies of the controllers of registries and the catalog.
 type Deps struct {
 	Settings Settings
 	Served   *capability.Watcher
@@ -122,15 +122,15 @@ func (r *Reconciler) ReadRoutes(ctx context.Context, owner reconciler.Object, in
 	return nil
 }
 
-// AwaitDeadlines returns a Wait until a certificate must be renewed or the status of a Gateway must be read again, or nil. It belongs in
+// AwaitDeadlines returns the joined Waits until a certificate must be renewed and until the routes must be read again, or nil. It belongs in
 // the last phase.
 func (r *Reconciler) AwaitDeadlines(owner types.UID) error {
 	report, _ := r.routes.Get(owner)
 	return errors.Join(r.Certificates.AwaitRenewal(owner), report.Wait())
 }
 
-// Find reads an object from the cache, or from the API server if the cache does not contain it, such as without the operator label. It
-// reports whether the object exists.
+// Find reads an object from the cache, or from the API server if the cache does not contain it, such as one without the
+// operator label. It reports whether the object exists.
 func (r *Reconciler) Find(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
 	return find(ctx, key, object, r.Cached, r.APIReader)
 }
@@ -182,22 +182,23 @@ func (r *Reconciler) ListPods(ctx context.Context, namespace string, labels map[
 
 // References lists the Secrets and ConfigMaps that the pods of a server use.
 type References struct {
-	// Rollouts has the objects that pods read only when they start, by the name of the Deployment: a change restarts them.
+	// Rollouts has the objects that pods read only when they start, by the name of the Deployment. A change of an object restarts the pods.
 	Rollouts map[string][]reference.Reference
 	// Hashes has the hashes of objects of Rollouts that this reconcile writes, by ID.
 	Hashes map[string]string
 	// Required has other objects, or keys, without which pods do not start.
 	Required []reference.Reference
-	// Mounted has the objects of [PodReferences], of which no key is required. Exists reports whether an object exists; nil reads the cache.
+	// Mounted has the volumes and image pull Secrets of [PodReferences], of which no key is required. Exists reports whether an
+	// object exists; nil reads the cache.
 	Mounted []reference.Reference
 	Exists  func(reference.Reference) (bool, error)
 	// IsManaged reports whether the platform or the operator, rather than the user, creates a missing object.
 	IsManaged func(reference.Missing) bool
-	// Inspect, if set, is called with each Deployment of Rollouts, which is empty if it does not exist.
+	// Inspect, if set, is called for each Deployment of Rollouts, with an empty Deployment if it does not exist.
 	Inspect func(*appsv1.Deployment) error
 }
 
-// ResolveReferences returns the hashes with which references restart the pods of Deployments, by name, and the missing objects. It sets
+// ResolveReferences returns the RolloutHash of each Deployment, by its name, and the missing objects. It sets
 // [reference.Condition] for missing objects that users must create.
 func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Object, namespace string, refs References) (
 	rollouts map[string]reference.RolloutHash, missing []reference.Missing, err error,

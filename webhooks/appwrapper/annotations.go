@@ -47,8 +47,10 @@ func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 // valueProblem returns the error in the value of an annotation, with its effect and the expected value, or "" for a valid value.
 func valueProblem(key, value string) string {
 	switch {
-	case key == names.PausedAnnotation && value != "true" && value != "false":
-		return `which has no effect: write "true"`
+	case key == names.PausedAnnotation:
+		if _, valid := names.Paused(map[string]string{key: value}); !valid {
+			return "which is neither true nor false and has no effect: set it to true, or remove it"
+		}
 	case key == v1beta2.AnnotationRetryLimit:
 		if _, err := strconv.ParseInt(value, 10, 32); err != nil {
 			return "which is invalid, so the configured limit applies: write a whole number such as 3"

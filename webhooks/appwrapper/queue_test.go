@@ -92,7 +92,7 @@ func TestAnnotationValuesCauseWarnings(t *testing.T) {
 		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "the configured period applies", "10": "the configured period applies", "-5m": "is treated as 0"},
 		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "the configured period applies"},
 		v1beta2.AnnotationTerminalExitCodes: {"1, 137": "", "": "", "a,b": `"a" is invalid`, "1,b": `"b" is invalid`},
-		names.PausedAnnotation:              {"true": "", "false": "", "True": `write "true"`, "yes": `write "true"`},
+		names.PausedAnnotation:              {"true": "", "false": "", "True": "", "yes": "", "no": "", "paused": "neither true nor false"},
 		"example.com/annotation":            {"whatever": ""},
 	} {
 		for value, want := range values {

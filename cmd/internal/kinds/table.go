@@ -280,8 +280,8 @@ func MLflow(c config.Config) mlflow.Settings {
 			Exposure:         c.Exposure,
 			TLS:              c.TLS,
 		},
-		Platform:    c.Enabled(platform.ComponentName),
-		AuthorRules: c.Authors,
+		Platform:       c.Enabled(platform.ComponentName),
+		AdmissionRules: c.AdmissionRules,
 	}
 }
 

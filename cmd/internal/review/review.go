@@ -111,7 +111,7 @@ func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 func webhooks(env render.Env) map[string]admission.Handler {
 	recorder := server{hooks: map[string]admission.Handler{}}
 	mgr := manager{server: recorder}
-	guards := pkgadmission.Guards{Rules: env.Config.Authors, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	guards := pkgadmission.Guards{Rules: env.Config.AdmissionRules, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}}
 	mlflow.Register(mgr, true, guards, env.Config.Namespace)

@@ -73,7 +73,7 @@ func TestBreakerAllowsOneProbe(t *testing.T) {
 	}
 }
 
-// All models of a namespace whose mesh does not respond make one call together.
+// While the mesh of a namespace does not respond, only one call is made for all its models.
 func TestModelsOfUnresponsiveMeshShareBreaker(t *testing.T) {
 	env := newTestEnv(t, newPredictor(), newPredictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
 	env.mesh.err = status.Error(codes.DeadlineExceeded, "too slow")

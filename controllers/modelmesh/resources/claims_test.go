@@ -18,7 +18,7 @@ func newModelInClaim(format, claim string) modelmesh.Model {
 	}}
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] Claims returns the listed claims, and those of models if any claim is allowed.
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] Claims returns the listed claims, and those of models if all claims are allowed.
 func TestClaims(t *testing.T) {
 	existing := []string{"shelf", "other-shelf", "with.dots"}
 	models := []modelmesh.Model{

@@ -180,20 +180,21 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 	if state.Settings.EtcdUserPerNamespace {
 		requeueAfter = grantInterval
 	}
-	keptDeployments, existingRuntimes, causes := map[string]bool{}, map[types.UID]bool{}, map[string]modelmesh.Cause{}
+	// keep has the names of Deployments, and the UIDs of paused runtimes, all of whose objects are kept.
+	keep, existingRuntimes, causes := map[string]bool{}, map[types.UID]bool{}, map[string]modelmesh.Cause{}
 	for _, name := range sortedNames(state.runtimes) {
 		rt := state.runtimes[name]
 		existingRuntimes[rt.Object.GetUID()] = true
 		deployment := resources.DeploymentName(state.Settings.ServiceName, name)
 		if state.reportPaused(rt.Object) {
-			keptDeployments[deployment], keptDeployments[string(rt.Object.GetUID())] = true, true
+			keep[deployment], keep[string(rt.Object.GetUID())] = true, true
 			continue
 		}
 		if !rt.NeedsDeployment() {
 			delete(state.idleSince, name)
 			continue
 		}
-		keptDeployments[deployment] = true
+		keep[deployment] = true
 		runtimeRequeue, err := r.reconcileRuntime(ctx, state, name, rt)
 		state.warn(rt.Object, actionApplyGuards, ReasonRefused, userMessage(state.blockedError(deployment)))
 		state.warn(rt.Object, actionApply, ReasonRefused, userMessage(err))
@@ -205,9 +206,9 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 	r.NotServingCauses.Set(state.Namespace, causes)
 	state.forgetDeleted(existingRuntimes)
 	maps.DeleteFunc(state.idleSince, func(name string, _ time.Time) bool { return state.runtimes[name].Object == nil })
-	deploymentsFound, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
+	deploymentsFound, err := r.pruneDeployments(ctx, state.Namespace, keep)
 	errs = append(errs, err)
-	if len(keptDeployments) > 0 || !deploymentsFound {
+	if len(keep) > 0 || !deploymentsFound {
 		errs = append(errs, r.pruneGuards(ctx, state.Namespace, guards))
 	}
 	return requeueAfter, errors.Join(errs...)

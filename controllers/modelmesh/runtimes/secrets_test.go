@@ -87,7 +87,7 @@ func TestEtcdSecretAdoption(t *testing.T) {
 	}
 }
 
-// [M30] A namespace with its own etcd Secret does not need the operator's, which is copied when the own one is deleted.
+// [M30] A namespace with its own etcd Secret does not need the Secret of the operator, which is copied once the Secret of the namespace is deleted.
 func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	foreign := newEtcdSecret("ns")
 	env := newTestEnv(t, newServingRuntime("r", "onnx"), foreign)

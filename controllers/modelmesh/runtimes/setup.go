@@ -84,7 +84,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 		return err
 	}
 	r := newReconciler(&runtimeReconciler{
-		Lister: dependencies.Lister, admissionRules: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
+		Lister: dependencies.Lister, admissionRules: dependencies.Config.AdmissionRules, clock: dependencies.Clock, recorder: dependencies.Recorder,
 		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, etcdWatcher: dependencies.Events,
 	})
 	if err := r.watch(mgr, claims, pods, dependencies.Served, dependencies.Settings); err != nil {

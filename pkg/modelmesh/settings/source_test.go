@@ -251,7 +251,7 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 }
 
 // Listeners are called only for namespaces whose settings changed, or once for all namespaces.
-func TestChangesNotifiesNamespaces(t *testing.T) {
+func TestChangesEnqueuesNamespaces(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
 	f.settingsFor(t, "any")
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -22,7 +22,7 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one control plane with the APIs of KServe and one manager with exactly the shipped permissions; each has its own namespaces.
+// All specs share one control plane with the APIs of KServe and one manager with exactly the shipped permissions; each spec has its own namespaces.
 // No pod of a runtime runs, because no node matches its selector. Specs that change the settings of all namespaces, or stop the manager,
 // are serial.
 var (

@@ -43,7 +43,7 @@ const (
 type platformKubeRay struct {
 	// namespace contains the clusters that it reconciles.
 	namespace string
-	// openShift reports whether the cluster served Routes when it started.
+	// openShift is true if the API server served Routes when this KubeRay started.
 	openShift bool
 	// remove uninstalls it. Its finalizers and objects remain, as after the deletion of the real one.
 	remove func(context.Context)
@@ -70,7 +70,7 @@ func installPlatformKubeRay(ctx context.Context, namespace string, openShift boo
 		Expect(err).NotTo(HaveOccurred())
 		mux.Handle(path, handler)
 	}
-	register("/mutate-ray-io-v1-raycluster", k.defaultCluster)
+	register("/mutate-ray-io-v1-raycluster", k.mutateRayCluster)
 	register("/pods", k.completePod)
 	server := httptest.NewTLSServer(mux)
 	configurations := []client.Object{
@@ -124,15 +124,15 @@ func newRule(group, version, resource string, operations ...admissionregistratio
 	}
 }
 
-// removePlatformFinalizer removes the finalizer of the KubeRay of the platform, which remains after its removal.
+// removePlatformFinalizer removes the finalizer of the KubeRay of the platform, which remains after remove was called.
 func removePlatformFinalizer(ctx context.Context, cluster *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := reference(cluster)
 	Expect(client.IgnoreNotFound(env.Update(ctx, env.Admin, live, func() { controllerutil.RemoveFinalizer(live, platformFinalizer) }))).To(Succeed())
 }
 
-// defaultCluster mutates RayClusters like its webhook.
-func (k *platformKubeRay) defaultCluster(_ context.Context, raw []byte) (any, error) {
+// mutateRayCluster mutates RayClusters like the webhook of the real KubeRay.
+func (k *platformKubeRay) mutateRayCluster(_ context.Context, raw []byte) (any, error) {
 	rayCluster := &unstructured.Unstructured{}
 	if err := rayCluster.UnmarshalJSON(raw); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (k *platformKubeRay) defaultCluster(_ context.Context, raw []byte) (any, er
 	return rayCluster, unstructured.SetNestedField(rayCluster.Object, false, "spec", "headGroupSpec", "enableIngress")
 }
 
-// completePod adds its certificates to a pod, and its proxy with another ServiceAccount to the pod of a head.
+// completePod adds certificates to each Ray pod, and a proxy and another ServiceAccount to head pods.
 func (k *platformKubeRay) completePod(ctx context.Context, raw []byte) (any, error) {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(raw, pod); err != nil {
@@ -246,7 +246,7 @@ func (k *platformKubeRay) finalize(ctx context.Context, rayCluster *unstructured
 }
 
 // migrate takes over a cluster with the finalizer of the CodeFlare operator, which this operator uses too. It deletes the policies and the
-// objects with the label of the cluster, and removes the finalizer and the ServiceAccount. The webhook of this operator removes the other
+// objects with the label of the cluster, and removes the finalizer and the serviceAccountName. The webhook of this operator removes the other
 // additions to the pod templates.
 func (k *platformKubeRay) migrate(ctx context.Context, rayCluster *unstructured.Unstructured) error {
 	errs := []error{deletePolicies(ctx, rayCluster)}

@@ -103,9 +103,9 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 					t.Errorf("%+v, want %s, fix %q", x, tc.result, tc.fix)
 				}
 				for _, other := range all {
-					follows := other.Result == Unknown && slices.ContainsFunc(failedFindings(all, "settings"), func(f Finding) bool { return f.Result == Fail }) ||
+					isConsequence := other.Result == Unknown && slices.ContainsFunc(failedFindings(all, "settings"), func(f Finding) bool { return f.Result == Fail }) ||
 						tc.check == "manager" && other.Result == Unknown
-					if other.Result != OK && other.Check != tc.check && !follows {
+					if other.Result != OK && other.Check != tc.check && !isConsequence {
 						t.Errorf("check %s also reports a problem: %+v", other.Check, other)
 					}
 				}
@@ -114,10 +114,10 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 	}
 }
 
-// withKinds removes a served kind and adds others.
-func withKinds(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*clusterState) {
+// withoutKind removes a served kind and adds others.
+func withoutKind(kind schema.GroupVersionKind, added ...schema.GroupVersionKind) func(*clusterState) {
 	return func(w *clusterState) {
-		w.served = append(slices.DeleteFunc(w.served, func(k schema.GroupVersionKind) bool { return k == kind }), more...)
+		w.served = append(slices.DeleteFunc(w.served, func(k schema.GroupVersionKind) bool { return k == kind }), added...)
 	}
 }
 
@@ -125,9 +125,9 @@ func clusterFaults() map[string]fault {
 	return map[string]fault{
 		"old server":               {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
 		"server without a version": {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
-		"older version served":     {withKinds(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
-		"no KubeRay":               {withKinds(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
-		"no Kueue":                 {withKinds(capability.KueueClusterQueue), "capabilities", Warn, "Kueue: not installed", "Kueue"},
+		"older version served":     {withoutKind(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
+		"no KubeRay":               {withoutKind(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
+		"no Kueue":                 {withoutKind(capability.KueueClusterQueue), "capabilities", Warn, "Kueue: not installed", "Kueue"},
 	}
 }
 
@@ -256,7 +256,7 @@ func rightsFaults() map[string]fault {
 			})
 		}, "rights", Fail, "role odh-platform-operator-raycluster: ServiceAccount odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
 		"no ClusterRoleBinding": {func(w *clusterState) { w.deleteObject("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
-		// Local roles may be bound only in the namespaces of the resources.
+		// A RoleBinding is sufficient for the rules of a namespaced Role.
 		"no RoleBinding": {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
 		"not readable":   {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
 	}
@@ -369,7 +369,7 @@ func TestReferencesWithoutTheManager(t *testing.T) {
 	}
 }
 
-// All components share one Service, so all their webhooks report it.
+// All components share one Service, so the check reports every webhook configuration.
 func TestServiceWithoutPods(t *testing.T) {
 	w := healthy(t)
 	w.set("EndpointSlice", "", []any{}, "endpoints")

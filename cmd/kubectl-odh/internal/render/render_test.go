@@ -38,8 +38,8 @@ type output struct {
 	Notes []string
 }
 
-// start runs the command with an input and an optional cluster.
-func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) outcome {
+// run runs the command with an input and an optional cluster.
+func run(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) outcome {
 	t.Helper()
 	var out, errs strings.Builder
 	o := cli.NewOptions("v9")
@@ -65,22 +65,22 @@ func TestFromPlatform(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, args := range map[string][]string{"file": {"-f", file, "-n", "team"}, "stdin": {"-f", "-", "-n", "team"}} {
-		s := start(t, wrapper, nil, args...)
+		s := run(t, wrapper, nil, args...)
 		if s.code != 0 || !strings.Contains(s.stdout, "kind: Pod\n") || !strings.Contains(s.stdout, "  namespace: team\n") {
 			t.Errorf("%s: got %+v, want a Pod in namespace team", name, s)
 		}
 	}
 	predictor := `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, storage: {path: p}}}`
-	s := start(t, predictor, nil, "-f", "-")
+	s := run(t, predictor, nil, "-f", "-")
 	if s.code != 0 || !strings.Contains(s.stdout, "\n# type: mt:onnx\n") || !strings.Contains(s.stdout, "namespace default") {
 		t.Errorf("got %+v, want the registration of the model in namespace default", s)
 	}
-	s = start(t, wrapper+"\n---\n"+predictor, nil, "-f", "-", "-o", "json")
+	s = run(t, wrapper+"\n---\n"+predictor, nil, "-f", "-", "-o", "json")
 	var l output
 	if err := json.Unmarshal([]byte(s.stdout), &l); err != nil || len(l.Items) != 1 || len(l.Notes) != 2 || l.Kind != "List" {
 		t.Errorf("got %+v and error %v, want a List with one item and two notes", s, err)
 	}
-	s = start(t, mlflow, nil, "-f", "-", "--platform", "bare", "--", "--namespace=tracking")
+	s = run(t, mlflow, nil, "-f", "-", "--platform", "bare", "--", "--namespace=tracking")
 	if s.code != 0 || !strings.Contains(s.stdout, "namespace: tracking") || strings.Contains(s.stdout, "ServiceMonitor") {
 		t.Errorf("got %+v, want namespace tracking and no ServiceMonitor", s)
 	}
@@ -101,7 +101,7 @@ func TestRenderRejectsInvalidInput(t *testing.T) {
 		"unknown flag":         {wrapper, []string{"-f", "-", "--", "--colour"}, "unknown flag --colour"},
 		"flags with --cluster": {wrapper, []string{"-f", "-", "--cluster", "--", "--namespace=a"}, "leave out one of the two"},
 	} {
-		s := start(t, tc.stdin, nil, tc.args...)
+		s := run(t, tc.stdin, nil, tc.args...)
 		if s.code != cli.ExitFailed || !strings.Contains(s.stderr, tc.want) {
 			t.Errorf("%s: got %+v, want ExitFailed and %q", name, s, tc.want)
 		}
@@ -158,15 +158,15 @@ const (
 )
 
 func TestFromCluster(t *testing.T) {
-	s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
+	s := run(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
 		t.Errorf("got %+v, want the scheduler of the installed settings and namespace team", s)
 	}
-	s = start(t, rayCluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
+	s = run(t, rayCluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
 		t.Errorf("got %+v, want the proxy of OpenShift and the version of the manager", s)
 	}
-	s = start(t, mlflow, fakeCluster(t, manager), "-f", "-", "--cluster")
+	s = run(t, mlflow, fakeCluster(t, manager), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "# the release of MLflow is assumed to be "+mlflowVersion) {
 		t.Errorf("got %+v, want a note about the assumed release of MLflow", s)
 	}
@@ -174,7 +174,7 @@ func TestFromCluster(t *testing.T) {
 		"the Deployment of the manager could not be read": fakeCluster(t, scheduler),
 		"cannot be read": fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
-		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
+		if s := run(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
 			t.Errorf("got %+v, want ExitFailed and %q", s, want)
 		}
 	}
@@ -191,7 +191,7 @@ func TestFromClusterWithoutPermissions(t *testing.T) {
 	const settingsNote = "Note: the defaults are assumed for settings of the manager that could not be read: ENABLE_MLFLOW in ConfigMap odh/params\n"
 	const configMapNote = "Note: not allowed to get configmaps/appwrapper-operator-config in namespace odh; "
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
-		s := start(t, wrapper, newCluster(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
+		s := run(t, wrapper, newCluster(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
 		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settingsNote) || !strings.Contains(s.stderr, configMapNote) || !strings.Contains(s.stderr, "; it is treated as missing\n") {
 			t.Errorf("%s: got %+v, want ExitUnknown and notes about both", flags, s)
 		}
@@ -200,16 +200,16 @@ func TestFromClusterWithoutPermissions(t *testing.T) {
 		}
 	}
 	var l output
-	if err := json.Unmarshal([]byte(start(t, wrapper, newCluster(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
+	if err := json.Unmarshal([]byte(run(t, wrapper, newCluster(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
 		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settingsNote, "Note: "))) {
 		t.Errorf("rendering failed (%v), or a note about the settings is missing: %+v", err, l.Notes)
 	}
-	if s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
+	if s := run(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
 		t.Errorf("got %s on standard error, want nothing if everything can be read", s.stderr)
 	}
 	withoutDeployments := fakeCluster(t, manager)
 	forbid(t, withoutDeployments, "*", "deployments")
-	if s := start(t, wrapper, withoutDeployments, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name the namespace of the manager with --manager-namespace, or leave out --cluster") {
+	if s := run(t, wrapper, withoutDeployments, "-f", "-", "--cluster"); s.code != cli.ExitUnknown || !strings.Contains(s.stderr, "not allowed to list deployments.apps in all namespaces; name the namespace of the manager with --manager-namespace, or leave out --cluster") {
 		t.Errorf("got %+v, want ExitUnknown and advice to set the namespace of the manager", s)
 	}
 }
@@ -230,7 +230,7 @@ func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
 func TestOwnerReferencesHaveStoredUID(t *testing.T) {
 	live := `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: team, name: a, uid: u-1}}`
 	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": fakeCluster(t, manager, scheduler, live), `uid: ""`: fakeCluster(t, manager, scheduler)} {
-		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != 0 || !strings.Contains(s.stdout, want) {
+		if s := run(t, wrapper, c, "-f", "-", "--cluster"); s.code != 0 || !strings.Contains(s.stdout, want) {
 			t.Errorf("want %q in the output, got %+v", want, s)
 		}
 	}
