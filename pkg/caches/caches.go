@@ -49,8 +49,7 @@ func (c *DelegatingClient) Get(ctx context.Context, key client.ObjectKey, object
 // StripMetadata is a transform that removes labels, annotations, owner references, finalizers and managed fields from metadata.
 func StripMetadata(in any) (any, error) {
 	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok {
-		metadata.Labels, metadata.Annotations, metadata.OwnerReferences, metadata.Finalizers = nil, nil, nil, nil
-		metadata.ManagedFields = nil
+		metadata.Labels, metadata.Annotations, metadata.OwnerReferences, metadata.Finalizers, metadata.ManagedFields = nil, nil, nil, nil, nil
 	}
 	return in, nil
 }

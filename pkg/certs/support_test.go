@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -28,7 +28,7 @@ var secretKey = types.NamespacedName{Namespace: "operator", Name: "hooks-cert"}
 // environment is the API server and the clock of several replicas.
 type environment struct {
 	t      *testing.T
-	clock  *clienttesting.FakeClock
+	clock  *clocktesting.FakeClock
 	client client.WithWatch
 }
 
@@ -40,7 +40,7 @@ func newEnvironment(t *testing.T, objects ...client.Object) *environment {
 	}
 	return &environment{
 		t:      t,
-		clock:  clienttesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		clock:  clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 	}
 }

@@ -279,7 +279,7 @@ func (d *demo) install(ctx context.Context, env *environment, mesh bool) error {
 	return d.createPlaceholder(ctx, env, placeholder(installed.Deployment, manager.Args(), variables))
 }
 
-// listeners are the flags whose shipped values require the IP address of a pod. The process listens on other ports, on loopback.
+// listeners are the flags of listen addresses. They are removed from the shipped arguments, because the demo uses free ports on loopback.
 var listeners = []string{"--health-probe-bind-address", "--metrics-bind-address", "--webhook-port"}
 
 // settings returns the arguments and variables of the manager's container, without listeners and without variables that a kubelet

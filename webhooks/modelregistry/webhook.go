@@ -8,7 +8,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	expiring "k8s.io/apimachinery/pkg/util/cache"
@@ -21,6 +20,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -104,8 +104,7 @@ func cachedFirst(cached client.Reader, live namespaceFinder) namespaceFinder {
 // newNamespaceFinder returns a namespaceFinder that lists from the API server.
 func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) namespaceFinder {
 	return func(ctx context.Context, name string) ([]string, error) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list := objectmeta.NewList(kind)
 		if err := reader.List(ctx, list, client.MatchingFields{"metadata.name": name}); err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
@@ -129,14 +130,13 @@ const (
 func (m *Migration) rewriteObjects(ctx context.Context) error {
 	var errs []error
 	for token := ""; ; {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(m.gvk("List"))
+		list := objectmeta.NewList(m.kind())
 		if err := m.Reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
 			return errors.Join(append(errs, fmt.Errorf("listing ModelRegistry objects: %w", err))...)
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			object.SetGroupVersionKind(m.gvk(""))
+			object.SetGroupVersionKind(m.kind())
 			if err := m.rewriteObject(ctx, object); err != nil {
 				errs = append(errs, fmt.Errorf("rewriting ModelRegistry %s/%s: %w", object.Namespace, object.Name, err))
 			}
@@ -147,8 +147,8 @@ func (m *Migration) rewriteObjects(ctx context.Context) error {
 	}
 }
 
-func (m *Migration) gvk(suffix string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: v1beta1.GroupVersion.Group, Version: m.Target, Kind: v1beta1.Kind + suffix}
+func (m *Migration) kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: v1beta1.GroupVersion.Group, Version: m.Target, Kind: v1beta1.Kind}
 }
 
 // rewriteObject sends a patch that makes the API server store an object in the storage version. An annotated object gets an empty patch,

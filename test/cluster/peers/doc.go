@@ -4,5 +4,5 @@
 // The test control plane has no network of Services. This package therefore replaces the environment of a pod: ports on
 // loopback, a token of the ServiceAccount, and the mounted certificate.
 //
-// On a real node, the operators run in pods, see [Pods].
+// On a real node, the operators run in pods, see [PackPeerImage].
 package peers

@@ -39,7 +39,7 @@ var _ = Describe("An existing RayCluster", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
 
-	DescribeTable("cannot be changed, and is repaired by the mutating webhook:", func(ctx SpecContext, changes []deniedChange) {
+	DescribeTable("has its injected fields restored by the mutating webhook, and changes to them denied by the validating webhook:", func(ctx SpecContext, changes []deniedChange) {
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal))
 		for _, t := range changes {
 			before := headPodSpec(rayCluster)
