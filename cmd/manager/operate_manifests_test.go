@@ -68,7 +68,7 @@ func TestNetworkPolicyAndDisruptionBudgetOfManager(t *testing.T) {
 }
 
 // The ServiceMonitor selects only the metrics Service, and verifies a name of its certificate.
-func TestServicesOfTheManager(t *testing.T) {
+func TestServiceMonitorOfManager(t *testing.T) {
 	metrics, webhook := readManifests[corev1.Service](t, "manager/metrics_service.yaml")[0], readManifests[corev1.Service](t, "manager/webhook_service.yaml")[0]
 	type serviceMonitor struct {
 		metav1.ObjectMeta `json:"metadata"`

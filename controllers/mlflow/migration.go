@@ -42,7 +42,7 @@ func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow
 	return d, nil
 }
 
-// withKeptServers adds the state of servers that a decision does not change to the inputs. The account of the running pods keeps its
+// withKeptServers adds to the inputs the state of servers that a decision leaves unchanged. The account of the running pods keeps its
 // permissions, and a missing artifacts server gets no route, which would take paths from the running server.
 func (r *mlflowReconciler) withKeptServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, existing *appsv1.Deployment,
 	d *migration.Decision,
@@ -58,8 +58,8 @@ func (r *mlflowReconciler) withKeptServers(ctx context.Context, m *mlflowv1.MLfl
 	return in, err
 }
 
-// applyDecision returns the objects to apply: workloads are scaled to zero, suspended or omitted, as the decision requires.
-func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs apply.Desired) {
+// objectsFor returns the objects to apply: workloads are scaled to zero, suspended or omitted, as the decision requires.
+func objectsFor(p *resources.Plan, d *migration.Decision) (server, cronJobs apply.Desired) {
 	server, cronJobs = without[*corev1ac.PersistentVolumeClaimApplyConfiguration](p.Server), p.CronJobs // reconcileClaim writes the claim
 	if d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain {
 		for _, o := range cronJobs {
@@ -119,19 +119,19 @@ func (r *mlflowReconciler) executeDecision(ctx context.Context, m *mlflowv1.MLfl
 	if d.ContinuesRollout() {
 		return nil
 	}
-	return awaitMigration(d)
+	return migrationWait(d)
 }
 
 // waitForRollout reports the rollout of the servers. While the workloads are kept running, it also returns the Wait of the migration.
 func (r *mlflowReconciler) waitForRollout(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
 	err := r.observeRollout(ctx, m)
 	if d.Workloads == migration.KeepRunning {
-		err = errors.Join(err, awaitMigration(d))
+		err = errors.Join(err, migrationWait(d))
 	}
 	return err
 }
 
-func awaitMigration(d *migration.Decision) error {
+func migrationWait(d *migration.Decision) error {
 	return &reconciler.Wait{
 		For: "the database migration (" + d.Rule + ")", Retry: d.RequeueAfter, Unready: true, Stalled: d.Report != nil && !d.Report.Progressing,
 	}
@@ -200,7 +200,7 @@ func (r *mlflowReconciler) concludeMigration(ctx context.Context, m *mlflowv1.ML
 	return nil
 }
 
-// rolloutPending reports whether the database is migrated and the rollout of the server is not complete.
+// rolloutPending reports whether the stored outcome of the migration is RolloutPending.
 func rolloutPending(m *mlflowv1.MLflow) bool {
 	return m.Status.Migration != nil && m.Status.Migration.Outcome == mlflowv1.MigrationRolloutPending
 }

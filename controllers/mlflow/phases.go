@@ -187,7 +187,7 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	for _, d := range servers.Deployments(plan.Server) {
 		hashes[*d.Name].Apply(d)
 	}
-	server, cronJobs := applyDecision(&plan, &decision)
+	server, cronJobs := objectsFor(&plan, &decision)
 	if err := r.Applier.Apply(ctx, m, server); err != nil {
 		return reportApplyError(m, err)
 	}

@@ -59,7 +59,7 @@ func TestGuards(t *testing.T) {
 			if tc.next == nil {
 				tc.next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 			}
-			handler := Guards{Rules: shipped, Access: userWith()}.Wrap(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, referencesOf)
+			handler := Guards{Rules: shipped, Access: accessWith()}.Wrap(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, referencesOf)
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation, Namespace: "team", UserInfo: eve, Object: runtime.RawExtension{Raw: []byte(tc.object)},
 			}}

@@ -21,8 +21,8 @@ var shipped = Rules{Mode: Enforce, Level: Baseline, Namespace: "home", Account: 
 
 var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
 
-// userWith returns an Access that grants the permissions, in the format of describePermission.
-func userWith(permissions ...string) Access {
+// accessWith returns an Access that grants the permissions, in the format of describePermission.
+func accessWith(permissions ...string) Access {
 	return func(_ context.Context, _ authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
 		return slices.Contains(permissions, describePermission(permission)), nil
 	}
@@ -96,7 +96,7 @@ func TestReview(t *testing.T) {
 			if tc.before != "" {
 				before = referencesOfPod(t, "team", tc.before)
 			}
-			got, err := shipped.Review(t.Context(), userWith(tc.permissions...), eve, referencesOfPod(t, "team", tc.object), before)
+			got, err := shipped.Review(t.Context(), accessWith(tc.permissions...), eve, referencesOfPod(t, "team", tc.object), before)
 			if err != nil || len(got.Warnings) > 0 {
 				t.Fatalf("got warnings %v, error %v, want neither", got.Warnings, err)
 			}
@@ -134,7 +134,7 @@ func TestEgressURLs(t *testing.T) {
 		"permission to create pods":     {object: withHost("moved", nil), before: withHost("db", nil), permissions: []string{"create pods in namespace team"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := shipped.Review(t.Context(), userWith(tc.permissions...), eve, tc.object, tc.before)
+			got, err := shipped.Review(t.Context(), accessWith(tc.permissions...), eve, tc.object, tc.before)
 			if text := errs(got.Errors); err != nil || (text == "") != (tc.wantError == "") || !strings.HasPrefix(text, tc.wantError) {
 				t.Errorf("got %q, %v, want %q", text, err, tc.wantError)
 			}
@@ -189,7 +189,7 @@ func TestModeDeterminesErrorsAndWarnings(t *testing.T) {
 	}{Enforce: {3, 0, true}, Warn: {0, 3, false}, Off: {0, 0, false}} {
 		rules := shipped
 		rules.Mode = mode
-		got, err := rules.Review(t.Context(), userWith(), eve, references, References{})
+		got, err := rules.Review(t.Context(), accessWith(), eve, references, References{})
 		if err != nil || len(got.Errors) != want.errors || len(got.Warnings) != want.warnings {
 			t.Errorf("%s: unexpected errors %v or warnings %v, error %v", mode, got.Errors, got.Warnings, err)
 		}

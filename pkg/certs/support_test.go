@@ -115,7 +115,7 @@ func (env *environment) handshake(a *Authority, bundle []byte) error {
 	return tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: serviceName, Time: env.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
 }
 
-func (env *environment) mustTrust(a *Authority, bundle []byte, when string) {
+func (env *environment) expectTrusted(a *Authority, bundle []byte, when string) {
 	env.t.Helper()
 	if err := env.handshake(a, bundle); err != nil {
 		env.t.Errorf("%s: unexpected error: %v", when, err)

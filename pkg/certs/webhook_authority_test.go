@@ -24,7 +24,7 @@ func TestFirstSyncServesCertificate(t *testing.T) {
 		t.Error("Ready returned no error without a certificate")
 	}
 	pause := env.sync(a)
-	env.mustTrust(a, env.bundle(), "first start")
+	env.expectTrusted(a, env.bundle(), "first start")
 	if err := a.Ready(nil); err != nil {
 		t.Errorf("Ready returned %v after the first sync", err)
 	}
@@ -92,7 +92,7 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	if bytes.Equal(after.data[dataKeyCert], before.data[dataKeyCert]) || !bytes.Equal(after.data[dataKeyCACert], before.data[dataKeyCACert]) {
 		t.Error("want a new serving certificate and the same CA")
 	}
-	env.mustTrust(a, before.data[dataKeyCACert], "with the previous bundle")
+	env.expectTrusted(a, before.data[dataKeyCACert], "with the previous bundle")
 }
 
 // A new CA is published before it signs, so every server is trusted at all times.
@@ -114,16 +114,16 @@ func TestRotationOfCAKeepsTrust(t *testing.T) {
 	if bytes.Equal(both, old) || !bytes.Contains(both, old) {
 		t.Fatal("want the bundle to contain the new and the old CA")
 	}
-	env.mustTrust(a, both, "the new CA was published")
-	env.mustTrust(a, old, "an API server that does not know the new CA yet")
+	env.expectTrusted(a, both, "the new CA was published")
+	env.expectTrusted(a, old, "an API server that does not know the new CA yet")
 
 	advanceUntil(a.current.Load().root.Next.Add(-24 * time.Hour))
 	env.clock.Step(24 * time.Hour)
 	if pause := env.sync(a); pause != resyncInterval {
 		t.Errorf("pause %s, want %s", pause, resyncInterval)
 	}
-	env.mustTrust(a, both, "the new CA signs")
-	env.mustTrust(delayed, env.bundle(), "a replica that has not synced yet")
+	env.expectTrusted(a, both, "the new CA signs")
+	env.expectTrusted(delayed, env.bundle(), "a replica that has not synced yet")
 	if err := env.handshake(a, old); err == nil {
 		t.Error("the serving certificate is still signed by the old CA")
 	}
@@ -141,7 +141,7 @@ func TestRotationForYears(t *testing.T) {
 		}
 		env.sync(a)
 		if known != nil {
-			env.mustTrust(a, known, env.clock.Now().String())
+			env.expectTrusted(a, known, env.clock.Now().String())
 		}
 		if n := len(a.current.Load().root.bundle); n > 3 {
 			t.Fatalf("got %d CAs in the bundle, want at most 3", n)
@@ -157,7 +157,7 @@ func TestSyncAfterExpiry(t *testing.T) {
 	env.clock.Step(10 * caLifetime)
 	a := env.replica(nil)
 	env.sync(a)
-	env.mustTrust(a, env.bundle(), "all certificates were expired")
+	env.expectTrusted(a, env.bundle(), "all certificates were expired")
 	if n := len(a.current.Load().root.bundle); n != 1 {
 		t.Errorf("got %d CAs, want no expired CA", n)
 	}
@@ -176,8 +176,8 @@ func TestReplicasShareAuthority(t *testing.T) {
 			})
 		}
 		both.Wait()
-		env.mustTrust(a, env.bundle(), "one replica")
-		env.mustTrust(b, env.bundle(), "the other replica")
+		env.expectTrusted(a, env.bundle(), "one replica")
+		env.expectTrusted(b, env.bundle(), "the other replica")
 		if !a.current.Load().matches(b.current.Load().data) {
 			t.Fatal("the replicas serve different certificates")
 		}
@@ -274,9 +274,9 @@ func TestDamagedSecretIsRepaired(t *testing.T) {
 					a = env.replica(nil) // without state
 				}
 				env.sync(a)
-				env.mustTrust(a, env.bundle(), "repaired")
+				env.expectTrusted(a, env.bundle(), "repaired")
 				if !restarted {
-					env.mustTrust(a, known, "the served CA was kept")
+					env.expectTrusted(a, known, "the served CA was kept")
 				}
 				if data := env.secret().Data; !isUpToDate(t, data, a.DNSNames, env.clock.Now()) {
 					t.Errorf("the Secret was not repaired")
@@ -366,7 +366,7 @@ func TestStartRetriesAndResyncs(t *testing.T) {
 	step(2, 2*time.Second)
 	step(3, resyncInterval)
 	step(4, 0)
-	env.mustTrust(a, env.bundle(), "recovered")
+	env.expectTrusted(a, env.bundle(), "recovered")
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Start returned error %v", err)

@@ -149,8 +149,8 @@ func (d *demo) runPods(ctx context.Context, env *environment, samples []*unstruc
 	return d.applyAndWait(ctx, env, samples)
 }
 
-// runProcesses installs the manager while the controllers and the kubelets are being built. It builds kubectl-odh and KubeRay last, because
-// the first samples do not require them.
+// runProcesses installs the manager while kube-controller-manager, kube-scheduler and KWOK are being built. It builds kubectl-odh
+// and KubeRay last, because the first samples do not require them.
 func (d *demo) runProcesses(ctx context.Context, env *environment, samples []*unstructured.Unstructured) error {
 	clusterReady, built := make(chan error, 1), make(chan error, 1)
 	env.background.Go(func() { clusterReady <- env.instance.Finish(ctx) })
@@ -185,8 +185,8 @@ func (d *demo) buildRemaining(ctx context.Context, env *environment, ray bool) e
 	return nil
 }
 
-// buildAhead builds programs that require no control plane, while the control plane is built. It ignores errors, which the later build
-// returns again.
+// buildAhead builds programs that require no control plane, or downloads their modules, while the control plane is built. It
+// ignores errors, which the later build returns again.
 func (d *demo) buildAhead(ctx context.Context, samples []*unstructured.Unstructured) {
 	_, _ = operator.Build(ctx, d.progress)
 	if needsMesh(samples) {
@@ -331,7 +331,7 @@ func tools(instance *cluster.Instance) string {
 	return dir
 }
 
-// access returns shell commands to connect to the demo, without the tools until they are built.
+// access returns shell commands to connect to the demo. The one that adds the tools to PATH is omitted until they are built.
 func access(kubeconfig, tools string) string {
 	text := "Connect to the cluster with:\n"
 	if tools != "" {

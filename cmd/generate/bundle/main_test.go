@@ -30,7 +30,7 @@ func shippedInput(t *testing.T) input {
 	return in
 }
 
-// testInput returns the input for the manifests in the constant installation, after replacements of text.
+// testInput returns the input for the manifests of the constant `installation`, with texts replaced.
 func testInput(t *testing.T, replace ...string) input {
 	t.Helper()
 	in := input{

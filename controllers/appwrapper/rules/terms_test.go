@@ -56,7 +56,7 @@ func TestDurationAnnotationsAreLimitedAndDefaulted(t *testing.T) {
 	}
 }
 
-// [appwrapper-16] Configured values apply without an annotation, and are limited by the ceiling too.
+// [appwrapper-16] Configured values apply without an annotation, and configured grace periods are limited by the ceiling too.
 func TestConfigurationSetsTermsWithoutAnnotations(t *testing.T) {
 	f := config.DefaultAppWrapper().FaultTolerance
 	f.DeletionGracePeriod, f.RetryLimit, f.FailureGracePeriod = 48*time.Hour, 9, 3*time.Second

@@ -1,5 +1,5 @@
-// Command gateway is a proxy through which browsers on this machine access a server that requires a bearer token. It listens on loopback,
-// requests basic authentication, and sends the password to the server as the token.
+// Command gateway is a proxy through which browsers on this machine access a server that requires a bearer token. It listens on
+// the given address, which should be on loopback, requests basic authentication, and sends the password to the server as the token.
 package main
 
 import (

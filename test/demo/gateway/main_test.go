@@ -50,7 +50,7 @@ func TestHandlerSendsPasswordAsToken(t *testing.T) {
 	}
 }
 
-func TestRunRejectsInvalidFiles(t *testing.T) {
+func TestRunRejectsInvalidFlags(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)

@@ -51,7 +51,7 @@ func setField(value any, path ...string) change {
 	}
 }
 
-// withVersion adds the version annotation, which the webhook adds to new clusters.
+// withVersion sets the version annotation as the only annotation, which the webhook adds to new clusters.
 func withVersion(rayCluster *unstructured.Unstructured) {
 	rayCluster.SetAnnotations(map[string]string{raycluster.AnnotationVersion: "1.0.0"})
 }

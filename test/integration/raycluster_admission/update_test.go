@@ -71,7 +71,7 @@ var _ = Describe("An existing RayCluster", func() {
 			func(p *corev1.PodSpec) { p.Containers[0].VolumeMounts[1].MountPath = "/other" })),
 	)
 
-	It("keeps its ServiceAccount [raycluster-18] and its rule about Ingresses [raycluster-15], and accepts an unchanged update [raycluster-19]", func(ctx SpecContext) {
+	It("is denied changes of its ServiceAccount [raycluster-18] and enableIngress [raycluster-15], and keeps its generation when metadata changes [raycluster-19]", func(ctx SpecContext) {
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, withLabel("a", "b")))
 		generation := rayCluster.GetGeneration()
 		Expect(updateRayCluster(ctx, rayCluster, withLabel("touched", ""))).To(Succeed())
@@ -82,7 +82,7 @@ var _ = Describe("An existing RayCluster", func() {
 		Expect(updateRayCluster(ctx, rayCluster, other)).To(MatchError(ContainSubstring(headPrefix + `serviceAccountName: Invalid value: "other": RayCluster head group service account is immutable`)))
 	}, NodeTimeout(specTimeout))
 
-	It("records the ServiceAccount of its user, or keeps it on request [R30]", func(ctx SpecContext) {
+	It("records the ServiceAccount that a user set in an annotation, or keeps it if the user requests that [R30]", func(ctx SpecContext) {
 		withServiceAccount := changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, withServiceAccount))
 		Expect(headPodSpec(rayCluster).ServiceAccountName).To(Equal(namesOf(rayCluster).ServiceAccount))
