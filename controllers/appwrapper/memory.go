@@ -13,8 +13,8 @@ import (
 // creationLag is how long after a creation an object may be absent from the cache.
 const creationLag = 5 * time.Second
 
-// memory holds state of AppWrappers that neither their status nor the cache contains. A restart loses this state, which saves requests,
-// compensates for the delay of the cache, and keeps the success of deleted components.
+// memory holds state of AppWrappers that neither their status nor the cache contains. This state saves requests, compensates
+// for the delay of the cache, and keeps the success of deleted components. It is lost when the manager restarts.
 type memory struct {
 	clock clock.PassiveClock
 

@@ -111,7 +111,7 @@ func TestSuspensionOverridesPause(t *testing.T) {
 	f.expectCondition(quotaReserved, "False/Suspended")
 }
 
-// [appwrapper-8] While pods are terminating, the phase is Suspending, with both conditions True.
+// [appwrapper-8] While pods are terminating, the phase is Suspending, with QuotaReserved and ResourcesDeployed True.
 func TestPhaseIsSuspendingWhilePodsTerminate(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{podJSON("a")}))
 	f.reconcileToPhase(awv1beta2.PhaseRunning)
@@ -267,7 +267,7 @@ func TestUnreviewedAppWrapperFails(t *testing.T) {
 }
 
 // Objects of a kind that is temporarily not served, or served in another version, count as existing.
-func TestUnservedKindIsNotDeleted(t *testing.T) {
+func TestObjectsOfUnservedKindCountAsExisting(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: jobKind.GroupKind(), SearchedVersions: []string{"v1"}}
 	noResource := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", "404 page not found", 0, true)
 	for name, readErr := range map[string]error{"kind missing in discovery": noMatch, "resource not found by the API server": noResource} {
@@ -350,7 +350,7 @@ func TestIdentifyMatchesCreatedObject(t *testing.T) {
 	}
 }
 
-// Creation is not retried after a rejection by a webhook or the API server.
+// Creation is not retried after a denial by a webhook or an invalid request. It is after an exceeded quota.
 func TestRejectedCreationIsNotRetried(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	denial := apierrors.NewForbidden(pods, "a", errors.New("no"))

@@ -18,9 +18,9 @@ func storms() []scenario {
 	}
 	add("partition", "all traffic is dropped, including watches", partition, slow,
 		rule{fault: dropPackets, streams: true})
-	add("resets", "every connection is reset", partition, slow,
+	add("resets", "the connection of each new request is reset", partition, slow,
 		rule{fault: resetConnection})
-	add("latency", "every request takes 2 s more", clientFault, restarted,
+	add("latency", "every request except watches takes 2 s longer", clientFault, restarted,
 		rule{match: match{verbs: notWatch}, fault: delay(2 * time.Second)})
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		text := http.StatusText(code)

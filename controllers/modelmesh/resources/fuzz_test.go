@@ -120,7 +120,7 @@ func checkDistinct[T any](t errorReporter, description string, list []T, key fun
 }
 
 // A spec with conflicting names, ports or paths is rejected by the validation or by the builder, or results in a valid Deployment.
-func TestInvalidSpecsAreRejectedOrBuilt(t *testing.T) {
+func TestConflictingSpecsAreRejectedOrBuilt(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "server", "triton", "triton-adapter", "tls-certs", "models-dir", "shelf", "oauth-proxy", "proxy-tls"})
 	path := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})
 	number := rapid.Int32Range(1, 3)

@@ -29,7 +29,8 @@ const productConfigMapAnnotation = "productConfig"
 // productMissingPrefix is the prefix of the message about a missing ConfigMap, as in the legacy controller.
 const productMissingPrefix = "Unable to access ConfigMap"
 
-// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the remaining grace period, or 0.
+// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the remaining grace period before it
+// is scaled to zero, or 0.
 func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespaceState, name string, rt modelmesh.Runtime) (requeueAfter time.Duration, err error) {
 	problem, err := r.validate(ctx, state, rt)
 	if err != nil {

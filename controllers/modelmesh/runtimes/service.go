@@ -131,11 +131,11 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 			"namespace do not change: delete the Secret, or ask an administrator to set allowNamespaceEtcd: true", name, state.Namespace)
 		return r.etcdWatcher.ConnectOwn(state.Namespace, nil)
 	}
-	state.reportToAllRuntimes(actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.etcdWatcher.ConnectOwn(state.Namespace, foreignData)))
+	state.reportToAllRuntimes(actionReadOwnEtcdSecret, secretErrorMessage(name, state.Namespace, r.etcdWatcher.ConnectOwn(state.Namespace, foreignData)))
 	problem := ""
 	switch {
 	case state.etcd != nil:
-		problem = secretError(name, operatorNamespace, r.etcdWatcher.Connect(state.etcd))
+		problem = secretErrorMessage(name, operatorNamespace, r.etcdWatcher.Connect(state.etcd))
 	case foreignData == nil:
 		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, operatorNamespace)
 	}
@@ -149,7 +149,7 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 		data, err = meshetcd.Copy(state.etcd, operatorNamespace, state.Namespace, account)
 	}
 	if err != nil {
-		state.reportToAllRuntimes(actionReadEtcdSecret, secretError(name, operatorNamespace, err))
+		state.reportToAllRuntimes(actionReadEtcdSecret, secretErrorMessage(name, operatorNamespace, err))
 		return nil
 	}
 	if err := r.grantAccount(ctx, state, account); err != nil {
@@ -202,8 +202,8 @@ func (r *runtimeReconciler) grantAccount(ctx context.Context, state *namespaceSt
 	return nil
 }
 
-// secretError returns the message about an invalid etcd Secret, or "".
-func secretError(name, namespace string, err error) string {
+// secretErrorMessage returns the message about an invalid etcd Secret, or "".
+func secretErrorMessage(name, namespace string, err error) string {
 	if err == nil {
 		return ""
 	}

@@ -196,8 +196,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// readable drops characters that YAML cannot contain.
-func readable(r rune) rune {
+// dropUnreadable drops characters that YAML cannot contain.
+func dropUnreadable(r rune) rune {
 	if unicode.IsGraphic(r) || unicode.IsSpace(r) {
 		return r
 	}
@@ -210,7 +210,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		text = strings.Map(readable, strings.ToValidUTF8(text, ""))
+		text = strings.Map(dropUnreadable, strings.ToValidUTF8(text, ""))
 		data := Config(Attributes{Resource: "x" + text, Namespace: text, Name: text})
 		var decoded map[string]map[string]map[string]string
 		if err := yaml.Unmarshal([]byte(data[ConfigKey]), &decoded); err != nil {

@@ -60,8 +60,8 @@ func Write(dir string, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// Install creates missing CRDs, updates older ones, and does not change others. It writes the result for each CRD to out. It returns an
-// error for a different CRD after it has installed the others.
+// Install creates missing CRDs, updates older ones, and does not change others. It writes the result for each CRD to out. If the
+// installed and the required CRD each have fields that the other lacks, it installs the other CRDs and returns an error.
 func Install(
 	ctx context.Context, client apiextensions.CustomResourceDefinitionInterface, crds []*apiextensionsv1.CustomResourceDefinition, out io.Writer,
 ) error {

@@ -118,7 +118,7 @@ func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, space), " ")
 }
 
-// Notes formats notes about gaps.
+// Notes formats notes about what could not be read.
 func Notes(notes []string) string {
 	text := ""
 	for _, note := range notes {
