@@ -84,6 +84,9 @@ var _ = Describe("The namespace of the manager", func() {
 		Expect(env.Admin.Create(ctx, model)).To(Succeed())
 		deployment, autoscaler := &appsv1.Deployment{ObjectMeta: objectMeta("modelmesh-serving-r")}, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: objectMeta("modelmesh-serving-r")}
 		env.WaitExists(ctx, deployment, autoscaler, &corev1.ConfigMap{ObjectMeta: objectMeta("tc-config")})
+		env.WaitFor(ctx, model, func(g Gomega) {
+			g.Expect(model.Status.LastFailureInfo).To(HaveField("Message", ContainSubstring("the pod cannot be scheduled")))
+		})
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
