@@ -3,7 +3,6 @@ package modelmesh
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -105,11 +104,3 @@ type Dependencies struct {
 
 // Subcontroller registers a group of controllers. ctx is cancelled when the component stops.
 type Subcontroller func(ctx context.Context, mgr ctrl.Manager, shared *Dependencies) error
-
-// MinNonZero returns the shorter of two requeue delays. 0 means no requeue.
-func MinNonZero(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}

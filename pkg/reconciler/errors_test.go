@@ -306,3 +306,11 @@ func TestBlockingObjectsAreRequeued(t *testing.T) {
 		}
 	}
 }
+
+func TestSooner(t *testing.T) {
+	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}, {1, 1, 1}} {
+		if got := Sooner(c.a, c.b); got != c.want {
+			t.Errorf("Sooner(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}

@@ -3,13 +3,11 @@ package openshift
 import (
 	"errors"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
@@ -34,14 +32,6 @@ func TestClassifiesJoinedErrors(t *testing.T) {
 	} {
 		if apply.IsBlocked(c.err) != c.blocked || isNamespaceTerminating(c.err) != c.terminating {
 			t.Errorf("%s: blocked %t, terminating %t", name, apply.IsBlocked(c.err), isNamespaceTerminating(c.err))
-		}
-	}
-}
-
-func TestMinNonZero(t *testing.T) {
-	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
-		if got := modelmesh.MinNonZero(c.a, c.b); got != c.want {
-			t.Errorf("MinNonZero(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

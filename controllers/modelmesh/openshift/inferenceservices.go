@@ -127,7 +127,7 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 		return 0, err
 	}
 	r.recordProblem(s, cmp.Or(problem, blocked), report)
-	return modelmesh.MinNonZero(retry, report.Retry), r.pruneRoutes(ctx, s, desired)
+	return reconciler.Sooner(retry, report.Retry), r.pruneRoutes(ctx, s, desired)
 }
 
 // pruneRoutes deletes the obsolete objects that publish an InferenceService.

@@ -123,7 +123,7 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 		kept = append(kept, apply.NewKey(secretKind, c.Namespace, c.Name))
 	}
 	if renewal, ok := reconciler.AsWait(r.certificates.AwaitRenewal(namespace.UID)); ok {
-		retry = modelmesh.MinNonZero(retry, renewal.Retry)
+		retry = reconciler.Sooner(retry, renewal.Retry)
 	}
 	return retry, r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
 }

@@ -149,7 +149,7 @@ func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	case err == nil, apply.IsTerminating(err):
 		return ctrl.Result{RequeueAfter: requeueAfter}, nil
 	case apply.AllErrorsMatch(err, needsUserAction):
-		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(requeueAfter, reconciler.RequeueBlocked)}, nil
+		return ctrl.Result{RequeueAfter: reconciler.Sooner(requeueAfter, reconciler.RequeueBlocked)}, nil
 	}
 	return ctrl.Result{}, err
 }
@@ -201,7 +201,7 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 		var causeErr error
 		causes[name], causeErr = r.findCause(ctx, state, rt, deployment)
 		errs = append(errs, err, causeErr)
-		requeueAfter = modelmesh.MinNonZero(requeueAfter, runtimeRequeue)
+		requeueAfter = reconciler.Sooner(requeueAfter, runtimeRequeue)
 	}
 	r.NotServingCauses.Set(state.Namespace, causes)
 	state.forgetDeleted(existingRuntimes)

@@ -561,11 +561,6 @@ func TestToResult(t *testing.T) {
 			t.Errorf("%s: toResult returned %v, error %v", name, result, err)
 		}
 	}
-	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
-		if got := modelmesh.MinNonZero(tc[0], tc[1]); got != tc[2] {
-			t.Errorf("MinNonZero of %v returned %v, want %v", tc[:2], got, tc[2])
-		}
-	}
 }
 
 // [M28] A Deployment that cannot be built, or that the API server rejects, is reported by exactly one Event.
