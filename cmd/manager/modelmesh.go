@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
@@ -59,7 +60,7 @@ func (m *modelMesh) scope() string {
 }
 
 // caches returns the cache needs of runtimes and, in cluster scope, of the OpenShift integration.
-func (m *modelMesh) caches() []component.CacheNeed {
+func (m *modelMesh) caches() []managercache.Need {
 	needs := runtimes.Caches(m.scope())
 	if m.scope() == "" {
 		needs = append(needs, openshift.Caches()...)

@@ -39,6 +39,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
@@ -170,11 +171,12 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
 	runCtx, restart := context.WithCancelCause(ctx)
 	defer restart(nil)
-	watchers, err := newWatchers(runCtx, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)).UnsortedList())
+	optionalKinds := component.WatchedKinds(componentsOf(enabled))
+	watchers, err := newWatchers(runCtx, env, restConfig, listener, restart, optionalKinds.UnsortedList())
 	if err != nil {
 		return err
 	}
-	options.NewCache = env.Capabilities.NewCache
+	options.NewCache = managercache.NewFunc(optionalKinds, env.Capabilities.Current)
 	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig, env.Clock); err != nil {
 		return err
 	}
@@ -190,7 +192,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err := errors.Join(err, env.Hub.AddTo(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addToManager(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
-	env.FullObjectKinds = component.FullObjectKinds(componentsOf(enabled))
+	env.FullObjectKinds = managercache.FullObjectKinds(cacheNeeds(enabled))
 	if err := component.Setup(mgr, env.Capabilities, componentsOf(specs), env.Config.Enabled); err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -52,8 +52,8 @@ const FieldOwner = "appwrapper"
 
 // Caches returns the kinds in the manager's cache: all AppWrappers, and metadata of namespaces. Pods and components are in another cache,
 // which is limited to objects with the label of an AppWrapper.
-func Caches() []component.CacheNeed {
-	return []component.CacheNeed{
+func Caches() []managercache.Need {
+	return []managercache.Need{
 		{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), FullObjects: true, IncludeForeign: true},
 		{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), IncludeForeign: true},
 	}

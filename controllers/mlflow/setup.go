@@ -26,8 +26,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -133,14 +133,14 @@ var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, ca
 
 // Caches returns the kinds in the manager's cache. Secrets and ConfigMaps of the operand namespace include foreign ones, because pods
 // consume those of users.
-func Caches(namespace string) []component.CacheNeed {
+func Caches(namespace string) []managercache.Need {
 	return slices.Concat(
-		servers.CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, servers.Deployment, servers.Claim),
-		servers.CacheNeeds(component.CacheNeed{Namespace: namespace}, servers.Service, servers.ServiceAccount, servers.NetworkPolicy, servers.DisruptionBudget,
+		servers.CacheNeeds(managercache.Need{Namespace: namespace, FullObjects: true}, servers.Deployment, servers.Claim),
+		servers.CacheNeeds(managercache.Need{Namespace: namespace}, servers.Service, servers.ServiceAccount, servers.NetworkPolicy, servers.DisruptionBudget,
 			servers.Ingress, servers.CronJob, servers.Job, capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy),
-		servers.CacheNeeds(component.CacheNeed{}, servers.ClusterRole, servers.ClusterRoleBinding, capability.ConsoleLink),
-		servers.CacheNeeds(component.CacheNeed{Namespace: namespace, IncludeForeign: true}, servers.Secret, servers.ConfigMap),
-		[]component.CacheNeed{{Kind: mlflowOperatorKind, IncludeForeign: true}, {Kind: artifactstore.Kind, FullObjects: true, IncludeForeign: true}})
+		servers.CacheNeeds(managercache.Need{}, servers.ClusterRole, servers.ClusterRoleBinding, capability.ConsoleLink),
+		servers.CacheNeeds(managercache.Need{Namespace: namespace, IncludeForeign: true}, servers.Secret, servers.ConfigMap),
+		[]managercache.Need{{Kind: mlflowOperatorKind, IncludeForeign: true}, {Kind: artifactstore.Kind, FullObjects: true, IncludeForeign: true}})
 }
 
 // Deps are the dependencies of the controller.

@@ -31,7 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -71,10 +71,10 @@ type (
 )
 
 // Caches returns the caches of the controller: all Catalogs, and child objects by their managed label. extraCaches holds other objects.
-func Caches(namespace string) []component.CacheNeed {
+func Caches(namespace string) []managercache.Need {
 	return servers.Caches(namespace,
-		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
-		component.CacheNeed{Kind: servers.ConfigMap, Namespace: namespace})
+		managercache.Need{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
+		managercache.Need{Kind: servers.ConfigMap, Namespace: namespace})
 }
 
 // Setup registers the controller of Catalogs and bootstrap with a manager.

@@ -28,7 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -63,13 +63,13 @@ type (
 
 // Caches returns the caches of the controller: child objects by their managed label, and the metadata of all Secrets and ConfigMaps, which
 // may belong to users. An empty namespace selects all namespaces. Pods have a separate cache, see newPodCache.
-func Caches(namespace string) []component.CacheNeed {
+func Caches(namespace string) []managercache.Need {
 	return servers.Caches(namespace,
-		component.CacheNeed{Kind: servers.Claim, Namespace: namespace, FullObjects: true},
-		component.CacheNeed{Kind: servers.CronJob, Namespace: namespace, FullObjects: true},
-		component.CacheNeed{Kind: servers.Secret, Namespace: namespace, IncludeForeign: true},
-		component.CacheNeed{Kind: servers.ConfigMap, Namespace: namespace, IncludeForeign: true},
-		component.CacheNeed{Kind: capability.UserGroup})
+		managercache.Need{Kind: servers.Claim, Namespace: namespace, FullObjects: true},
+		managercache.Need{Kind: servers.CronJob, Namespace: namespace, FullObjects: true},
+		managercache.Need{Kind: servers.Secret, Namespace: namespace, IncludeForeign: true},
+		managercache.Need{Kind: servers.ConfigMap, Namespace: namespace, IncludeForeign: true},
+		managercache.Need{Kind: capability.UserGroup})
 }
 
 // Setup registers the controller of registries with a manager.

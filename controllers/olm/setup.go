@@ -14,7 +14,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -59,10 +59,10 @@ var kinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.Prom
 func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{crdKind} }
 
 // Caches returns the kinds in the manager's cache: the metadata of managed objects.
-func Caches() []component.CacheNeed {
-	var needs []component.CacheNeed
+func Caches() []managercache.Need {
+	var needs []managercache.Need
 	for _, kind := range kinds {
-		needs = append(needs, component.CacheNeed{Kind: kind})
+		needs = append(needs, managercache.Need{Kind: kind})
 	}
 	return needs
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -99,10 +99,10 @@ type Deps struct {
 }
 
 // Caches returns the kinds that the manager's cache must contain.
-func Caches() []component.CacheNeed {
-	needs := []component.CacheNeed{{Kind: namespaceKind, IncludeForeign: true}}
+func Caches() []managercache.Need {
+	needs := []managercache.Need{{Kind: namespaceKind, IncludeForeign: true}}
 	for _, kind := range []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, aihubKind, catalogKind} {
-		needs = append(needs, component.CacheNeed{Kind: kind, FullObjects: true, IncludeForeign: true})
+		needs = append(needs, managercache.Need{Kind: kind, FullObjects: true, IncludeForeign: true})
 	}
 	return needs
 }

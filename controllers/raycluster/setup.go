@@ -28,7 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
@@ -81,10 +81,10 @@ func prunedKinds(served capability.Set) []schema.GroupVersionKind {
 }
 
 // Caches returns the kinds in the manager's cache: whole RayClusters and routes, and metadata of child objects. Pods have their own cache.
-func Caches() []component.CacheNeed {
-	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
+func Caches() []managercache.Need {
+	needs := []managercache.Need{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
 	for _, kind := range slices.Concat(builtInKinds, optionalKinds) {
-		needs = append(needs, component.CacheNeed{Kind: kind})
+		needs = append(needs, managercache.Need{Kind: kind})
 	}
 	return needs
 }

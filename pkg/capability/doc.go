@@ -5,6 +5,5 @@
 // known state of the versions it could not read. Until the first successful call the set is empty, the Watcher is not ready, and
 // components, which all require a kind, wait. In the first result, the kinds of a version that cannot be read count as served.
 //
-// Optional kinds must be watched through Watcher.Kind, or by a component that requires them. Reads from a cache of NewCache fail for kinds
-// that are not served.
+// Optional kinds must be watched through Watcher.Kind, or by a component that requires them.
 package capability

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 )
 
 // Component is one product area of the operator. Nil fields are skipped.
@@ -19,7 +20,7 @@ type Component struct {
 	// the first discovery, every API would count as absent.
 	Requires []schema.GroupVersionKind
 	// Caches are the kinds it reads from the cache, custom resources only while they are served.
-	Caches []CacheNeed
+	Caches []managercache.Need
 	// Transform removes fields before an object is cached, and returns objects of other kinds unchanged. May be nil.
 	Transform toolscache.TransformFunc
 	// Webhooks registers its webhooks, also for a disabled component: the webhook configurations in the cluster are static, so
@@ -43,7 +44,7 @@ func WatchedKinds(enabled []Component) capability.Set {
 	for _, c := range enabled {
 		kinds.Insert(c.Requires...)
 		for _, need := range c.Caches {
-			if isCustomKind(need.Kind) {
+			if managercache.IsCustomKind(need.Kind) {
 				kinds.Insert(need.Kind)
 			}
 		}

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 )
 
 // Webhooks are registered immediately, even those of disabled components. Controllers of enabled components are added on the leader.
@@ -59,6 +61,9 @@ func TestSetupErrors(t *testing.T) {
 	}
 }
 
+// requiredKind is a kind that a component requires.
+var requiredKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Required"}
+
 func TestWatchedKinds(t *testing.T) {
 	got := WatchedKinds([]Component{
 		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind, capability.RayCluster}},
@@ -69,17 +74,13 @@ func TestWatchedKinds(t *testing.T) {
 	}
 }
 
-// Custom resources are watched, and do not fail the start if they are not served.
-func TestOptionalKindsAreWatched(t *testing.T) {
+func TestCachedCustomKindsAreWatched(t *testing.T) {
 	usedKind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
 	components := []Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []CacheNeed{{Kind: usedKind}, {Kind: capability.HTTPRoute}}},
-		{Name: "b", Caches: []CacheNeed{{Kind: requiredKind}, {Kind: usedKind}, {Kind: secrets}}},
+		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []managercache.Need{{Kind: usedKind}, {Kind: capability.HTTPRoute}}},
+		{Name: "b", Caches: []managercache.Need{{Kind: requiredKind}, {Kind: usedKind}, {Kind: corev1.SchemeGroupVersion.WithKind("Secret")}}},
 	}
 	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), requiredKind, usedKind)...); !got.Equal(want) {
 		t.Errorf("got watched kinds %s, want %s", got, want)
-	}
-	if by, ok := byKind(t, CacheOptions(components, nil), usedKind); ok {
-		t.Errorf("the optional kind has cache options %+v, want none", by)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 )
 
 // Kinds of the objects of a server and its database.
@@ -49,16 +49,16 @@ var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPR
 
 // Caches returns the caches of the child objects of registries and the catalog, and additional ones. They select the operator label, which
 // EndpointSlices copy from their Service. An empty namespace selects all; optional kinds are always watched in all namespaces.
-func Caches(namespace string, additional ...component.CacheNeed) []component.CacheNeed {
-	needs := CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, Deployment, EndpointSlice)
-	needs = append(needs, CacheNeeds(component.CacheNeed{Namespace: namespace}, Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress)...)
-	needs = append(needs, CacheNeeds(component.CacheNeed{}, append([]schema.GroupVersionKind{ClusterRoleBinding}, OptionalKinds...)...)...)
+func Caches(namespace string, additional ...managercache.Need) []managercache.Need {
+	needs := CacheNeeds(managercache.Need{Namespace: namespace, FullObjects: true}, Deployment, EndpointSlice)
+	needs = append(needs, CacheNeeds(managercache.Need{Namespace: namespace}, Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress)...)
+	needs = append(needs, CacheNeeds(managercache.Need{}, append([]schema.GroupVersionKind{ClusterRoleBinding}, OptionalKinds...)...)...)
 	return append(needs, additional...)
 }
 
 // CacheNeeds returns a need for each kind with the options of need.
-func CacheNeeds(need component.CacheNeed, kinds ...schema.GroupVersionKind) []component.CacheNeed {
-	needs := make([]component.CacheNeed, 0, len(kinds))
+func CacheNeeds(need managercache.Need, kinds ...schema.GroupVersionKind) []managercache.Need {
+	needs := make([]managercache.Need, 0, len(kinds))
 	for _, need.Kind = range kinds {
 		needs = append(needs, need)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -55,8 +55,8 @@ const (
 )
 
 // Caches returns the caches that the controllers need in addition to those of the component: metadata of the objects that they create.
-func Caches() []component.CacheNeed {
-	return []component.CacheNeed{
+func Caches() []managercache.Need {
+	return []managercache.Need{
 		{Kind: accountKind}, {Kind: bindingKind}, {Kind: delegatorKind}, {Kind: capability.Route},
 		{Kind: capability.HTTPRoute}, {Kind: capability.BackendTLSPolicy}, {Kind: ingressKind},
 	}

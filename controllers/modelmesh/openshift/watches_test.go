@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -133,7 +133,7 @@ func TestCaches(t *testing.T) {
 			t.Errorf("%s: foreign objects are cached in full", need.Kind.Kind)
 		}
 	}
-	if full := component.FullObjectKinds([]component.Component{{Caches: Caches()}}); len(full) > 0 {
+	if full := managercache.FullObjectKinds(Caches()); len(full) > 0 {
 		t.Errorf("full objects of %v are cached, want only metadata", full)
 	}
 }

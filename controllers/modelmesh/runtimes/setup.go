@@ -27,7 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -58,8 +58,8 @@ var (
 
 // Caches returns the cache requirements: metadata of managed objects; full Deployments, because their replicas are read; metadata of
 // all Secrets and ConfigMaps, including those of users. An empty namespace means all, and only then NetworkPolicies are managed.
-func Caches(namespace string) []component.CacheNeed {
-	needs := []component.CacheNeed{
+func Caches(namespace string) []managercache.Need {
+	needs := []managercache.Need{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: autoscalerKind, Namespace: namespace},
@@ -68,7 +68,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: capability.ServiceMonitor},
 	}
 	if namespace == "" {
-		needs = append(needs, component.CacheNeed{Kind: policyKind})
+		needs = append(needs, managercache.Need{Kind: policyKind})
 	}
 	return needs
 }

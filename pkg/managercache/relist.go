@@ -1,4 +1,4 @@
-package component
+package managercache
 
 import (
 	"context"
@@ -13,25 +13,23 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// isCustomKind reports whether a kind may be defined by a CustomResourceDefinition.
-func isCustomKind(kind schema.GroupVersionKind) bool {
+// IsCustomKind reports whether a kind may be defined by a CustomResourceDefinition.
+func IsCustomKind(kind schema.GroupVersionKind) bool {
 	return !clientgoscheme.Scheme.IsGroupRegistered(kind.Group)
 }
 
 // isCustomResource reports whether the kind of an object may be defined by a CustomResourceDefinition.
 func isCustomResource(obj runtime.Object) bool {
 	kind, err := apiutil.GVKForObject(obj, clientgoscheme.Scheme) // fails for typed custom resources
-	return err != nil || isCustomKind(kind)
+	return err != nil || IsCustomKind(kind)
 }
 
 // listWatchCustomResources returns a ListerWatcher that selects objects by a label selector, which may be empty. It makes a reflector relist
 // after the API server closed a watch before its timeout, as it does after a change of the CRD schema. Without a relist, unchanged objects
-// would stay cached without newly added fields.
-func listWatchCustomResources(lw toolscache.ListerWatcher, selector string, clk clock.PassiveClock) toolscache.ListerWatcher {
+// would stay cached without newly added fields. The function onRelist is called before such a relist.
+func listWatchCustomResources(lw toolscache.ListerWatcher, selector string, clk clock.PassiveClock, onRelist func()) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	var watchEnd time.Time // expected end of the last watch; a reflector sends one request at a time
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
@@ -42,7 +40,7 @@ func listWatchCustomResources(lw toolscache.ListerWatcher, selector string, clk 
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			started := clk.Now()
 			if lists := options.SendInitialEvents != nil; !lists && started.Before(watchEnd) {
-				reconciler.RecordRelist()
+				onRelist()
 				return nil, apierrors.NewResourceExpired("the API server closed the watch early")
 			}
 			watchEnd, options.LabelSelector = time.Time{}, selector

@@ -1,4 +1,4 @@
-package component
+package managercache
 
 import (
 	"context"
@@ -50,11 +50,12 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 		"watch with initial list": {new(int64(600)), time.Second, watchList, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			relists := 0
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 			lw := toolscache.ToListerWatcherWithContext(listWatchCustomResources(&toolscache.ListWatch{
 				ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
 				WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
-			}, "", clk))
+			}, "", clk, func() { relists++ }))
 			for round := range 2 {
 				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds}); err != nil {
 					t.Fatal(err)
@@ -68,6 +69,9 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 				_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds})
 				if apierrors.IsResourceExpired(err) != c.expired {
 					t.Errorf("round %d: got error %v, want ResourceExpired: %t", round, err, c.expired)
+				}
+				if c.expired && relists != round+1 || !c.expired && relists > 0 {
+					t.Errorf("round %d: got %d calls of onRelist", round, relists)
 				}
 				if err := list(lw); err != nil { // as the reflector does after the error
 					t.Fatal(err)

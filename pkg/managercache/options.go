@@ -1,4 +1,4 @@
-package component
+package managercache
 
 import (
 	"maps"
@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
-// CacheNeed selects the objects of a kind that a component reads from the cache.
-type CacheNeed struct {
+// Need selects the objects of a kind that a component reads from the cache.
+type Need struct {
 	// Kind of the objects.
 	Kind schema.GroupVersionKind
 	// Namespace limits the cache to one namespace; "" means all. It must be "" for cluster-scoped kinds, and is ignored for
@@ -35,21 +35,17 @@ type CacheNeed struct {
 	IncludeForeign bool
 }
 
-// CacheOptions merges the needs of the enabled components: a kind is cached in the union of their namespaces, and without the label
-// selector if one of the needs includes foreign objects. The transform applies to every object. Other kinds are cached without limits.
+// Options merges the needs of the enabled components: a kind is cached in the union of their namespaces, and without the label selector if
+// one of the needs includes foreign objects. The transforms apply to every object, in order. Other kinds are cached without limits. The
+// function onRelist is called when a CRD may have changed.
 //
 // Custom resources get their selector in NewInformer instead of ByObject, because the cache looks up the scope of each kind in ByObject and
 // fails to start if one is not served.
-func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
-	managedOnly := capability.NewSet()
-	for _, c := range enabled {
-		if c.Transform != nil {
-			transform = chainTransforms(c.Transform, transform)
-		}
-	}
-	options := cache.Options{DefaultTransform: chainTransforms(stripForeign, transform), ByObject: map[client.Object]cache.ByObject{}}
-	for kind, includeForeign := range mergeNeeds(enabled) {
-		if !isCustomKind(kind) {
+func Options(needs []Need, onRelist func(), transforms ...toolscache.TransformFunc) cache.Options {
+	managedOnly := sets.New[schema.GroupVersionKind]()
+	options := cache.Options{DefaultTransform: chain(append([]toolscache.TransformFunc{stripForeign}, transforms...)), ByObject: map[client.Object]cache.ByObject{}}
+	for kind, includeForeign := range mergeNeeds(needs) {
+		if !IsCustomKind(kind) {
 			// The cache looks up ByObject by kind, so metadata objects match typed objects too.
 			options.ByObject[objectmeta.New(kind)] = byObject(includeForeign)
 		} else if !slices.Contains(slices.Collect(maps.Values(includeForeign)), true) {
@@ -63,7 +59,7 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 			selector = managedSelector().String()
 		}
 		if isCustomResource(obj) {
-			lw = listWatchCustomResources(lw, selector, clock.RealClock{})
+			lw = listWatchCustomResources(lw, selector, clock.RealClock{}, onRelist)
 		}
 		maps.Copy(indexers, apply.OwnerIndexers())
 		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
@@ -72,17 +68,15 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 }
 
 // mergeNeeds returns the namespaces in which each kind is cached, "" for all, and whether foreign objects are included there.
-func mergeNeeds(enabled []Component) map[schema.GroupVersionKind]map[string]bool {
-	needs := map[schema.GroupVersionKind]map[string]bool{}
-	for _, c := range enabled {
-		for _, need := range c.Caches {
-			if needs[need.Kind] == nil {
-				needs[need.Kind] = map[string]bool{}
-			}
-			needs[need.Kind][need.Namespace] = needs[need.Kind][need.Namespace] || need.IncludeForeign
+func mergeNeeds(needs []Need) map[schema.GroupVersionKind]map[string]bool {
+	merged := map[schema.GroupVersionKind]map[string]bool{}
+	for _, need := range needs {
+		if merged[need.Kind] == nil {
+			merged[need.Kind] = map[string]bool{}
 		}
+		merged[need.Kind][need.Namespace] = merged[need.Kind][need.Namespace] || need.IncludeForeign
 	}
-	return needs
+	return merged
 }
 
 // byObject returns the configuration of the cache for one kind. It omits namespaces that the rule for all namespaces covers, because each
@@ -109,13 +103,11 @@ func byObject(includeForeign map[string]bool) cache.ByObject {
 
 // FullObjectKinds returns the kinds that at least one component caches as full objects. All components must read them as such, because
 // reading metadata would start a second informer.
-func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
-	kinds := capability.NewSet()
-	for _, c := range enabled {
-		for _, need := range c.Caches {
-			if need.FullObjects {
-				kinds.Insert(need.Kind)
-			}
+func FullObjectKinds(needs []Need) []schema.GroupVersionKind {
+	kinds := sets.New[schema.GroupVersionKind]()
+	for _, need := range needs {
+		if need.FullObjects {
+			kinds.Insert(need.Kind)
 		}
 	}
 	return kinds.UnsortedList()
@@ -125,14 +117,16 @@ func managedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
 }
 
-// chainTransforms returns a transform that runs both.
-func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformFunc {
-	return func(in any) (any, error) {
-		out, err := first(in)
-		if err != nil {
-			return nil, err
+// chain returns a transform that runs all transforms until one fails.
+func chain(transforms []toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		var err error
+		for _, transform := range transforms {
+			if object, err = transform(object); err != nil {
+				return nil, err
+			}
 		}
-		return then(out)
+		return object, nil
 	}
 }
 

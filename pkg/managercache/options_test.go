@@ -1,4 +1,4 @@
-package component
+package managercache
 
 import (
 	"context"
@@ -24,10 +24,9 @@ import (
 )
 
 var (
-	deployments  = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	secrets      = corev1.SchemeGroupVersion.WithKind("Secret")
-	ownKind      = schema.GroupVersionKind{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"}
-	requiredKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Required"}
+	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	secrets     = corev1.SchemeGroupVersion.WithKind("Secret")
+	ownKind     = schema.GroupVersionKind{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"}
 )
 
 const operatorSelector = "platform.opendatahub.io/operator=odh-platform-operator"
@@ -49,17 +48,13 @@ func byKind(t interface{ Fatalf(string, ...any) }, options cache.Options, kind s
 	return found[0], true
 }
 
-func TestCacheOptions(t *testing.T) {
+func TestOptions(t *testing.T) {
 	marker := func(in any) (any, error) { return "seen", nil }
-	options := CacheOptions([]Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{requiredKind}, Caches: []CacheNeed{
-			{Kind: deployments, Namespace: "one", FullObjects: true}, {Kind: secrets, Namespace: "one"},
-			{Kind: ownKind, FullObjects: true, IncludeForeign: true}, {Kind: capability.HTTPRoute},
-			{Kind: requiredKind, IncludeForeign: true},
-		}},
-		{Name: "b", Caches: []CacheNeed{{Kind: deployments, Namespace: "two"}, {Kind: secrets, IncludeForeign: true}}},
-		{Name: "c"},
-	}, marker)
+	options := Options([]Need{
+		{Kind: deployments, Namespace: "one", FullObjects: true}, {Kind: deployments, Namespace: "two"},
+		{Kind: secrets, Namespace: "one"}, {Kind: secrets, IncludeForeign: true},
+		{Kind: ownKind, FullObjects: true, IncludeForeign: true}, {Kind: capability.HTTPRoute},
+	}, nil, marker)
 	if out, err := options.DefaultTransform(nil); err != nil || out != "seen" {
 		t.Error("DefaultTransform did not call the given function")
 	}
@@ -74,19 +69,14 @@ func TestCacheOptions(t *testing.T) {
 		t.Errorf("unexpected cache options of Secrets: %+v", by)
 	}
 	// The cache fails to start if a kind in ByObject is not served.
-	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, requiredKind} {
-		if by, ok := byKind(t, options, kind); ok {
-			t.Errorf("the optional kind %s has cache options %+v, want none", kind.Kind, by)
-		}
+	if by, ok := byKind(t, options, capability.HTTPRoute); ok {
+		t.Errorf("the optional kind has cache options %+v, want none", by)
 	}
 }
 
 // A component that needs all Secrets of one namespace must not make the cache store all Secrets of the cluster.
 func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
-	options := CacheOptions([]Component{
-		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", IncludeForeign: true}, {Kind: secrets, Namespace: "two"}}},
-		{Caches: []CacheNeed{{Kind: secrets}}},
-	}, nil)
+	options := Options([]Need{{Kind: secrets, Namespace: "apps", IncludeForeign: true}, {Kind: secrets, Namespace: "two"}, {Kind: secrets}}, nil)
 	by, ok := byKind(t, options, secrets)
 	if !ok || by.Label != nil || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"", "apps"}) {
 		t.Fatalf("unexpected cache options of Secrets: %+v", by)
@@ -131,7 +121,7 @@ func TestStripForeign(t *testing.T) {
 		in.(metav1.Object).SetManagedFields(nil)
 		return in, nil
 	}
-	transform := CacheOptions(nil, dropManagedFields).DefaultTransform
+	transform := Options(nil, nil, dropManagedFields).DefaultTransform
 	foreign := map[string]string{"owner": "helm"}
 	out, err := transform(head(secrets, foreign))
 	want := objectmeta.New(secrets)
@@ -153,7 +143,7 @@ func TestStripForeign(t *testing.T) {
 
 func TestListWatchWithSelector(t *testing.T) {
 	r := &recordingServer{}
-	lw := toolscache.ToListerWatcherWithContext(listWatchCustomResources(r.listWatch(), operatorSelector, clock.RealClock{}))
+	lw := toolscache.ToListerWatcherWithContext(listWatchCustomResources(r.listWatch(), operatorSelector, clock.RealClock{}, nil))
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -169,9 +159,7 @@ func TestListWatchWithSelector(t *testing.T) {
 
 // Informers of the optional kinds that a component caches select managed objects, unless it includes foreign ones.
 func TestInformersOfOptionalKinds(t *testing.T) {
-	options := CacheOptions([]Component{{Name: "a", Caches: []CacheNeed{
-		{Kind: capability.HTTPRoute}, {Kind: capability.Route, IncludeForeign: true},
-	}}}, nil)
+	options := Options([]Need{{Kind: capability.HTTPRoute}, {Kind: capability.Route, IncludeForeign: true}}, nil)
 	for kind, want := range map[schema.GroupVersionKind]string{
 		capability.HTTPRoute: operatorSelector, capability.Route: "", capability.ServiceMonitor: "", deployments: "",
 	} {
@@ -204,19 +192,18 @@ func TestInformersOfOptionalKinds(t *testing.T) {
 }
 
 func TestFullObjectKinds(t *testing.T) {
-	got := FullObjectKinds([]Component{
-		{Caches: []CacheNeed{{Kind: ownKind, FullObjects: true}, {Kind: deployments, FullObjects: true}, {Kind: secrets}}},
-		{Caches: []CacheNeed{{Kind: deployments, FullObjects: true}}},
+	got := FullObjectKinds([]Need{
+		{Kind: ownKind, FullObjects: true}, {Kind: deployments, FullObjects: true}, {Kind: secrets}, {Kind: deployments, FullObjects: true},
 	})
 	if want := []schema.GroupVersionKind{ownKind, deployments}; len(got) != 2 || !slices.Contains(got, ownKind) || !slices.Contains(got, deployments) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// The merged cache covers the needs of all components in any order.
+// The options cover all needs, in any order.
 func TestMergeCoversEveryNeed(t *testing.T) {
-	need := rapid.Custom(func(t *rapid.T) CacheNeed {
-		return CacheNeed{
+	need := rapid.Custom(func(t *rapid.T) Need {
+		return Need{
 			Kind:           rapid.SampledFrom([]schema.GroupVersionKind{deployments, secrets}).Draw(t, "kind"),
 			Namespace:      rapid.SampledFrom([]string{"", "one", "two", "three"}).Draw(t, "namespace"),
 			IncludeForeign: rapid.Bool().Draw(t, "include foreign"),
@@ -224,7 +211,7 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		needs := rapid.SliceOf(need).Draw(t, "needs")
-		options := CacheOptions([]Component{{Caches: needs}}, nil)
+		options := Options(needs, nil)
 		for _, n := range needs {
 			by, limited := byKind(t, options, n.Kind)
 			if !limited {
@@ -245,11 +232,7 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 				t.Fatalf("%+v is limited to %s", n, config.LabelSelector)
 			}
 		}
-		parts := make([]Component, 0, len(needs))
-		for _, n := range rapid.Permutation(needs).Draw(t, "shuffled") {
-			parts = append(parts, Component{Caches: []CacheNeed{n}})
-		}
-		again := CacheOptions(parts, nil)
+		again := Options(rapid.Permutation(needs).Draw(t, "shuffled"), nil)
 		for _, kind := range []schema.GroupVersionKind{deployments, secrets} {
 			a, inA := byKind(t, options, kind)
 			b, inB := byKind(t, again, kind)
