@@ -65,11 +65,14 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.G
 
 // controllers is called when the API of KubeRay is served, and again after an error.
 func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
+	applier := r.env.Applier(mgr, apply.Options{FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName, Finalizer: ray.Finalizer})
+	kinds := func() []schema.GroupVersionKind { return raycluster.LegacyKinds(r.env.Capabilities.Current()) }
+	takeOver, err := takeover.New(mgr, applier, kinds, r.env.Clock)
+	if err != nil {
+		return err
+	}
 	return raycluster.Setup(ctx, mgr, raycluster.Deps{
 		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: r.source, Served: r.env.Capabilities, Domain: r.env.Domain,
-		Dynamic: r.env.Dynamic, Clock: r.env.Clock, TakeOver: takeover.Add,
-		Applier: r.env.Applier(mgr, apply.Options{
-			FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName, Finalizer: ray.Finalizer,
-		}),
+		Dynamic: r.env.Dynamic, Clock: r.env.Clock, TakeOver: takeOver, Applier: applier,
 	})
 }

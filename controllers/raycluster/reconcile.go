@@ -28,6 +28,7 @@ import (
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 const (
@@ -61,8 +62,7 @@ type clusterReconciler struct {
 	recorder          events.EventRecorder
 	clock             clock.PassiveClock
 	states            reconciler.SyncMap[types.NamespacedName, *clusterState]
-	// deleteLegacy deletes objects of a legacy operator; nil without package takeover.
-	deleteLegacy func(context.Context, *unstructured.Unstructured, apply.Desired) error
+	takeOver          takeover.Interface[*unstructured.Unstructured]
 }
 
 // Reconcile implements reconcile.Reconciler. It returns a *reconciler.Wait while it waits for a change.
@@ -188,10 +188,7 @@ func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Uns
 	if err := r.applier.Prune(ctx, cluster, desired, prunedKinds(r.served()), nil); err != nil {
 		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
-	if r.deleteLegacy == nil {
-		return nil
-	}
-	return r.deleteLegacy(ctx, cluster, desired)
+	return r.takeOver.Prune(ctx, cluster, desired)
 }
 
 // paused reports whether reconciliation is limited to NetworkPolicies and certificates, and returns the wait for the next check. All editors

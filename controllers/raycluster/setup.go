@@ -34,6 +34,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -80,6 +81,11 @@ func prunedKinds(served capability.Set) []schema.GroupVersionKind {
 	})
 }
 
+// LegacyKinds returns the kinds of the child objects that a legacy operator may have left.
+func LegacyKinds(served capability.Set) []schema.GroupVersionKind {
+	return append(prunedKinds(served), bindingKind)
+}
+
 // Caches returns the kinds in the manager's cache: whole RayClusters and routes, and metadata of child objects. Pods have their own cache.
 func Caches() []managercache.Need {
 	needs := []managercache.Need{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
@@ -98,8 +104,8 @@ type Deps struct {
 	Domain            *clusterdomain.Watcher
 	Dynamic           dynamic.Interface
 	Clock             clock.Clock
-	// TakeOver, if set, adds the clean-up after a legacy operator, see takeover.Add.
-	TakeOver func(ctrl.Manager, *apply.Applier, func() []schema.GroupVersionKind, clock.Clock) (func(context.Context, *unstructured.Unstructured, apply.Desired) error, error)
+	// TakeOver is that of controllers/raycluster/takeover, or nil.
+	TakeOver takeover.Interface[*unstructured.Unstructured]
 	Applier  *apply.Applier
 }
 
@@ -117,13 +123,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	r := &clusterReconciler{
 		client: mgr.GetClient(), cacheReader: mgr.GetCache(), apiReader: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRayNamespaces: kubeRay.Namespaces,
-		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock,
-	}
-	if d.TakeOver != nil {
-		kinds := func() []schema.GroupVersionKind { return append(prunedKinds(r.served()), bindingKind) }
-		if r.deleteLegacy, err = d.TakeOver(mgr, d.Applier, kinds, d.Clock); err != nil {
-			return err
-		}
+		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock, takeOver: takeover.OrNone(d.TakeOver),
 	}
 	r.certificates = &certificates.Reconciler{
 		Cached: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,

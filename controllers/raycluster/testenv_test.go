@@ -30,6 +30,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
@@ -41,7 +42,7 @@ type testEnv struct {
 	events       *events.FakeRecorder
 	settings     config.RayCluster
 	served       capability.Set
-	kubeRayKnown bool // the namespaces of KubeRay
+	kubeRayKnown bool // whether the namespaces of KubeRay are known
 	certificates *fakeCertificates
 	// writes are the write requests as "verb Kind name"; reads counts live reads.
 	writes []string
@@ -63,8 +64,8 @@ func (f *fakeCertificates) Reconcile(_ context.Context, _ *unstructured.Unstruct
 
 var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 
-// rayClusters and nameOf index RayClusters by name in the fake server.
-func rayClusters() client.Object {
+// indexedRayCluster and nameOf index RayClusters by name in the fake server.
+func indexedRayCluster() client.Object {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(raycluster.GVK)
 	return u
@@ -79,7 +80,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 	s.settings.GatewayNamespace = "openshift-ingress"
 	s.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
-		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
+		WithIndex(indexedRayCluster(), metav1.ObjectNameField, nameOf).Build()
 	writer := interceptor.NewClient(s.server, interceptor.Funcs{
 		List: fakeapi.ListMetadata,
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -123,6 +124,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 		served:            func() capability.Set { return s.served },
 		domain:            func() string { return "apps.example.org" },
 		kubeRayNamespaces: func(config.RayCluster) ([]string, bool) { return []string{"opendatahub"}, s.kubeRayKnown },
+		takeOver:          takeover.None[*unstructured.Unstructured]{},
 	}
 	return s
 }
@@ -161,7 +163,7 @@ func (s *testEnv) mustReconcile(u *unstructured.Unstructured) []string {
 	return writes
 }
 
-// expectIdle expects a reconcile without requests.
+// expectIdle reconciles once, which must neither write nor read from the API server.
 func (s *testEnv) expectIdle(u *unstructured.Unstructured) {
 	s.t.Helper()
 	before := s.reads

@@ -13,11 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -25,28 +22,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
-// DeleteFunc deletes undesired objects of the CodeFlare operator for a cluster.
-type DeleteFunc = func(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error
-
-// Add adds the clean-up of webhooks to the manager, and returns the function that deletes objects of the given kinds.
-func Add(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVersionKind, clk clock.Clock) (DeleteFunc, error) {
-	objects := &objectCleaner{apiReader: mgr.GetAPIReader(), applier: applier, kinds: kinds}
+// New adds the clean-up of webhooks to the manager, and returns the take-over of objects of the given kinds.
+func New(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVersionKind, clk clock.Clock) (takeover.Interface[*unstructured.Unstructured], error) {
 	webhooks := &webhookCleaner{apiReader: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: clk, log: mgr.GetLogger().WithName("webhooks")}
 	if err := mgr.Add(webhooks); err != nil {
 		return nil, fmt.Errorf("adding the clean-up of webhooks to the manager: %w", err)
 	}
-	return objects.delete, nil
+	return &objectCleaner{apiReader: mgr.GetAPIReader(), applier: applier, kinds: kinds}, nil
 }
 
 // objectCleaner deletes objects of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of
 // this operator. They are listed once per process, for all clusters.
 type objectCleaner struct {
+	takeover.None[*unstructured.Unstructured]
+
 	apiReader client.Reader
 	applier   *apply.Applier
 	kinds     func() []schema.GroupVersionKind
@@ -55,8 +50,8 @@ type objectCleaner struct {
 	listed map[types.NamespacedName][]metav1.PartialObjectMetadata // nil until listed
 }
 
-// delete implements DeleteFunc.
-func (o *objectCleaner) delete(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
+// Prune implements takeover.Interface.
+func (o *objectCleaner) Prune(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
 	legacy, err := o.legacyObjects(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
 		return err
@@ -103,28 +98,17 @@ func (o *objectCleaner) legacyObjects(ctx context.Context, cluster types.Namespa
 }
 
 func listByCluster(ctx context.Context, apiReader client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
-	selector, err := labels.Parse(raycluster.LabelClusterName + ",!" + names.OperatorLabel)
+	objects, err := takeover.List(ctx, apiReader, kinds, raycluster.LabelClusterName)
 	if err != nil {
-		return nil, fmt.Errorf("selecting by label: %w", err)
+		return nil, err
 	}
 	byCluster := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
-	for _, kind := range kinds {
-		items := objectmeta.NewList(kind)
-		err := apiReader.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue // the API was removed after discovery
+	for _, object := range objects {
+		cluster := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[raycluster.LabelClusterName]}
+		if object.Namespace == "" {
+			cluster.Namespace = object.Labels[raycluster.LabelClusterNamespace]
 		}
-		if err != nil {
-			return nil, fmt.Errorf("listing %s objects of the CodeFlare operator: %w", kind.Kind, err)
-		}
-		for _, object := range items.Items {
-			object.SetGroupVersionKind(kind)
-			cluster := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[raycluster.LabelClusterName]}
-			if object.Namespace == "" {
-				cluster.Namespace = object.Labels[raycluster.LabelClusterNamespace]
-			}
-			byCluster[cluster] = append(byCluster[cluster], object)
-		}
+		byCluster[cluster] = append(byCluster[cluster], object)
 	}
 	return byCluster, nil
 }

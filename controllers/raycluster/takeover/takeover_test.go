@@ -50,8 +50,8 @@ func TestDeleteLegacyObjects(t *testing.T) {
 	}
 	cleaner := &objectCleaner{apiReader: c, kinds: kinds, applier: apply.New(apply.Options{Client: c, Live: c, FieldOwner: "raycluster", Component: "raycluster"})}
 	desired := apply.Desired{{Config: corev1ac.Service("demo-oauth-7a6da8e2", "team1")}}
-	for range 2 { // the second call finds no objects
-		if err := cleaner.delete(t.Context(), cluster, desired); err != nil {
+	for range 2 { // the second call finds no legacy objects
+		if err := cleaner.Prune(t.Context(), cluster, desired); err != nil {
 			t.Fatal(err)
 		}
 	}

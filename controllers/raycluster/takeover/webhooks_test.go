@@ -21,7 +21,7 @@ func clientConfig(service string) admissionv1.WebhookClientConfig {
 	return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "old", Name: service}}
 }
 
-// configurations returns configurations with webhooks of both operators, as after an apply by another field manager.
+// configurations returns the configurations after an apply by this operator, which keeps the webhooks of other field managers.
 func configurations() []client.Object {
 	return []client.Object{
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{
