@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Sizes of the picture in pixels. README.md shows it at a width of about 880.
+// Sizes of the picture in pixels.
 const (
 	charWidth  = 7.22
 	lineHeight = 17

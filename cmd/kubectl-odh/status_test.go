@@ -96,7 +96,7 @@ func TestStatusOfANamespace(t *testing.T) {
 	got.expectNot(t, "AppWrapper/", "Predictor/")
 }
 
-// TestStatusOfHealthyManager has a healthy manager and no resources.
+// TestStatusOfHealthyManager runs status in a cluster with a healthy manager and without custom resources.
 func TestStatusOfHealthyManager(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), fakecluster.Objects(t, "testdata/manager.yaml"))
 	got := run(t, cluster, "status")
@@ -188,7 +188,7 @@ func TestStatusOfTheManager(t *testing.T) {
 	run(t, fakecluster.Start(t, kinds, manager), "status --manager-namespace old").expect(t, 1, "in old: 0/1 ready")
 }
 
-// TestStatusWithoutPermissions may list objects only in one namespace.
+// TestStatusWithoutPermissions forbids requests, first all that are outside of namespace vision.
 func TestStatusWithoutPermissions(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
@@ -254,7 +254,7 @@ func TestStatusOfSelectedResources(t *testing.T) {
 	}
 }
 
-// TestStatusOfMLflowConfig expects the verdict of its Ready condition, and Unknown without a status.
+// TestStatusOfMLflowConfig expects the state of condition Ready, and Unknown without conditions.
 func TestStatusOfMLflowConfig(t *testing.T) {
 	for name, c := range map[string]struct {
 		conditions []any
@@ -262,7 +262,7 @@ func TestStatusOfMLflowConfig(t *testing.T) {
 	}{
 		"Secret does not exist": {[]any{map[string]any{"type": "Ready", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
 			[]string{"Failed", "ReferencesMissing", "Secret x does not exist; create it"}},
-		"no status": {nil, []string{"Unknown", "waiting for its controller to report"}},
+		"no conditions": {nil, []string{"Unknown", "waiting for its controller to report"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml")

@@ -41,7 +41,7 @@ func fullCluster(t *testing.T) *fakecluster.Cluster {
 	return fakecluster.Start(t, append(fakecluster.KubernetesKinds(), fakecluster.OperatorKinds()...), objects)
 }
 
-// has reports whether the output contains a part, ignoring alignment and line ends, unless the part ends a line.
+// has reports whether the output contains a part. It ignores alignment and line ends, except for a part that ends with a newline.
 func (o outcome) has(part string) bool {
 	text := o.stdout + o.stderr
 	if !strings.HasSuffix(part, "\n") {

@@ -66,7 +66,7 @@ func TestAutopilotCanBeDisabled(t *testing.T) {
 	}
 }
 
-// An error names the ConfigMap, the key, the value and the fix. The ConfigMaps are read again until they are valid.
+// An error names the ConfigMap or its namespace, the key, the value and the fix. The ConfigMaps are read again until they are valid.
 func TestAppWrapperConfigErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
@@ -89,7 +89,7 @@ func TestAppWrapperConfigErrors(t *testing.T) {
 				}
 			}
 			if _, err := source.get(t.Context(), countingReader(&reads), logr.Discard()); err != nil {
-				t.Errorf("got error %v after the ConfigMap was corrected", err)
+				t.Errorf("got error %v after the ConfigMap was deleted, want none", err)
 			}
 		})
 	}

@@ -96,7 +96,7 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 	if !strings.Contains(sample, "path: [status, resettingCount]") {
 		t.Error("the configuration of kube-state-metrics does not read status.resettingCount")
 	}
-	// The manager may read only the ConfigMaps of legacy operators.
+	// The Role allows reading only the ConfigMaps of legacy operators.
 	rule := readManifests[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]
 	var names []string
 	for _, o := range kinds.LegacyConfigs {

@@ -31,7 +31,8 @@ func (s *fakeServer) connection() string {
 	return recorder.Header().Get("Connection")
 }
 
-// A draining server asks clients to close their connections, and stops after an idle period or a timeout. Without requests it stops immediately.
+// A draining server asks clients to close their connections, and stops after an idle period or a timeout. It stops immediately if no connection
+// can be open.
 func TestServerDrainsBeforeStop(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after int // requests before and after the stop signal; those after it arrive at intervals just below drainIdle

@@ -237,7 +237,7 @@ func TestUnwatchableLeaseIsPolled(t *testing.T) {
 	})
 }
 
-// A leader stops leading when another process has acquired its Lease. It does not wait for the release.
+// A leader stops leading when another process has acquired its Lease. It does not wait until that process releases the Lease.
 func TestLeaderStopsWhenLeaseIsAcquiredByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()

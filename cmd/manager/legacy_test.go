@@ -30,7 +30,7 @@ func runUntilLoaded(t *testing.T, environment map[string]string, args ...string)
 	return got, s
 }
 
-// Legacy command lines enable the components of the legacy programs. Flags and variables for components take precedence.
+// A legacy sub-command enables the components of its legacy program. Flags and variables for components take precedence.
 func TestLegacyCommands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env     map[string]string

@@ -214,7 +214,7 @@ func startWithWidgets(t *testing.T, server string, requires []schema.GroupVersio
 }
 
 // The shipped binary contains no templates, because they disable the linker's dead code elimination. It also contains no Helm, KServe types,
-// Kueue, API server library or code of the kubectl plugin.
+// Kueue, API server library, code of the kubectl plugin or test framework.
 func TestImportGraph(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", ".").Output()
 	if err != nil {

@@ -20,7 +20,7 @@ func countCollections() (automatic, forced uint32) {
 	return stats.NumGC - stats.NumForcedGC, stats.NumForcedGC
 }
 
-// Memory is returned once after each burst of work, and only when no garbage is collected any more.
+// Memory is returned once after each burst of work, and only after idlePeriod without a garbage collection.
 func TestReturnMemory(t *testing.T) {
 	burst := func() {
 		debug.SetGCPercent(10)

@@ -10,7 +10,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// Section 7: the webhook configuration matches the served path. It has the name of the legacy configuration, which it replaces.
+// The webhook configuration matches the served path. It has the name of the legacy configuration, which it replaces.
 func TestWebhookManifestOfModelMesh(t *testing.T) {
 	configuration := readManifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]
 	if webhook.ValidatingConfiguration != "modelmesh-servingruntime.serving.kserve.io" || configuration.Name != webhook.ValidatingConfiguration || len(configuration.Webhooks) != 1 {

@@ -48,7 +48,7 @@ func TestMissingPermissionIsReportedAfterGracePeriod(t *testing.T) {
 		"watch":                             {forbidden("watch", "widgets", "test.io"), false, "watch"},
 		"watch after a list":                {forbidden("watch", "widgets", "test.io"), true, "watch"},
 		"list after a list":                 {forbidden("list", "widgets", "test.io"), true, ""},
-		"list rejected with another error":  {other, false, ""},
+		"list forbidden, another message":   {other, false, ""},
 		"another verb":                      {forbidden("get", "widgets", "test.io"), false, ""},
 		"not essential":                     {forbidden("list", "routes", "route.openshift.io"), false, ""},
 		"same name, other group":            {forbidden("list", "widgets", "other.io"), false, ""},
@@ -90,7 +90,7 @@ func TestForbiddenResponsesWithLongPauses(t *testing.T) {
 	}
 }
 
-// API servers that restart one after another reject requests for some seconds each. This does not stop a manager after its check period.
+// API servers that restart one after another reject requests for some seconds each. This does not stop a manager after watchCheckPeriod.
 func TestForbiddenWatchAfterCheckPeriod(t *testing.T) {
 	p, clk := newPermissions(func(err error) { t.Errorf("got report %v, want none", err) }, startupGracePeriod)
 	clk.SetTime(clk.Now().Add(watchCheckPeriod))

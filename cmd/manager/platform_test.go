@@ -38,10 +38,10 @@ func TestHubSettingsMatchComponentSpecs(t *testing.T) {
 			if got.Registry.Enabled != tc.registry || got.Catalog.Enabled != tc.catalog || got.RegistriesNamespace != "set" {
 				t.Errorf("got %+v, want registry %t and catalog %t", got, tc.registry, tc.catalog)
 			}
-			for _, program := range []platform.Component{got.Registry, got.Catalog} {
-				i := slices.IndexFunc(componentSpecs(env), func(spec componentSpec) bool { return spec.Name == program.Component })
-				if i < 0 || !slices.Equal(componentSpecs(env)[i].Requires, program.Requires) {
-					t.Errorf("%s requires %v, unlike its component spec", program.Component, program.Requires)
+			for _, c := range []platform.Component{got.Registry, got.Catalog} {
+				i := slices.IndexFunc(componentSpecs(env), func(spec componentSpec) bool { return spec.Name == c.Component })
+				if i < 0 || !slices.Equal(componentSpecs(env)[i].Requires, c.Requires) {
+					t.Errorf("%s requires %v, unlike its component spec", c.Component, c.Requires)
 				}
 			}
 		})
@@ -85,7 +85,7 @@ func TestPlatformSpecs(t *testing.T) {
 	}
 }
 
-// Each component waits for a kind, so it starts only after the first discovery.
+// Each component with controllers requires a kind, so its controllers start only after the first discovery.
 func TestEveryComponentWaitsForDiscovery(t *testing.T) {
 	for _, c := range componentsOf(componentSpecs(&Env{})) {
 		if len(c.Requires) == 0 && c.Controllers != nil {

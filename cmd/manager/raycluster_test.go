@@ -8,8 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// [R36] The role has no wildcards, no permissions for the status of RayClusters, and no unused verbs of RayClusters and pods. It has resource
-// names for kinds of which only some objects are read.
+// [R36] The role has no wildcards, no permissions for the status of RayClusters, and no unused verbs of RayClusters and pods. It has
+// resource names for kinds of which only one object is used.
 func TestRayClusterRoleIsMinimal(t *testing.T) {
 	roles := readManifests[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
 	resourceNames := map[string][]string{

@@ -102,7 +102,7 @@ func TestIsUnreachable(t *testing.T) {
 	}
 }
 
-// newManager waits for an unreachable API server, and returns other errors.
+// newManager retries while the API server is unreachable, and for startupGracePeriod while it rejects requests. It returns other errors.
 func TestNewManagerWaitsForAPIServer(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	ctx, cancel := context.WithCancel(t.Context())

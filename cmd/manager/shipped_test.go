@@ -86,7 +86,7 @@ func (s webhookManager) GetAPIReader() client.Reader      { return nil }
 func (s webhookManager) GetClient() client.Client         { return nil }
 
 // Each path of the manifests is served even if its component is disabled: the webhook configurations in a cluster do not change with the
-// settings, and a path that is not served rejects every request.
+// settings, and the API server would reject every request whose webhook is not served.
 func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 	m := webhookManager{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
 	for _, r := range componentSpecs(&Env{}) {
@@ -157,7 +157,8 @@ func TestEveryConfigurationGetsCABundle(t *testing.T) {
 	}
 }
 
-// [R29] The webhooks of ray.io apply to RayClusters only: KubeRay creates the clusters of RayJobs and RayServices, so their clusters pass the webhooks, too.
+// [R29] The webhooks of ray.io apply to RayClusters only: KubeRay creates the clusters of RayJobs and RayServices, so their clusters pass
+// the webhooks, too.
 func TestRayWebhooksApplyToRayClustersOnly(t *testing.T) {
 	found := 0
 	for _, e := range shippedWebhooks(t) {
@@ -207,7 +208,7 @@ func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool 
 	})
 }
 
-// A component lists and watches each kind that it caches: its own role or the role of the manager allows both.
+// A component that has caches lists and watches each kind that it caches or requires: its own role or the role of the manager allows both.
 func TestEveryRoleCoversItsWatches(t *testing.T) {
 	managerRules := rulesInFolder(t, "manager")
 	for _, r := range componentSpecs(&Env{}) {
@@ -237,15 +238,15 @@ func TestEveryRoleCoversItsWatches(t *testing.T) {
 	}
 }
 
-// allowsAny reports whether a rule grants a verb for any object of a resource.
+// allowsAny reports whether a rule grants a verb for at least one object of a resource.
 func allowsAny(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
 	})
 }
 
-// [R36] The role allows every write of the RayCluster controller. This includes the host of a Route, when it is created and when the domain
-// of the cluster changes.
+// [R36] The role allows the writes of the RayCluster controller, including the host of a Route when it is created and when the domain of
+// the cluster changes.
 func TestRayClusterPermissions(t *testing.T) {
 	rules := rulesInFolder(t, "raycluster")
 	for _, tc := range []struct {

@@ -148,7 +148,7 @@ func responds(url string, status int) func() bool {
 	}
 }
 
-// failingMapper sends to attempts and returns err each time a manager is built.
+// failingMapper returns a MapperProvider that sends to attempts and returns err each time a manager is built.
 func failingMapper(attempts chan<- struct{}, err error) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		attempts <- struct{}{}

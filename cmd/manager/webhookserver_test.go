@@ -52,7 +52,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 }
 
 // The memory budget applies to a registered path of the webhook server.
-func TestWebhooksAreWithinBudget(t *testing.T) {
+func TestMemoryBudgetAppliesToWebhooks(t *testing.T) {
 	inner := &fakeServer{Server: webhook.NewServer(webhook.Options{})}
 	instrumentedServer{budgetedServer{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodPost, "/guarded", http.NoBody)

@@ -74,7 +74,7 @@ func readFile(t *testing.T, r *release, name string) []byte {
 	return content
 }
 
-// A release is reproducible, and contains everything that the documentation describes.
+// A release is reproducible, its files and images are valid, and its images can be pushed.
 func TestRelease(t *testing.T) {
 	target := serveRegistry(t)
 	r := testRelease(t, checkout, target)
@@ -187,7 +187,7 @@ func walk(t *testing.T, in io.Reader, visit func(*tar.Header, []byte)) {
 	}
 }
 
-// checkImage checks that the image equals the last stage of the Dockerfile.
+// checkImage checks that the image matches the last stage of the Dockerfile, and checks some of its files.
 func checkImage(t *testing.T, r *release) {
 	_, found := image(t, r, operatorName)
 	config, err := found.ConfigFile()
@@ -272,7 +272,7 @@ func checkProgramAndCAs(t *testing.T, r *release, found v1.Image) {
 	}
 }
 
-// checkManifests checks that the manifests for kubectl and Helm contain the digest of the image.
+// checkManifests checks that the manifests, the chart and the release notes contain the digest of the image.
 func checkManifests(t *testing.T, r *release) {
 	index, _ := image(t, r, operatorName)
 	digest, err := index.Digest()
@@ -388,7 +388,7 @@ func checkPlugin(t *testing.T, r *release) {
 	}
 }
 
-// checkSBOMs checks that both SBOMs list the modules of the program, and are valid CycloneDX and SPDX.
+// checkSBOMs checks that the two SBOMs of each program list its modules, and are valid CycloneDX and SPDX.
 func checkSBOMs(t *testing.T, r *release) {
 	for _, program := range []string{"manager", "kubectl-odh"} {
 		bom := cdx.NewBOM()
@@ -417,7 +417,7 @@ func checkSBOMs(t *testing.T, r *release) {
 	}
 }
 
-// checkChecksums checks that every file has a checksum, and that the provenance contains the files and the images.
+// checkChecksums checks that every file has a checksum, and that the provenance contains the digests of the images and the chart.
 func checkChecksums(t *testing.T, r *release) {
 	found, err := checksums(r.dist)
 	if err != nil {
@@ -427,7 +427,7 @@ func checkChecksums(t *testing.T, r *release) {
 	for line := range strings.Lines(string(readFile(t, r, checksumsFile))) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if found[name] != sum {
-			t.Errorf("%s: got checksum %s, want %s", name, found[name], sum)
+			t.Errorf("%s: got checksum %s, want %s", name, sum, found[name])
 		}
 		delete(found, name)
 	}
@@ -453,11 +453,12 @@ func checkChecksums(t *testing.T, r *release) {
 		}
 	}
 	if len(r.subjects) != 4 || len(digests) < 60 || s.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != r.source.commit {
-		t.Errorf("unexpected provenance: %d images, %d subjects, %+v", len(r.subjects), len(digests), s.Predicate)
+		t.Errorf("unexpected provenance: %d images and charts, %d subjects, %+v", len(r.subjects), len(digests), s.Predicate)
 	}
 }
 
-// checkPush checks that Helm can pull a pushed chart, that a second push replaces nothing, and that push rejects another registry.
+// checkPush checks that a release can be pushed again, that Helm can pull its chart, and that push rejects another registry and other
+// content of a published version.
 func checkPush(t *testing.T, r *release, target string) {
 	for range 2 {
 		if err := push(t.Context(), r.dist, target, io.Discard); err != nil {

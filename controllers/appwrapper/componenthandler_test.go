@@ -38,7 +38,8 @@ func componentOf(object *unstructured.Unstructured, changes ...func(*unstructure
 	return object
 }
 
-// [D13] An event of a component enqueues its AppWrapper only if the reported state changes.
+// [D13] The creation or deletion of a component enqueues its AppWrapper. An update does so only if it changes the UID, the
+// deletionTimestamp or the reported state.
 func TestComponentHandler(t *testing.T) {
 	running := func() *unstructured.Unstructured {
 		return componentOf(withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")))

@@ -18,7 +18,8 @@ import (
 
 var errCrashed = errors.New("the process has crashed")
 
-// crashAtWrite crashes the process at its nth write, before or after the execution of the write. The result is true after the crash.
+// crashAtWrite crashes the process at its nth write, before or after the execution of the write. It returns a pointer to a bool that the
+// crash sets to true.
 func (f *fixture) crashAtWrite(n int, executed bool) *bool {
 	crashed := new(bool)
 	writes := 0
@@ -71,7 +72,7 @@ func (f *fixture) reconcileWithCrash(crashed *bool) {
 	f.Fatal("the reconciler still writes after 50 attempts")
 }
 
-// crashScenario is a workload, the events during its reconciles, and a check of the result.
+// crashScenario is a workload, the events between its reconciles, and a check of the result.
 type crashScenario struct {
 	name   string
 	aw     *awv1beta2.AppWrapper

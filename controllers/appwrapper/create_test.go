@@ -52,7 +52,7 @@ func TestExistingObjects(t *testing.T) {
 		"without a controller, terminating":                    {existingPod(setTerminating), awv1beta2.PhaseResuming, "is being deleted: waiting"},
 		"controlled by another kind of the same name":          {existingPod(withController("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
 		"controlled by an AppWrapper of another group":         {existingPod(withController("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"without a controller":                                 {existingPod(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"without a controller, different from the template":    {existingPod(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newAppWrapper([]string{podJSON("a")}, withAnnotations("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
@@ -177,8 +177,8 @@ func TestForbiddenCreationNamesMissingPermissions(t *testing.T) {
 	}
 }
 
-// [D6] [appwrapper-57] The controller also rejects cluster-scoped kinds.
-func TestClusterScopedKindIsRejected(t *testing.T) {
+// [D6] [appwrapper-57] The controller rejects kinds that grant permissions, as the webhook does.
+func TestKindThatGrantsPermissionsIsRejected(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
 	if aw := f.reconcileToPhase(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant permissions") {
 		t.Errorf("got status %+v, want a failure without retries", aw.Status)
@@ -209,7 +209,7 @@ func TestGeneratedNames(t *testing.T) {
 	}
 }
 
-// The CodeFlare operator announced components with generateName without a name: their objects are found by label.
+// The CodeFlare operator stored no name for an announced component with generateName. Its object is found by label.
 func TestLegacyObjectWithGeneratedNameIsFound(t *testing.T) {
 	legacyConfigMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "legacy", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}}}
@@ -316,7 +316,8 @@ func TestRestoredObjects(t *testing.T) {
 	}
 }
 
-// Without the permission to patch an object its component reports the error, and is adopted once the permission is granted.
+// Without the permission to patch an object, the status of its component reports the error. The object is adopted once the permission is
+// granted.
 func TestAdoptionWaitsForPermission(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{podJSON("a")}, withAnnotations("deletionOnFailureGracePeriodDuration", "1h")), restoredPod("a"))
 	f.beforeRequest = func(request string) error {

@@ -83,7 +83,7 @@ func TestForcedDeletionDeletesOwnersBeforePods(t *testing.T) {
 	}
 }
 
-// A forced deletion is repeated until the grace period is 0, and not while finalizers remain.
+// A forced delete request is repeated until the grace period of the object is 0. After that, only finalizers prevent its removal.
 func TestNeedsDelete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		terminating           bool
@@ -230,7 +230,7 @@ func TestReadErrorsAreReturned(t *testing.T) {
 }
 
 // [D4] A component that is deleted right after its success counts as succeeded, even if no reconcile read the success.
-func TestSuccessIsStoredBeforeDeletion(t *testing.T) {
+func TestSuccessOfDeletedComponentIsStored(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{jobJSON("j", 1), podJSON("a")}))
 	f.reconcileToPhase(awv1beta2.PhaseRunning)
 	f.setPodPhase(corev1.PodRunning)

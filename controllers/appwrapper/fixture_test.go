@@ -33,12 +33,12 @@ import (
 )
 
 var (
-	awKey         = types.NamespacedName{Namespace: "team", Name: "train"}
-	jobKind       = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
-	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	roleKind      = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
-	allKinds      = []schema.GroupVersionKind{podKind, jobKind, configMapKind, rayJobKind}
-	testFinalizer = "test.example.com/hold"
+	awKey           = types.NamespacedName{Namespace: "team", Name: "train"}
+	jobKind         = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	configMapKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	clusterRoleKind = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	namespacedKinds = []schema.GroupVersionKind{podKind, jobKind, configMapKind, rayJobKind}
+	testFinalizer   = "test.example.com/hold"
 )
 
 // fixture is a fake API server and an operator process, which tests can restart.
@@ -55,7 +55,8 @@ type fixture struct {
 	uncached map[string]bool
 	// apiDeleted is the result of kindReader.apiDeleted.
 	apiDeleted bool
-	// beforeRequest may reject a request, afterRequest may lose its response. Their argument is "verb kind name".
+	// beforeRequest may reject a request, afterRequest may lose its response. Their argument is "verb kind name", or
+	// "patch status kind name" for a status patch.
 	beforeRequest, afterRequest func(request string) error
 	writes, reads               []string
 	uids                        int
@@ -102,10 +103,10 @@ const (
 
 func testMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range append(slices.Clone(allKinds), awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)) {
+	for _, kind := range append(slices.Clone(namespacedKinds), awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)) {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
-	m.Add(roleKind, meta.RESTScopeRoot)
+	m.Add(clusterRoleKind, meta.RESTScopeRoot)
 	return m
 }
 

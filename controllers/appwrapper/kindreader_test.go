@@ -61,11 +61,11 @@ func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 		t.Errorf("after syncTimeout: got %+v, error %v, want a live read without an object", observed, err)
 	}
 	if observed, err := getConfigMap(); err != nil || !observed.unwatched || unsynced.started != 1 {
-		t.Errorf("second read: got %+v, error %v after %d started watches, want an unwatched object after one", observed, err, unsynced.started)
+		t.Errorf("second read: got %+v, error %v after %d started watches, want unwatched after one started watch", observed, err, unsynced.started)
 	}
 }
 
-// While the first list of a kind is awaited, a deletion continues soon and does not report the wait.
+// While the first list of a kind is pending, a deletion requeues after syncPollInterval and does not write the status.
 func TestDeletionWaitsForFirstListWithoutReport(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{jobJSON("j", 1)}))
 	f.reconcileToPhase("Running")
@@ -80,7 +80,7 @@ func TestDeletionWaitsForFirstListWithoutReport(t *testing.T) {
 	}
 }
 
-// An unreadable component counts as existing, because the status contains its creation.
+// An unreadable component counts as existing, because the status records its creation.
 func TestUnreadableComponentsCountAsExisting(t *testing.T) {
 	f := newFixture(t, newAppWrapper([]string{podJSON("a")}))
 	f.reconcileToPhase("Running")

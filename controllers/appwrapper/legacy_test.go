@@ -15,7 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// withLegacyStatus sets a status as the CodeFlare operator stored it, without newer fields. componentReason is the reason of the component.
+// withLegacyStatus sets a status as the CodeFlare operator stored it, without newer fields. componentReason is the reason of
+// ResourcesDeployed of the component; "" for a component that was never announced.
 func withLegacyStatus(phase awv1beta2.AppWrapperPhase, componentReason string, conditions ...metav1.Condition) func(*awv1beta2.AppWrapper) {
 	return func(aw *awv1beta2.AppWrapper) {
 		aw.Finalizers = []string{awv1beta2.Finalizer}
@@ -45,7 +46,7 @@ func legacyPod(phase corev1.PodPhase) *corev1.Pod {
 	}
 }
 
-// An AppWrapper continues from each phase that the CodeFlare operator stored, and its existing objects are not created again.
+// An AppWrapper continues from the phase that the CodeFlare operator stored, and its existing objects are not created again.
 func TestLegacyPhasesAreContinued(t *testing.T) {
 	trueCondition := func(conditionType string) metav1.Condition {
 		return rules.NewCondition(conditionType, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")

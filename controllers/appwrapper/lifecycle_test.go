@@ -35,7 +35,7 @@ func (f *fixture) expectCondition(conditionType, want string) {
 	}
 }
 
-// placeOnNode sets the node of a pod, adds a GPU request and sets the phase Running.
+// placeOnNode sets the node and a GPU limit of a pod, and sets the phase of all pods to Running.
 func (f *fixture) placeOnNode(name, node string) {
 	f.Helper()
 	pod := &corev1.Pod{}

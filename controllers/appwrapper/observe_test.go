@@ -35,7 +35,7 @@ func withTerminatedContainer(container string, code int32, reason string) func(*
 	}
 }
 
-func withRequest(resourceName, amount string) func(*corev1.Pod) {
+func withLimit(resourceName, amount string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(amount)}
 	}
@@ -87,9 +87,9 @@ func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
 		t.Errorf("got %+v, want 2 active of 3 pods, 1 of them running and none failed", f)
 	}
 	for name, tc := range map[string]struct {
-		pod   corev1.Pod
-		owner podSelector
-		want  bool
+		pod      corev1.Pod
+		selector podSelector
+		want     bool
 	}{
 		"UID of the owner":              {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "Any", name: "any", uid: "job-uid"}, true},
 		"another UID":                   {podIn("p", corev1.PodRunning, ownedByJob), podSelector{kind: "Any", name: "any", uid: "other"}, false},
@@ -105,7 +105,7 @@ func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tc.owner.matches(trimmed.(*corev1.Pod)); got != tc.want {
+		if got := tc.selector.matches(trimmed.(*corev1.Pod)); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
@@ -113,10 +113,10 @@ func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
 
 func TestPodsOnUnhealthyNodes(t *testing.T) {
 	p := observerOf(
-		podIn("a", corev1.PodRunning, withRequest("nvidia.com/gpu", "1")), podIn("zero", corev1.PodRunning, withRequest("nvidia.com/gpu", "0")),
-		podIn("cpu", corev1.PodRunning, withRequest("cpu", "1")), podIn("pending", corev1.PodPending, withRequest("nvidia.com/gpu", "1")),
-		podIn("b", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n0" }),
-		podIn("healthy", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
+		podIn("a", corev1.PodRunning, withLimit("nvidia.com/gpu", "1")), podIn("zero", corev1.PodRunning, withLimit("nvidia.com/gpu", "0")),
+		podIn("cpu", corev1.PodRunning, withLimit("cpu", "1")), podIn("pending", corev1.PodPending, withLimit("nvidia.com/gpu", "1")),
+		podIn("b", corev1.PodRunning, withLimit("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n0" }),
+		podIn("healthy", corev1.PodRunning, withLimit("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
 	)
 	p.nodes = unhealthyNodes{"n1": "nvidia.com/gpu", "n0": "nvidia.com/gpu"}
 	if f := p.observe(); !slices.Equal(f.NoExecute, []string{"n0", "n1"}) {
@@ -228,9 +228,9 @@ func TestStatusReaders(t *testing.T) {
 	}
 }
 
-// Fields that trimObject removes do not affect any fact.
+// trimObject keeps the fields that the controller reads, and removes others.
 func TestTrimObjectKeepsReadFields(t *testing.T) {
-	full := podIn("p", corev1.PodFailed, withTerminatedContainer("main", 3, "Error"), withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
+	full := podIn("p", corev1.PodFailed, withTerminatedContainer("main", 3, "Error"), withLimit("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "s"}}
@@ -260,8 +260,8 @@ func TestTrimObjectKeepsReadFields(t *testing.T) {
 	}
 }
 
-// A component from the cache counts as restored only if it is older than its AppWrapper. Otherwise pods of an earlier AppWrapper of the
-// same name would count as its own.
+// A component that was not adopted counts as restored only if it is older than its AppWrapper: the pods of a restored component count
+// even if they are older than the AppWrapper.
 func TestOnlyOlderComponentsAreRestored(t *testing.T) {
 	for age, want := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second: true} {
 		aw := newAppWrapper(nil)

@@ -45,7 +45,7 @@ func disableArtifactsServer(t testing.TB, s *fakeapi.Server, more ...func(*mlflo
 	}
 }
 
-// reconcileWithWorkloads reconciles 20 times. After each, Deployments get their replicas, and Jobs succeed.
+// reconcileWithWorkloads reconciles 20 times. After each reconcile, the replicas of Deployments become ready, and Jobs succeed.
 func (w *fixture) reconcileWithWorkloads() {
 	w.t.Helper()
 	for range 20 {
@@ -57,7 +57,7 @@ func (w *fixture) reconcileWithWorkloads() {
 }
 
 // [mlflow-82] The artifacts server is deleted even if any write fails or the manager crashes after it.
-func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
+func TestFaultsWhileArtifactsServerIsDeleted(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
 		s := reconciledServer(t, newServer(t, mlflowWithArtifactsServer()))
 		disableArtifactsServer(t, s)
@@ -102,7 +102,8 @@ func TestArtifactsServerLifecycle(t *testing.T) {
 	}
 }
 
-// The message names the server that is not ready. Available is False from no ready pod of that server until all are. [mlflow-83]
+// The message names the server that is not ready. Available becomes False when that server has no ready pod, and stays False until all its
+// pods are ready. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
 	w.reconcileWithWorkloads()
@@ -136,7 +137,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 
 // The migration Job waits until a disabled artifacts server is scaled to zero. The Deployment is deleted after the migration.
 // [mlflow-84]
-func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
+func TestMigrationWaitsForDisabledArtifactsServer(t *testing.T) {
 	w := newFixture(t, mlflowWithArtifactsServer())
 	w.reconcileWithWorkloads()
 	disableArtifactsServer(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// While the check of a new image fails, the server runs unchanged and its status is reported. Another image is checked again, and then
+// While the check of a new image fails, the server runs unchanged and its status is reported. The next image gets its own check, and then
 // the database is migrated.
 func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
@@ -65,7 +65,8 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	}
 }
 
-// A take-over from the legacy operator writes the status once and creates no Job. The first change of the image after it is checked.
+// A take-over from the legacy operator writes the status once and creates no Job. The first change of the image after the
+// take-over is checked.
 func TestImageChangeAfterTakeOverIsChecked(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
@@ -102,7 +103,7 @@ func TestImageChangeAfterTakeOverIsChecked(t *testing.T) {
 
 // While a check runs, or after it has failed, nothing is written.
 func TestWaitForCheckWritesNothing(t *testing.T) {
-	for name, fails := range map[string]bool{"running check": false, "failing check": true} {
+	for name, fails := range map[string]bool{"running check": false, "failed check": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, mlflowWithAllChildren())
 			w.reconcileUntil("ready", workloads{}, migratedAndReady)
@@ -148,7 +149,7 @@ func TestCheckDuringRollout(t *testing.T) {
 	}
 }
 
-// edit changes the MLflow.
+// edit changes the spec of the MLflow.
 func (w *fixture) edit(change func(*mlflowv1.MLflowSpec)) {
 	w.t.Helper()
 	m := getMLflow(w.t, w.server)
@@ -164,7 +165,7 @@ func (w *fixture) setImage(name string) {
 	w.edit(func(s *mlflowv1.MLflowSpec) { s.Image = &mlflowv1.ImageConfig{Image: name} })
 }
 
-// succeedCheck reconciles until the check Job exists, and sets its status to succeeded.
+// succeedCheck reconciles until stable, and marks the check Job as succeeded.
 func (w *fixture) succeedCheck() {
 	w.t.Helper()
 	if _, err := w.reconcileUntilStable(); err != nil {

@@ -120,7 +120,7 @@ func TestUpdateClaim(t *testing.T) {
 	}
 }
 
-// [D23] A field that the claim cannot change is reported with both values and the fix.
+// [D23] A field that differs and that cannot be changed in the claim is reported with both values and the fix.
 func TestClaimDifference(t *testing.T) {
 	const fix = "; Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
 	for name, c := range map[string]struct {
@@ -161,8 +161,8 @@ func TestClaimDifference(t *testing.T) {
 	}
 }
 
-// [D23] Without spec.storage, the retention policy decides about the owner of the claim too. If the cache has no claim, it is looked up
-// once.
+// [D23] Without spec.storage, the retention policy still decides about the owner of the claim. If the cache has no claim, the API server is
+// read once.
 func TestClaimWithoutStorageFollowsRetentionPolicy(t *testing.T) {
 	uid := string(mlflowtest.MLflow().UID)
 	inNamespace := func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" }
@@ -171,15 +171,15 @@ func TestClaimWithoutStorageFollowsRetentionPolicy(t *testing.T) {
 		policy mlflowv1.StorageRetentionPolicy
 		owners int
 	}{
-		"of the legacy operator":          {liveClaim(inNamespace, ownedBy(uid)), "", 0},
+		"default policy":                  {liveClaim(inNamespace, ownedBy(uid)), "", 0},
 		"policy Retain":                   {liveClaim(inNamespace, ownedBy(uid)), mlflowv1.StorageRetain, 0},
 		"policy Delete":                   {liveClaim(inNamespace, ownedBy(uid)), mlflowv1.StorageDelete, 1},
-		"policy Delete, and not an owner": {liveClaim(inNamespace), mlflowv1.StorageDelete, 0},
+		"policy Delete, claim is unowned": {liveClaim(inNamespace), mlflowv1.StorageDelete, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = c.policy })
 			w := newFixture(t, m, c.claim)
-			w.Cached = hidingClient{w.server} // the claim has no operator label
+			w.Cached = hidingClient{w.server} // the cache selects by the operator label, which the claim lacks
 			if _, err := w.reconcileUntilStable(); err != nil {
 				t.Fatal(err)
 			}

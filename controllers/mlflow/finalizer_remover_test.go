@@ -63,7 +63,7 @@ func TestFinalizerRemover(t *testing.T) {
 	}
 }
 
-// A conflict is retried, and a deleted object is not an error.
+// A conflict or another error is returned for a retry, and a deleted object is not an error.
 func TestFinalizerRemoverErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
@@ -101,8 +101,8 @@ func (fixedFeedback) Source(h handler.EventHandler) source.Source {
 	return source.Channel(make(chan event.GenericEvent), h)
 }
 
-// The status of MLflow includes the condition of the controller of namespace RBAC while that controller runs. It does not change before the
-// first result.
+// The status of MLflow includes the condition of the controller of namespace RBAC while that controller runs. The condition does not change
+// before the first result.
 func TestStatusIncludesConditionOfNamespaceRBAC(t *testing.T) {
 	old := "NamespaceRBACReady=True Old: old"
 	for name, c := range map[string]struct {

@@ -95,7 +95,7 @@ func TestForcedBetweenJobAndServer(t *testing.T) {
 	}
 }
 
-// A forced migration that fails permanently removes the annotation; adding it again requests another migration [D10].
+// If a forced migration fails permanently, the operator removes the annotation; adding it again requests another migration [D10].
 func TestForcedMigrationFailsTerminally(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)

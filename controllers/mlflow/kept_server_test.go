@@ -64,7 +64,7 @@ func TestKeptServerKeepsWhatItsPodsNeed(t *testing.T) {
 	expect("rolled out", false, "tracking")
 }
 
-// A route of the artifacts server moves paths of the tracking server, so it does not exist before the Deployment.
+// The route of the artifacts server takes over paths of the tracking server, so it is not created before the Deployment.
 func TestArtifactsRouteWaitsForDeployment(t *testing.T) {
 	m := mlflowWithArtifactsServer()
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer.Enabled = true, false
@@ -88,8 +88,8 @@ func TestArtifactsRouteWaitsForDeployment(t *testing.T) {
 	}
 }
 
-// A disabled artifacts server serves until the tracking server serves artifacts.
-func TestRoutesArePrunedOnlyAsSpecified(t *testing.T) {
+// A disabled artifacts server keeps its route until the tracking server serves artifacts. Without a Gateway, routes are always pruned.
+func TestRoutesOfKeptServerAreNotPruned(t *testing.T) {
 	in := platformInputs["openshift"]
 	if kinds := prunableKinds(in, false); slices.Contains(kinds, capability.HTTPRoute) || !slices.Contains(prunableKinds(in, true), capability.HTTPRoute) {
 		t.Errorf("while an earlier server is kept, the kinds %v are pruned", kinds)
@@ -101,7 +101,7 @@ func TestRoutesArePrunedOnlyAsSpecified(t *testing.T) {
 	}
 }
 
-// An error of the operator leaves a server that is kept running available, as long as it is ready.
+// While a ready server is kept running, an error of the operator does not set Available to False.
 func TestErrorsOfCheckKeepServerAvailable(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
@@ -153,7 +153,7 @@ func TestErrorsOfCheckKeepServerAvailable(t *testing.T) {
 	}
 	for range 5 {
 		runWorkloads(t, w.server)
-		_, _ = w.reconcileOnce() // the last one fails
+		_, _ = w.reconcileOnce() // the last ones fail
 	}
 	expect("refused migration Job", metav1.ConditionFalse)
 }

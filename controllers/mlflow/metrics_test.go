@@ -40,7 +40,8 @@ func metric(t *testing.T, name, result string) float64 {
 	return 0
 }
 
-// The manager does not read the Job of a paused, waiting or deleted MLflow. The alert for slow migrations must not fire for its last age.
+// The manager does not read the Job of a paused, waiting or deleted MLflow. The alert for slow migrations must not fire for the last age of
+// that Job.
 func TestAgeOfJobIsResetWhenPausedWaitingOrDeleted(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	expect := func(state string, running bool) {

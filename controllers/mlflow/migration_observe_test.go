@@ -103,7 +103,8 @@ func (c *countingReader) List(ctx context.Context, list client.ObjectList, opts 
 	return c.Reader.List(ctx, list, opts...)
 }
 
-// While the migration Job runs, a reconcile sends two reads. After JobPollInterval, all workloads are read again.
+// Within JobPollInterval after the database was idle, an observation reads only the migration Job and its pods, if the Job is
+// recorded and exists.
 func TestObserveReadsOnlyTheJobWhileItRuns(t *testing.T) {
 	const allReads, jobReads = 6, 2
 	job := liveJob("mlflow-mg-3140-g2", "current")

@@ -139,8 +139,8 @@ func TestCronJobRunEndsBeforeServer(t *testing.T) {
 	})
 }
 
-// An MLflow that was deleted with --cascade=orphan leaves objects that the next one does not need. They use the database and take requests
-// of the server, so they are deleted, and the migration starts.
+// An MLflow that was deleted with --cascade=orphan leaves objects that the next MLflow does not need. A CronJob or a server among them
+// would use the database during a migration, so all are deleted. Copies with other names are kept.
 func TestMigrationStartsAfterOrphanedObjectsAreDeleted(t *testing.T) {
 	previous := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) {
 		s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{Enabled: true}

@@ -343,7 +343,7 @@ func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 	}
 }
 
-// The server is stopped only after the running Job has finished.
+// A migration stops the server only after the running Jobs of CronJobs have ended.
 func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	m := mlflowWithAllChildren()
 	m.Status.Version = "3.13.0"

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// [D19] The references contain every object that pods read only when they start.
+// [D19] The references contain the Secrets and ConfigMaps that pods read only when they start.
 func TestReferences(t *testing.T) {
 	m := &mlflowv1.MLflow{}
 	always := []reference.Reference{

@@ -78,7 +78,7 @@ func TestReportRollout(t *testing.T) {
 	}
 }
 
-// A True Available stays True while a pod serves. Both conditions report the cause of the incomplete rollout.
+// If Available is True, it stays True while a pod serves. Both conditions report the cause of the incomplete rollout.
 func TestAvailableIsKeptWhileServerRollsOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		serving bool

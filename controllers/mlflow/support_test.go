@@ -49,7 +49,7 @@ func renderObjects(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*uns
 	return objects
 }
 
-// renderedObject returns one of the rendered objects as a Go type.
+// renderedObject returns one of the objects that are rendered on OpenShift, as a Go type.
 func renderedObject[T any](t testing.TB, m *mlflowv1.MLflow, kind, name string) *T {
 	t.Helper()
 	into := new(T)

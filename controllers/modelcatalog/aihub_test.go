@@ -19,7 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Nothing is written or deleted before the AIHub has been read, because it may override settings.
+// Nothing is written or deleted before the AIHub has been read, because it may override settings. If its API is not served, the Catalog
+// does not wait.
 func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)

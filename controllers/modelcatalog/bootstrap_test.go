@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// newBootstrap returns the bootstrap of a process with changed settings.
+// newBootstrap changes the settings of the environment and returns a bootstrap with them.
 func (env *testEnv) newBootstrap(change func(*Settings)) *bootstrap {
 	change(&env.r.settings)
 	return &bootstrap{settings: env.r.settings, client: env.r.Cached, apiReader: env.r.APIReader, applier: env.r.Applier,
@@ -157,7 +157,8 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	}
 }
 
-// [modelregistry-84] If the catalog is disabled, legacy objects are deleted and the sources of users are kept. Missing objects are not an error.
+// [modelregistry-84] If the catalog is disabled, legacy objects are deleted and the sources of users are kept. Missing objects are not an
+// error.
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	disabled := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := withComponentLabels(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
@@ -181,7 +182,7 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if env.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !env.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
-		t.Error("without a namespace in the settings: want the legacy server deleted and the Secret of the database kept")
+		t.Error("without a namespace in the settings, but with SkipCatalogDatabase: want the legacy server deleted and the Secret of the database kept")
 	}
 }
 

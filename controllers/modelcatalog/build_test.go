@@ -39,7 +39,7 @@ func databaseOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *ap
 const digest = "sha256:3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
 
 func TestGolden(t *testing.T) {
-	admins := func(in *resources.Inputs) {
+	adminsAndSources := func(in *resources.Inputs) {
 		in.AdminGroups, in.SourceConfigMaps = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
 	}
 	for name, test := range map[string]struct {
@@ -48,7 +48,7 @@ func TestGolden(t *testing.T) {
 	}{
 		"plain":     {newCatalog(), kubernetesInputs()},
 		"openshift": {newCatalog(), openShiftInputs()},
-		"gateway":   {newCatalog(), openShiftInputs(behindGateway, admins)},
+		"gateway":   {newCatalog(), openShiftInputs(behindGateway, adminsAndSources)},
 		"custom": {newCatalog(withoutAuthProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}),
 			func(s *aihubv1alpha1.CatalogSpec) {
@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 				s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
 				s.Proxy = &aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://proxy.example.com:3128"), NoProxy: new(".svc,.cluster.local")}
 				s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1"
-			}), openShiftInputs(admins)},
+			}), openShiftInputs(adminsAndSources)},
 		"placed": {newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }), kubernetesInputs()},
 		"external": {newCatalog(withExternalDatabase(aihubv1alpha1.ExternalDatabase{
 			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetesInputs()},
@@ -145,7 +145,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] [modelregistry-127] Labelled sources become volumes, mounts and arguments, in order.
+// [modelregistry-97] [modelregistry-127] Labelled sources become volumes and arguments, in order.
 func TestServerMountsSources(t *testing.T) {
 	in := kubernetesInputs()
 	in.SourceConfigMaps = []string{"alpha", "zebra"}
@@ -218,7 +218,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// With an external database in the spec, or SkipDatabase in the settings, the operator creates no database.
+// With an external database in the spec, or SkipDatabase in the inputs, the operator creates no database.
 func TestExternalDatabase(t *testing.T) {
 	in := kubernetesInputs()
 	in.SkipDatabase = true
@@ -250,7 +250,7 @@ func TestExternalDatabase(t *testing.T) {
 	}
 	retained := withRetained(newCatalog(), in, nil)
 	if len(retained) != 4 || len(withRetained(newCatalog(), kubernetesInputs(), nil)) != 0 || len(withRetained(newCatalog(withExternalDatabase(external)), in, nil)) != 0 {
-		t.Error("want a database retained with SkipDatabase, and deleted once the spec names an external one")
+		t.Error("want a database retained only with SkipDatabase and without an external one in the spec")
 	}
 }
 
@@ -262,12 +262,12 @@ func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 		in   resources.Inputs
 		want string
 	}{
-		"plain":           {kubernetesInputs(), ""},
-		"route":           {openShiftInputs(), "model-catalog.apps.example.com:443"},
-		"no domain":       {openShiftInputs(noDomain), ""},
-		"gateway":         {openShiftInputs(behindGateway), "gateway.example.com/catalog"},
-		"gateway, no API": {openShiftInputs(behindGateway, notServed), "model-catalog.apps.example.com:443"},
-		"gateway, no Routes": {func() resources.Inputs {
+		"plain":                         {kubernetesInputs(), ""},
+		"route":                         {openShiftInputs(), "model-catalog.apps.example.com:443"},
+		"no domain":                     {openShiftInputs(noDomain), ""},
+		"gateway":                       {openShiftInputs(behindGateway), "gateway.example.com/catalog"},
+		"gateway, HTTPRoute not served": {openShiftInputs(behindGateway, notServed), "model-catalog.apps.example.com:443"},
+		"gateway, Route not served": {func() resources.Inputs {
 			in := kubernetesInputs()
 			behindGateway(&in)
 			in.Served = capability.NewSet(capability.HTTPRoute)
@@ -299,7 +299,7 @@ func TestAdminRole(t *testing.T) {
 	}
 }
 
-// [S6] Access of all users can be disabled.
+// [S6] Read access of all authenticated users can be disabled.
 func TestReadersBindingRequiresAuthenticatedAccess(t *testing.T) {
 	if findObject(buildObjects(t, newCatalog(), kubernetesInputs()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("by default, the RoleBinding of readers is missing")
@@ -351,7 +351,7 @@ func TestPoliciesOpenOnePort(t *testing.T) {
 	}
 }
 
-// The proxy can be disabled, and the user can provide its certificate.
+// The authenticating proxy can be disabled, and the user can provide its certificate.
 func TestProxy(t *testing.T) {
 	pod := serverOf(t, newCatalog(withoutAuthProxy), kubernetesInputs()).Spec.Template.Spec
 	if len(pod.Containers) != 1 || *pod.AutomountServiceAccountToken {
@@ -373,7 +373,7 @@ func TestProxy(t *testing.T) {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
 	if !found || issuesCertificate(userProvided, kubernetesInputs()) || !issuesCertificate(newCatalog(), kubernetesInputs()) || issuesCertificate(newCatalog(), openShiftInputs()) || issuesCertificate(newCatalog(withoutAuthProxy), kubernetesInputs()) {
-		t.Error("want a certificate issued only if neither the user nor OpenShift provides it")
+		t.Error("want the Secret of the user mounted, and a certificate issued only for a proxy whose certificate neither the user nor OpenShift provides")
 	}
 }
 

@@ -42,13 +42,13 @@ func TestProxyOfTheServer(t *testing.T) {
 		proxy *aihubv1alpha1.CatalogProxy
 		want  []string
 	}{
-		"unset":                           {nil, fromCluster},
-		"proxy of the Catalog only":       {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, fromCatalog},
-		"empty spec.proxy":                {&aihubv1alpha1.CatalogProxy{}, nil},
-		"empty httpProxy":                 {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: server.Enabled}, nil},
-		"only mode":                       {&aihubv1alpha1.CatalogProxy{Mode: server.Disabled}, fromCluster},
-		"only certificateSecretName":      {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, fromCluster},
-		"legacy mode and a proxy setting": {&aihubv1alpha1.CatalogProxy{Mode: server.Enabled, HTTPSProxy: new("http://mine:8080")}, fromCatalog},
+		"unset":                          {nil, fromCluster},
+		"only httpsProxy":                {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, fromCatalog},
+		"empty spec.proxy":               {&aihubv1alpha1.CatalogProxy{}, nil},
+		"empty httpProxy":                {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: server.Enabled}, nil},
+		"only mode":                      {&aihubv1alpha1.CatalogProxy{Mode: server.Disabled}, fromCluster},
+		"only certificateSecretName":     {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, fromCluster},
+		"deprecated mode and httpsProxy": {&aihubv1alpha1.CatalogProxy{Mode: server.Enabled, HTTPSProxy: new("http://mine:8080")}, fromCatalog},
 	} {
 		catalog := newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.Proxy = test.proxy })
 		in := openShiftInputs(func(in *resources.Inputs) { in.EgressProxy = clusterProxy })

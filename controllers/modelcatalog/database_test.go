@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// The certificate of the database is issued if enabled, and its renewal restarts the pods of server and database.
+// The certificate of the database is issued if TLS is enabled, and a new certificate restarts the pods of server and database.
 func TestDatabaseTLS(t *testing.T) {
 	env := newTestEnv(t, newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})))
 	env.reconcileUntilStable()
@@ -58,7 +58,7 @@ func TestDatabaseTLSErrors(t *testing.T) {
 	}
 }
 
-// A connection Secret replaces the managed database, whose Secret the server no longer reads.
+// With a connection Secret, the operator creates no database, and the server reads the connection from that Secret.
 func TestConnectionSecretReplacesManagedDatabase(t *testing.T) {
 	c := newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "app", SSLMode: "require"}}))
 	env := newTestEnv(t, c)

@@ -38,7 +38,7 @@ func legacyDeployment(name string, labels map[string]string, refs ...metav1.Owne
 	return d
 }
 
-// [modelregistry-77] Objects of all earlier releases are adopted: their owner references are replaced, legacy annotations are removed, and
+// [modelregistry-77] Objects of the legacy operator are adopted: their owner references are replaced, legacy annotations are removed, and
 // no object gets another name.
 func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
@@ -71,8 +71,8 @@ func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	}
 }
 
-// A Deployment with another selector, or of the database with another strategy, is recreated once, after the Service has lost its owner
-// reference to it.
+// A Deployment with another selector, and the database Deployment with another strategy, are recreated once. Before that, the owner
+// reference of the Service to its Deployment is removed.
 func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "old-"+resources.Name)}
@@ -109,13 +109,13 @@ func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	}
 }
 
-// A Deployment of another owner is kept, and the condition names it.
+// A foreign Deployment is kept, and the condition names it.
 func TestForeignDeploymentIsReportedAndKept(t *testing.T) {
-	catalogOfOthers := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Catalog", Name: "catalog", UID: "other", Controller: new(true)}
+	foreignCatalogReference := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Catalog", Name: "catalog", UID: "other", Controller: new(true)}
 	for name, change := range map[string]func(*appsv1.Deployment){
-		"without labels":      func(*appsv1.Deployment) {},
-		"of another Catalog":  func(d *appsv1.Deployment) { d.OwnerReferences = []metav1.OwnerReference{catalogOfOthers} },
-		"of a component here": func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") },
+		"without labels":                    func(*appsv1.Deployment) {},
+		"of a Catalog in another API group": func(d *appsv1.Deployment) { d.OwnerReferences = []metav1.OwnerReference{foreignCatalogReference} },
+		"of another component":              func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			foreign := legacyDeployment(resources.DatabaseName, map[string]string{"app": "theirs"})

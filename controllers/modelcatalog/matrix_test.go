@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// variant is a combination of the parameters that determine the objects of a catalog.
+// variant is a combination of parameters that determine which objects a Catalog has.
 type variant struct{ ocp, gateway, admins, skip, external, closed bool }
 
 func (v variant) catalog() *aihubv1alpha1.Catalog {
@@ -105,8 +105,8 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Labelled sources are arguments after the sources of users, ordered by name, which is their precedence. Each has a volume
-// that is mounted at the path of its argument.
+// [modelregistry-97] Labelled sources are arguments after the sources of users, ordered by name, which is their precedence. Each has a
+// volume that is mounted at the path of its argument.
 func TestLabelledSourcesAreMountedAndServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
@@ -151,7 +151,7 @@ func TestLabelledSourcesAreMountedAndServed(t *testing.T) {
 	})
 }
 
-// failAt makes the n-th request fail. It returns the counter of requests.
+// failAt makes the n-th get or write request fail. It returns the counter of these requests.
 func (env *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	env.fail = func(string) error {
@@ -163,8 +163,8 @@ func (env *testEnv) failAt(n int) (calls *int) {
 	return calls
 }
 
-// [modelregistry-100] If any request of the first reconcile fails, the error is returned, and later reconciles create the missing objects
-// without changing the password.
+// [modelregistry-100] If any get or write request of the first reconcile fails, the error is returned, and later reconciles create the
+// missing objects without changing the password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
 	env := newTestEnv(t, newCatalog())
@@ -222,7 +222,7 @@ func TestUserSourcesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := env.reconcile(); err != nil || env.get(newCatalog()) {
-		t.Fatalf("the object was not deleted: %v", err)
+		t.Fatalf("the Catalog was not deleted: %v", err)
 	}
 	if got := mustGet(env, sources).Data[resources.SourcesKey]; got != userSource {
 		t.Errorf("got sources %q after the deletion of the Catalog, want %q", got, userSource)

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// onOpenShift makes the API server serve the APIs of OpenShift.
+// onOpenShift sets the served APIs and the settings of a cluster with OpenShift.
 func (env *testEnv) onOpenShift() *testEnv {
 	env.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
 	env.r.settings.Gateway = openShiftInputs().Gateway
@@ -52,7 +52,8 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
 	return text
 }
 
-// [modelregistry-82] [modelregistry-83] OpenShift has a Route with its NetworkPolicy, and in gateway mode also an HTTPRoute.
+// [modelregistry-82] [modelregistry-83] On OpenShift, a Catalog has a Route with its NetworkPolicy, and in gateway mode also an HTTPRoute
+// and a ReferenceGrant.
 func TestGatewayModeIsToggled(t *testing.T) {
 	env := newTestEnv(t, newCatalog()).onOpenShift()
 	env.reconcileUntilStable()
@@ -144,7 +145,7 @@ func TestUnknownDomain(t *testing.T) {
 	}
 }
 
-// [modelregistry-78] The finalizer deletes objects in other namespaces, including previously configured ones.
+// [modelregistry-78] The finalizer deletes the HTTPRoutes in other namespaces, including namespaces that were configured earlier.
 func TestFinalizeOnOpenShift(t *testing.T) {
 	env := newTestEnv(t, newCatalog()).onOpenShift()
 	env.r.settings.Gateway.Domain = "gateway.example.com"

@@ -20,8 +20,8 @@ var drawCandidates = rapid.Custom(func(t *rapid.T) sourceCandidate {
 	}
 })
 
-// For any ConfigMaps, the mounted ones are sorted, limited, valid and reported as Accepted. All are counted, and the result does not depend on
-// their order.
+// For any ConfigMaps, the mounted ones are sorted, limited and valid, and do not depend on the order of the ConfigMaps. The status contains
+// or counts every ConfigMap, and only mounted ones are Accepted.
 func TestSelectSourcesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c sourceCandidate) string { return c.name }).Draw(t, "all")
@@ -63,7 +63,7 @@ func TestSelectSourcesProperties(t *testing.T) {
 	})
 }
 
-// [modelregistry-96] For any entries, the remaining ones are unchanged and in order.
+// [modelregistry-96] The removal of the legacy default entry keeps all other entries unchanged and in order.
 func TestRemovalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sections := map[string][]string{}

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// readRules returns the rules of the roles of this component.
+// readRules returns the rules of the roles of this component, without the optional role for Hugging Face.
 func readRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -48,7 +48,7 @@ func plural(kind schema.GroupVersionKind) string {
 	return lower + "s"
 }
 
-// The roles allow to create, get, patch and delete every built object, and no other objects of these kinds except for create.
+// The roles grant the required verbs on every built object. On other objects of these kinds, they do not grant get, patch and delete.
 func TestRBACCoversEveryObject(t *testing.T) {
 	rules := readRules(t)
 	platforms := []resources.Inputs{kubernetesInputs(), openShiftInputs(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}

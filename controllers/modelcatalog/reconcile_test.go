@@ -226,7 +226,7 @@ func TestCleanUserSources(t *testing.T) {
 	if mustGet(env, malformed).Data[resources.SourcesKey] != "catalogs: [" {
 		t.Errorf("malformed sources were changed to %q", malformed.Data[resources.SourcesKey])
 	}
-	env.update(legacy, func() { legacy.Labels = nil }) // removes it from the cache
+	env.update(legacy, func() { legacy.Labels = nil }) // in a cluster, this removes it from the cache
 	env.reconcileUntilStable()
 	if !isManaged(mustGet(env, legacy)) {
 		t.Error("[D8] the managed labels were not restored")
@@ -365,7 +365,7 @@ func TestInactiveCatalog(t *testing.T) {
 	mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// [D9] No rejected write deletes a Deployment.
+// [D9] If the API server forbids the apply requests, no object is deleted.
 func TestForbiddenDeletesNothing(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
@@ -441,7 +441,7 @@ func TestCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	}
 }
 
-// conditionsOf returns the conditions of the catalog.
+// conditionsOf returns the conditions of the Catalog.
 func conditionsOf(env *testEnv) []metav1.Condition {
 	c := newCatalog()
 	env.get(c)

@@ -83,7 +83,7 @@ func TestPodsRollWhenReferencesChange(t *testing.T) {
 		{"no change", func() {}, nil},
 		{"key that no pod reads", func() { env.update(managed, func() { managed.Data["note"] = []byte("x") }) }, nil},
 		{"sources, which the server reloads", func() { env.update(sources, func() { sources.Data[resources.SourcesKey] = "catalogs: [] # mine\n" }) }, nil},
-		{"Secret without a reference", func() { env.update(external, func() { external.Data[resources.KeyPassword] = []byte("b") }) }, nil},
+		{"Secret that is not referenced", func() { env.update(external, func() { external.Data[resources.KeyPassword] = []byte("b") }) }, nil},
 		{"restart without recorded hashes", func() {
 			env.update(server, func() { delete(server.Annotations, reference.HashesAnnotation) })
 			env.restart()
@@ -126,7 +126,7 @@ func TestUnreadableReferencesAreAnError(t *testing.T) {
 	}
 }
 
-// Missing objects of users are reported until they exist. Managed objects are created instead.
+// Missing objects and keys of users are reported until they exist. Managed objects are created instead.
 func TestMissingReferences(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyDatabase: []byte("d"), resources.KeyUser: []byte("u"), resources.KeyPassword: []byte("p")}}
@@ -166,8 +166,8 @@ func TestMissingReferences(t *testing.T) {
 	}
 }
 
-// Missing volumes are reported until they exist, without an event of their creation. Without permission to list Secrets, they count as
-// found.
+// Missing ConfigMaps and Secrets of spec.pods are reported until they exist. The controller does not watch them. Without permission to list
+// them, they count as found.
 func TestMissingVolumes(t *testing.T) {
 	env := newTestEnv(t, newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }))
 	for _, step := range []struct {
@@ -195,16 +195,16 @@ func TestMissingVolumes(t *testing.T) {
 	}
 	env.r.APIReader = nil
 	if missing, err := findMissing(); err != nil || missing != nil {
-		t.Errorf("got missing volumes %v, error %v within the TTL, want none", missing, err)
+		t.Errorf("got missing objects %v, error %v within the TTL, want none", missing, err)
 	}
 	env.r.forget(mustGet(env, newCatalog()).UID)
 	env.r.APIReader = env.server
 	if missing, err := findMissing(); err != nil || len(missing) != 1 {
-		t.Errorf("got missing volumes %v, error %v after a restart, want one", missing, err)
+		t.Errorf("got missing objects %v, error %v after a restart, want one", missing, err)
 	}
 	env.r.APIReader = forbiddenLister{env.server}
 	if missing, err := findMissing(); err != nil || missing != nil {
-		t.Errorf("got missing volumes %v, error %v without the permission to list, want none", missing, err)
+		t.Errorf("got missing objects %v, error %v without the permission to list, want none", missing, err)
 	}
 }
 

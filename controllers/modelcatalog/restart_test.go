@@ -13,10 +13,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// podOf returns a pod of the server or the database that was created the given time after the first one.
-func podOf(server, nameAndUID string, creationOffset time.Duration) *corev1.Pod {
+// podOf returns a pod of the Deployment of the server or the database. creationOffset is the time between a fixed instant and its creation.
+func podOf(deployment, nameAndUID string, creationOffset time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: newCatalog().Namespace, Name: nameAndUID, UID: types.UID(nameAndUID), Labels: resources.Selector(server), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationOffset)),
+		Namespace: newCatalog().Namespace, Name: nameAndUID, UID: types.UID(nameAndUID), Labels: resources.Selector(deployment), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationOffset)),
 	}}
 }
 
@@ -70,7 +70,7 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	}
 }
 
-// The pods of the server are listed first by name, up to a limit, and evicted ones remain for a long time.
+// The number of listed pods is limited. Many failed pods of the server do not hide the pod of the database.
 func TestServerRestartsForNewDatabaseDespiteManyPods(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()

@@ -24,7 +24,7 @@ func sharedGrant() *unstructured.Unstructured {
 	return g
 }
 
-// routeTo returns the HTTPRoute of a registry.
+// routeTo returns the HTTPRoute of a registry in a namespace.
 func routeTo(namespace string) *unstructured.Unstructured {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.HTTPRoute)
@@ -77,7 +77,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// [D26] After its deletion has succeeded, a shared ReferenceGrant that is created again is kept.
+// [D26] The deletion of the shared ReferenceGrant is retried until it succeeds. A ReferenceGrant that is created again later is kept.
 func TestSharedGrantIsDeletedOnce(t *testing.T) {
 	env := newGatewayEnv(t, "gateway.example.com")
 	env.create(sharedGrant())

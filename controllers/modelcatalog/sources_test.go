@@ -33,7 +33,8 @@ func summarize(v sourceSelection) []string {
 	return lines
 }
 
-// [modelregistry-97] Sources with a valid name and the key sources.yaml are mounted in the order of their names. The others are reported [S10].
+// [modelregistry-97] Sources with a valid name and the key sources.yaml are mounted in the order of their names. The others are
+// Rejected [S10].
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(validSources("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})

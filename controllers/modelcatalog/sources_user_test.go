@@ -89,14 +89,14 @@ func TestCommentsAndStyleArePreserved(t *testing.T) {
 // [modelregistry-95] Invalid sources are not changed, and the error contains the reason.
 func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, test := range map[string]struct{ sources, want string }{
-		"invalid YAML":       {"catalogs: [", "not valid YAML"},
-		"tabs":               {"catalogs:\n\t- id: x", "not valid YAML"},
-		"list":               {"- id: default_catalog\n", "must be a map"},
-		"string":             {"catalogs", "must be a map"},
-		"catalogs is a map":  {"catalogs: {id: default_catalog}\n", "catalogs must be a list"},
-		"models is a string": {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs must be a list"},
-		"two documents":      {"catalogs: []\n---\ncatalogs: []\n", "more than one YAML document"},
-		"alias of the entry": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
+		"invalid YAML":               {"catalogs: [", "not valid YAML"},
+		"tabs":                       {"catalogs:\n\t- id: x", "not valid YAML"},
+		"list":                       {"- id: default_catalog\n", "must be a map"},
+		"string":                     {"catalogs", "must be a map"},
+		"catalogs is a map":          {"catalogs: {id: default_catalog}\n", "catalogs must be a list"},
+		"model_catalogs is a string": {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs must be a list"},
+		"two documents":              {"catalogs: []\n---\ncatalogs: []\n", "more than one YAML document"},
+		"alias of the entry":         {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {
 		if got, err := withoutLegacyDefault(test.sources); got != "" || err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %q, error %v, want error %q", name, got, err, test.want)

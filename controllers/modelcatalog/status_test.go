@@ -38,7 +38,7 @@ func (env *testEnv) changeStatus(o client.Object, edit func()) {
 	}
 }
 
-// rollOut sets the status of a Deployment and its EndpointSlices like the controllers of Kubernetes.
+// rollOut makes the server available like the controllers of Kubernetes: it sets the status of its Deployment and creates an EndpointSlice.
 func (env *testEnv) rollOut(since time.Duration) {
 	env.Helper()
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
@@ -161,7 +161,7 @@ func TestDisabledFeaturesDeleteAndRecreateObjects(t *testing.T) {
 			t.Errorf("%T %s was not deleted", o, o.GetName())
 		}
 	}
-	mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) // kept, because the data needs its password
+	mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) // kept, because Secrets are not pruned
 	env.update(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} })
 	env.reconcileUntilStable()
 	for _, o := range featureObjects {

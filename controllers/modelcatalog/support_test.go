@@ -45,7 +45,7 @@ func openShiftInputs(changes ...func(*resources.Inputs)) resources.Inputs {
 
 func behindGateway(in *resources.Inputs) { in.Gateway.Domain = "gateway.example.com" }
 
-// buildObjects returns all objects of a Catalog.
+// buildObjects returns the objects that resources.Build returns for a Catalog.
 func buildObjects(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := apply.Render(resources.Build(c, in), ComponentName, c)

@@ -24,7 +24,7 @@ func storageOf(size, class string) *v1beta1.PostgresStorage {
 	return s
 }
 
-// The claim of a generated database is expanded with the spec. A change that the API server rejects is reported and not retried.
+// The claim of a generated database is expanded with the spec. A rejected expansion is reported and retried only after expansionRetry.
 func TestClaimFollowsTheSpec(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "demo-postgres-storage", errors.New("the class does not support resize"))
 	for name, test := range map[string]struct {

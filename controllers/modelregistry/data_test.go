@@ -23,14 +23,15 @@ func ownerReference(kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid}
 }
 
-func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
+// newRegistryWithPolicy returns a registry with a generated database and a retention policy.
+func newRegistryWithPolicy(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", UID: "now"}}
 	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), RetentionPolicy: policy}
 	return m
 }
 
-// Data has an owner reference to its registry only if it is deleted with the registry and has no other owner. References to other objects are
-// kept; those to an earlier registry of the name are removed.
+// Data gets an owner reference to its registry only if it is deleted with the registry and has no other owner. References to other objects
+// are kept; those to an earlier registry of the name are removed.
 func TestDataOwnerReferences(t *testing.T) {
 	current, previous, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
@@ -51,7 +52,7 @@ func TestDataOwnerReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
 			var got []types.UID
-			for _, o := range servers.DataOwnerReferences(claim, withData(test.policy), registryKind, test.policy != v1beta1.DeleteData) {
+			for _, o := range servers.DataOwnerReferences(claim, newRegistryWithPolicy(test.policy), registryKind, test.policy != v1beta1.DeleteData) {
 				got = append(got, o.UID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -63,7 +64,7 @@ func TestDataOwnerReferences(t *testing.T) {
 
 // [D7] [S2] Only metadata changes, and the legacy annotation with a copy of the Secret is removed.
 func TestUpdateDataMetadata(t *testing.T) {
-	m := withData("")
+	m := newRegistryWithPolicy("")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{"theirs": "1"}, Annotations: map[string]string{servers.LegacyCopyAnnotation: "UEsDBA==", "theirs": "1"},
@@ -103,7 +104,7 @@ func TestIsManaged(t *testing.T) {
 
 // [D12] setConnection sets the connection from the credentials and keeps only the fields of spec.postgres for generated databases.
 func TestSetConnection(t *testing.T) {
-	m := withData(v1beta1.DeleteData)
+	m := newRegistryWithPolicy(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"
 	m.Spec.Postgres.Storage = &v1beta1.PostgresStorage{}
 	setConnection(m, credentials{user: "u", database: "d"})

@@ -111,7 +111,7 @@ func TestEventsOfReferencedObjects(t *testing.T) {
 	}
 }
 
-// Cached kinds are declared once. Foreign objects are cached only of Secrets and ConfigMaps, without their data.
+// Each cached kind is declared once. Of foreign objects, only the metadata of Secrets and ConfigMaps is cached.
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "registries"} {
 		seen := map[string]bool{}

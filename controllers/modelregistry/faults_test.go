@@ -151,7 +151,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	}
 }
 
-// randomRegistry is a random spec that the schema accepts, with the APIs and the gateway domain of its cluster.
+// randomRegistry is a random spec, with the APIs and the gateway domain of its cluster.
 type randomRegistry struct {
 	spec    v1beta1.ModelRegistrySpec
 	served  []schema.GroupVersionKind

@@ -58,7 +58,7 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 	}
 }
 
-// A foreign Route is reported and does not affect the server.
+// A foreign Route is reported and does not prevent the creation of the server.
 func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 	foreign := &unstructured.Unstructured{}
 	foreign.SetGroupVersionKind(capability.Route)

@@ -103,8 +103,8 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	env.expectCondition(m, ConditionDatabaseImage, "", "")
 }
 
-// Admission does not check the annotations of a claim, so they do not choose an image.
-func TestAnnotationsOfClaimDoNotChooseAnImage(t *testing.T) {
+// Admission does not check the annotations of a claim, so an image of another repository or an invalid user in them is not used.
+func TestUntrustedAnnotationsOfClaimAreNotUsed(t *testing.T) {
 	t.Run("claim of a new registry", func(t *testing.T) {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage", Annotations: database.Image{Name: "evil/img", Major: 99}.Annotations()}}
 		env := newTestEnv(t, nil, claim)

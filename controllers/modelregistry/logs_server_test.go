@@ -15,7 +15,7 @@ func TestServerLogs(t *testing.T) {
 		ended       = "F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to connect to MySQL: dial tcp 127.0.0.1:1: connect: connection refused"
 		broken      = `F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
 		older       = "F0101 1 mlmd.cc:1] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: no such table) Metadata store creation failed"
-		// cmd/proxy.go adds the marker to its last line.
+		// Model Registry (cmd/proxy.go) adds the marker to the last line of its log.
 		brokenAlert = `F1121 18:19:01.1   1 root.go:50] {{ALERT}} error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
 		leakAlert   = "F1121 18:19:01.1   1 root.go:50] {{ALERT}} error connecting to datastore: something about postgresql://registry:hunter2 x@pg/models"
 		leakCheck   = "F0101 1 mlmd.cc:1] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: postgresql://registry:hunter2@pg/models) Metadata store creation failed"

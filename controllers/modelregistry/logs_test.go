@@ -42,7 +42,7 @@ func TestScanLog(t *testing.T) {
 	}
 }
 
-// A log is read once per restart of the container.
+// The log of a pod is read once per restart of its container, even if the read fails.
 func TestLogIsReadOncePerRestart(t *testing.T) {
 	reads, text, readErr := 0, failedCheck, error(nil)
 	env := newTestEnv(t, nil)
@@ -97,7 +97,7 @@ func TestLogReaderLimits(t *testing.T) {
 	}
 	text, err := read(t.Context(), types.NamespacedName{Namespace: "n", Name: "p"}, "rest-container")
 	if err != nil || text != "the end" {
-		t.Errorf("got log %q, error %v, want its last bytes", text, err)
+		t.Errorf("got log %q, error %v, want the body of the response", text, err)
 	}
 }
 
@@ -107,8 +107,8 @@ func TestProblemInLogRedactsDatabaseSecrets(t *testing.T) {
 		secret *corev1.Secret
 		want   string
 	}{
-		"of the registry":     {secretWith("pg-login", "password", "unreachable"), "rest container alert: {{ALERT}} the database is [redacted]"},
-		"of another registry": {secretWith("other", "password", "unreachable"), "rest container alert: {{ALERT}} the database is unreachable"},
+		"Secret of the spec": {secretWith("pg-login", "password", "unreachable"), "rest container alert: {{ALERT}} the database is [redacted]"},
+		"other Secret":       {secretWith("other", "password", "unreachable"), "rest container alert: {{ALERT}} the database is unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newTestEnv(t, nil, test.secret)

@@ -26,7 +26,7 @@ func deploymentCondition(conditionType appsv1.DeploymentConditionType, status co
 	return appsv1.DeploymentCondition{Type: conditionType, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
-// Only updates about the start of a server may wait. Its availability, and conditions about data, are stored immediately.
+// Only updates about the start of a server may wait. A change of its availability or of condition EarlierData is stored immediately.
 func TestMayWait(t *testing.T) {
 	with := func(available metav1.ConditionStatus, reason string, others ...string) *v1beta1.ModelRegistry {
 		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
@@ -56,7 +56,7 @@ func TestMayWait(t *testing.T) {
 	}
 }
 
-// The conditions of the legacy operator are set from the creation of a registry until it is available.
+// Condition Available reports each step from the creation of a registry until its server is available.
 func TestConditionsUntilAvailable(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.AddProxy)
@@ -325,7 +325,7 @@ func TestProblemInLogIsKeptDuringRestarts(t *testing.T) {
 	}
 }
 
-// An evicted pod that was replaced is not the cause of today's problem, and a normal start is no failure.
+// An evicted pod that was replaced is not reported as the cause, and a normal start is not reported as a failure.
 func TestReplacedFailedPodsAreNotDiagnosed(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)

@@ -100,7 +100,7 @@ func catalogBinding(namespace string, managed bool) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// A registry named model-catalog in any namespace neither adopts nor deletes the ClusterRoleBinding of the catalog, and reports its owner.
+// A registry named model-catalog neither adopts nor deletes the ClusterRoleBinding of a catalog in any namespace, and reports the Catalog.
 func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
 		"of another namespace":                         catalogBinding("catalogs", true),
@@ -132,7 +132,7 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	}
 }
 
-// Unused data must not be deleted by an earlier owner reference: a foreground deletion would delete it before the finalizer runs.
+// Unused data loses the owner reference of an earlier spec: a foreground deletion would delete the data before the finalizer runs.
 func TestUnusedDataIsOrphaned(t *testing.T) {
 	otherDatabase := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
@@ -164,20 +164,21 @@ func TestUnusedDataIsOrphaned(t *testing.T) {
 	})
 }
 
-// After a restart of the manager, unused data is orphaned, except for a registry that was available in its current generation.
+// After a restart of the manager, the data of an earlier spec is orphaned, except for a registry that was available in its current
+// generation.
 func TestUnusedDataIsOrphanedUnlessAvailable(t *testing.T) {
 	for name, test := range map[string]struct {
 		status v1beta1.ModelRegistryStatus
 		want   bool
 	}{
-		"new registry": {v1beta1.ModelRegistryStatus{}, true},
+		"no status": {v1beta1.ModelRegistryStatus{}, true},
 		"available registry": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 3},
 		}}, false},
 		"unavailable registry": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 3},
 		}}, true},
-		"changed registry": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+		"available in an earlier generation": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 2},
 		}}, true},
 		"status of the legacy operator": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
@@ -246,7 +247,7 @@ func TestRejectedMigrationIsReported(t *testing.T) {
 	}
 }
 
-// A rollout does not make an available server unavailable, and reports the problem of new pods.
+// A rollout does not make an available server unavailable, and condition Available reports the problem of new pods.
 func TestRolloutKeepsAvailable(t *testing.T) {
 	env := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")

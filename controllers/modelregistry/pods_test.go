@@ -71,7 +71,7 @@ func TestCheckProxyPodsNamesTheUnreadyContainer(t *testing.T) {
 	}
 }
 
-// A rejection by a router is quoted with its own reason; package routestatus tests how Routes are read.
+// A rejection by a router is reported with reason RouteNotAdmitted; package routestatus tests how Routes are read.
 func TestCheckRoute(t *testing.T) {
 	const notAdmitted = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: waiting for a router to admit it"
 	for status, want := range map[string]conditionReason{
@@ -103,8 +103,7 @@ func TestUnreadyContainers(t *testing.T) {
 	}
 }
 
-// [D18] A container that waits for its init containers is not stuck.
-// The texts are the same for each attempt.
+// Reason and message are the same for each restart and each attempt to pull the image.
 func TestStableWaiting(t *testing.T) {
 	for name, test := range map[string]struct{ reason, message, wantReason, wantMessage string }{
 		"crash":           {"CrashLoopBackOff", "back-off 2m40s restarting failed container=a", "CrashLoopBackOff", "restarting failed container=a"},
@@ -119,6 +118,7 @@ func TestStableWaiting(t *testing.T) {
 	}
 }
 
+// [D18] A container in its normal start, such as one that waits for init containers, is not stuck.
 func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waitingContainer("rest-container", reason)); got != want {

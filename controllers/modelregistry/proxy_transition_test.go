@@ -40,8 +40,8 @@ func (env *testEnv) servicePort() int32 {
 	return s.Spec.Ports[0].Port
 }
 
-// A running registry remains reachable when its spec gets a proxy: no pod is replaced before the certificate exists, and the Service targets
-// the ready pods.
+// A running registry remains reachable when its spec gets a proxy: no pod is replaced before the certificate exists, and the Service
+// targets the ready pods.
 func TestServiceTargetsReadyPods(t *testing.T) {
 	env := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")

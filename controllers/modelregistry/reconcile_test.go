@@ -117,7 +117,7 @@ func TestForeignCredentials(t *testing.T) {
 	}
 }
 
-// [modelregistry-100] Errors of the API server are reported unchanged.
+// [modelregistry-100] A reconcile returns errors of apply and create requests, and condition Available quotes them.
 func TestAPIErrorsAreReported(t *testing.T) {
 	boom := errors.New("boom")
 	for _, verb := range []string{"apply", "create"} {
@@ -139,8 +139,8 @@ func TestAPIErrorsAreReported(t *testing.T) {
 	}
 }
 
-// [D30] A cluster-scoped object of a registry of the same name in another namespace is reported, not changed, and blocks the server. If that
-// registry was deleted, the object is adopted.
+// [D30] A cluster-scoped object of a registry of the same name in another namespace is reported, not changed, and blocks the server. If
+// that registry was deleted, the object is adopted.
 func TestNamesOfClusterScope(t *testing.T) {
 	other := newRegistry("demo", registrytest.AddProxy)
 	other.Namespace, other.UID = "elsewhere", "other"

@@ -20,7 +20,7 @@ func missingOf(m *v1beta1.ModelRegistry) string {
 	return ""
 }
 
-// A deleted Secret, ConfigMap or key of the spec is reported while pods run, until it exists again.
+// A missing Secret, ConfigMap or key of the spec is reported until it exists, and does not make a running server unavailable.
 func TestMissingReferences(t *testing.T) {
 	login := func() *corev1.Secret { return newSecret("ns", "pg-login") }
 	env := newTestEnv(t, nil, login())
@@ -67,7 +67,7 @@ func TestMissingReferencesOmitManagedObjects(t *testing.T) {
 	}
 }
 
-// Missing volumes and pull secrets are reported, and their creation starts a reconcile.
+// A missing ConfigMap of a volume and a missing image pull Secret are reported, and their creation triggers a reconcile.
 func TestMissingVolumes(t *testing.T) {
 	env := newTestEnv(t, nil, newSecret("ns", "pg-login"), newSecret("ns", "client"))
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })
@@ -76,7 +76,7 @@ func TestMissingVolumes(t *testing.T) {
 		t.Errorf("condition %q, want %q", got, want)
 	}
 	if !usesConfigMap(m, "authorities") || !usesSecret(m, "mirror") || usesSecret(m, "authorities") {
-		t.Error("want only the ConfigMap and the pull Secret of the registry used")
+		t.Error("want only ConfigMap authorities and Secret mirror to trigger a reconcile")
 	}
 	env.requireNoError(env.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
 	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "mirror")))

@@ -16,18 +16,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// A rejection of the Route is reported with its own reason, and the host is removed from status and Service until a router admits it.
+// A rejection of the Route is reported with reason RouteNotAdmitted, and its host is removed from status and Service until a router admits
+// the Route.
 func TestRouteRejectedByRouter(t *testing.T) {
 	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
 	m := newRegistry("demo", registrytest.AddProxy)
 	env.reconcileOnce(m)
 	env.setRunning(m)
-	const host, address = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
+	const host, addressAnnotation = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
 	expectHost := func(want bool) {
 		t.Helper()
 		service := &corev1.Service{}
-		if !env.get(service, "ns", "demo") || (service.Annotations[address] != "") != want || slices.Contains(m.Status.Hosts, host) != want {
-			t.Errorf("got address %q and hosts %v, want %s in both: %t", service.Annotations[address], m.Status.Hosts, host, want)
+		if !env.get(service, "ns", "demo") || (service.Annotations[addressAnnotation] != "") != want || slices.Contains(m.Status.Hosts, host) != want {
+			t.Errorf("got address %q and hosts %v, want %s in both: %t", service.Annotations[addressAnnotation], m.Status.Hosts, host, want)
 		}
 	}
 	env.admit(m)

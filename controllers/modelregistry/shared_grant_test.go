@@ -49,8 +49,8 @@ func grantTo(service string) *unstructured.Unstructured {
 func TestSharedGrantIsDeleted(t *testing.T) {
 	foreign := sharedGrant()
 	foreign.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
-	legacy := routeTo("ns", "other") // of a paused registry, in the namespace that was configured before
-	legacy.SetNamespace("earlier")
+	previousRoute := routeTo("ns", "other") // a paused registry keeps its HTTPRoute in the previously configured namespace
+	previousRoute.SetNamespace("earlier")
 	for name, test := range map[string]struct {
 		domain string
 		exists []client.Object
@@ -61,7 +61,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 		"other registry without grant":                          {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
 		"gateway mode is off, other registry without grant":     {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
 		"other registry with its own grant":                     {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
-		"other registry with a route in the previous namespace": {"gateway.example.com", []client.Object{sharedGrant(), legacy, grantTo("other")}, false},
+		"other registry with a route in the previous namespace": {"gateway.example.com", []client.Object{sharedGrant(), previousRoute, grantTo("other")}, false},
 		"other registry is not published":                       {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
 		"registry in another namespace":                         {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
 		"one of two other registries without grant":             {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
@@ -87,7 +87,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// [D26] The shared ReferenceGrant is deleted when the last registry or catalog has its own, and is not read afterwards.
+// [D26] The shared ReferenceGrant is deleted when the last registry or catalog has its own. If a user recreates it, it is kept.
 func TestSharedGrantIsDeletedLater(t *testing.T) {
 	m, other := newRegistry("demo", registrytest.AddProxy), newRegistry("other", registrytest.AddProxy)
 	env := newTestEnv(t, optionalKinds, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())

@@ -54,7 +54,7 @@ type testEnv struct {
 	current *v1beta1.ModelRegistry
 }
 
-// newTestEnv returns an environment whose API server serves the given optional kinds in addition to the kinds of Kubernetes.
+// newTestEnv returns an environment with the given objects. served lists the optional kinds that the controller treats as served.
 func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1beta1.AddToScheme)
@@ -262,7 +262,8 @@ func (env *testEnv) requireWait(err error, part string) {
 	}
 }
 
-// setRunning sets the Deployment available since a minute ago, and creates a ready pod and an EndpointSlice.
+// setRunning sets the Deployment available since a minute ago, and creates an EndpointSlice and a pod with ready containers. The pod has no
+// condition Ready.
 func (env *testEnv) setRunning(m *v1beta1.ModelRegistry) {
 	env.Helper()
 	d := &appsv1.Deployment{}

@@ -24,7 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// reconcileOnce requires that one reconcile applies everything up to the server, and that the next one writes nothing.
+// reconcileOnce requires that one reconcile applies all objects and waits for the server, and that the next one writes nothing. It returns
+// the writes of the first one.
 func (env *testEnv) reconcileOnce(m *v1beta1.ModelRegistry) string {
 	env.Helper()
 	env.requireWait(env.reconcile(m), "available")
@@ -36,7 +37,7 @@ func (env *testEnv) reconcileOnce(m *v1beta1.ModelRegistry) string {
 	return writes
 }
 
-// addressOf returns the database address of the running server.
+// addressOf returns the database address in the Deployment of the server.
 func (env *testEnv) addressOf(m *v1beta1.ModelRegistry) string {
 	env.Helper()
 	d := &appsv1.Deployment{}
@@ -68,7 +69,7 @@ func (env *testEnv) collectGarbage(uid types.UID) {
 	}
 }
 
-// A registry changes from a generated to an external database and back. The generated one keeps its password.
+// A registry changes from a generated database to an external PostgreSQL, to MySQL, and back. The generated database keeps its password.
 func TestSwitchesBetweenDatabases(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -174,7 +175,7 @@ func TestAddsAndRemovesProxy(t *testing.T) {
 	expect(true, "https-api", 9443)
 }
 
-// listExposure returns the objects that expose a registry, in all namespaces.
+// listExposure returns the Routes, HTTPRoutes and ReferenceGrants of all namespaces.
 func (env *testEnv) listExposure() []string {
 	env.Helper()
 	var all []string
@@ -312,7 +313,7 @@ func TestRecreatedRegistryUsesRetainedData(t *testing.T) {
 	}
 }
 
-// A change of the retention policy of a running database takes effect in both directions.
+// A change of the retention policy of an existing database takes effect in both directions.
 func TestRetentionPolicyCanChange(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)

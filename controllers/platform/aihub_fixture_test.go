@@ -40,9 +40,9 @@ type hubFixture struct {
 	reconciler reconcile.Reconciler
 
 	served           capability.Set
-	webhookNamespace string // that webhooks observe; that of the AIHub if empty
+	webhookNamespace string // the namespace that webhooks observe, or "" for spec.instancesNamespace
 	writes           []string
-	reads            int
+	reads            int // get and list requests without the cache
 	requestError     func(verb, kind string) error
 }
 
@@ -215,6 +215,7 @@ func (h *hubFixture) condition(conditionType string) platformv1alpha1.Condition 
 	return platformv1alpha1.Condition{}
 }
 
+// exists reads an object into o and reports whether it exists.
 func (h *hubFixture) exists(o client.Object) bool {
 	h.Helper()
 	return h.server.Get(h.Context(), client.ObjectKeyFromObject(o), o) == nil
@@ -233,20 +234,20 @@ func namespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{LabelRegistries: "true"}}}
 }
 
-// newCatalog returns a Catalog that an AIHub with the UID controls, or without an owner for "".
+// newCatalog returns a Catalog with a finalizer. owner is the UID of the AIHub that controls it, or "" for none.
 func newCatalog(namespace string, owner types.UID) *aihubv1alpha1.Catalog {
 	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "catalog", UID: "catalog-" + types.UID(namespace), Finalizers: []string{aihubv1alpha1.Finalizer}}}
-	ownedBy(c, owner)
+	setOwner(c, owner)
 	return c
 }
 
 func newLegacyDeployment(name string, uid, owner types.UID) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name, UID: uid}}
-	ownedBy(d, owner)
+	setOwner(d, owner)
 	return d
 }
 
-func ownedBy(o client.Object, owner types.UID) {
+func setOwner(o client.Object, owner types.UID) {
 	if owner != "" {
 		o.SetOwnerReferences([]metav1.OwnerReference{{
 			APIVersion: platformv1alpha1.GroupVersion.String(), Kind: "AIHub", Name: hubKey.Name, UID: owner, Controller: new(true),

@@ -92,8 +92,8 @@ func (s *scenario) endFaults() {
 	}
 }
 
-// After any sequence of steps, the AIHub is ready, its only Catalog is in spec.instancesNamespace, no foreign Catalog was deleted, and
-// nothing is written in the steady state.
+// After any sequence of steps, the AIHub is ready, a Catalog exists in spec.instancesNamespace, the AIHub controls none in other
+// namespaces, no foreign Catalog was deleted, and nothing is written in the steady state.
 func TestAIHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &scenario{newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}
@@ -124,7 +124,7 @@ func TestAIHubConverges(t *testing.T) {
 			found = found || c.Namespace == a.Spec.InstancesNamespace
 		}
 		if !found {
-			rt.Fatal("the Catalog of the AIHub is missing")
+			rt.Fatal("no Catalog exists in spec.instancesNamespace")
 		}
 		if a.Spec.InstancesNamespace != "apps" && !s.exists(namespaceNamed(a.Spec.InstancesNamespace)) {
 			rt.Fatal("the namespace of registries is missing")
@@ -138,12 +138,12 @@ func TestAIHubConverges(t *testing.T) {
 
 // The message of a component that does not run has the cause and the fix, and starts like that of the legacy operator.
 // [modelregistry-108]
-func TestProgramProblem(t *testing.T) {
+func TestComponentProblem(t *testing.T) {
 	all := capability.NewSet(aihubKind, catalogKind, registryKind)
 	for name, tc := range map[string]struct {
-		program Component
-		served  capability.Set
-		parts   []string
+		component Component
+		served    capability.Set
+		parts     []string
 	}{
 		"no requirements": {Component{Enabled: true, Requires: nil}, capability.Set{}, nil},
 		"all APIs served": {Component{Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, all, nil},
@@ -155,7 +155,7 @@ func TestProgramProblem(t *testing.T) {
 			[]string{"Catalog.aihub.opendatahub.io, ModelRegistry.modelregistry.opendatahub.io"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := tc.program.problem(tc.served)
+			got := tc.component.problem(tc.served)
 			if (got == "") != (len(tc.parts) == 0) {
 				t.Errorf("got problem %q", got)
 			}

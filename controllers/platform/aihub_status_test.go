@@ -27,7 +27,7 @@ func comparedFieldsOf(list []platformv1alpha1.Condition) []comparedFields {
 	return out
 }
 
-// The conditions of an AIHub are in a fixed order, and the phase is one of the platform.
+// The conditions of an AIHub are in a fixed order, and the phase has a value that the platform expects.
 // [modelregistry-107] [modelregistry-108] [modelregistry-109] [modelregistry-112]
 func TestReportHub(t *testing.T) {
 	const info = platformv1alpha1.SeverityInfo
@@ -50,7 +50,7 @@ func TestReportHub(t *testing.T) {
 			[]comparedFields{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no catalog",
 		},
-		"neither component is Ready, and no gateway": {
+		"neither component runs, and no gateway": {
 			aihubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
 			[]comparedFields{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no registry",
@@ -102,9 +102,9 @@ func TestConditionsAreAggregated(t *testing.T) {
 		reason string
 	}{
 		"no conditions":                  {nil, "Unknown", "FirstReconcile"},
-		"one condition is Unknown":       {allTrue[:2], "Unknown", "FirstReconcile"},
+		"one condition is missing":       {allTrue[:2], "Unknown", "FirstReconcile"},
 		"all conditions are True":        {allTrue, "True", "AllDependentsHealthy"},
-		"foreign conditions are ignored": {append(allTrue[:3:3], c("Degraded", "False", "X", 0), c("Foreign", "False", "Y", 0)), "True", "AllDependentsHealthy"},
+		"other conditions are ignored":   {append(allTrue[:3:3], c("Degraded", "False", "X", 0), c("Foreign", "False", "Y", 0)), "True", "AllDependentsHealthy"},
 		"False before Unknown":           {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), allTrue[2]}, "False", "B"},
 		"latest False":                   {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), allTrue[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},
 		"first of equal transition time": {[]platformv1alpha1.Condition{allTrue[0], c("CatalogReady", "False", "C", 2), c("ModelRegistryReady", "False", "B", 2)}, "False", "B"},

@@ -88,7 +88,8 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 	}
 }
 
-// The namespace of registries is created, unless it exists with a label or is that of the applications. Reserved names are refused.
+// A missing namespace of registries is created, unless it is the application namespace. An existing one is accepted with a label or the
+// Catalog of the AIHub. Reserved names are rejected.
 // [modelregistry-113]
 func TestAIHubNamespace(t *testing.T) {
 	t.Run("exists without the label", func(t *testing.T) {
@@ -336,7 +337,7 @@ func TestAIHubManagementState(t *testing.T) {
 	}
 }
 
-// The Deployments of the legacy AIHub are deleted once, with their pods; those of other owners are kept.
+// The Deployments that the legacy operator created for the AIHub are deleted once, with their pods; Deployments of other owners are kept.
 func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newLegacyDeployment(legacyRegistryDeployment, "one", "hub"), newLegacyDeployment(legacyCatalogDeployment, "two", "another"))
 	terminating := newLegacyDeployment(legacyRegistryDeployment, "", "")
@@ -375,7 +376,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 }
 
-// The version of the platform is read in spec.applicationNamespace. [modelregistry-111]
+// The version of the platform is read from the ConfigMap in spec.applicationNamespace. [modelregistry-111]
 func TestHubReleaseOfPlatform(t *testing.T) {
 	versionConfigMap := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
@@ -411,7 +412,7 @@ func TestHubReleaseOfPlatform(t *testing.T) {
 	}
 }
 
-// The condition Paused has the type and severity of the platform.
+// Condition Paused has severity Info, and is removed with the annotation.
 func TestHubPaused(t *testing.T) {
 	h := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
 	h.expectReconcile()

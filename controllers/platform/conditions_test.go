@@ -19,7 +19,7 @@ func minutesAfterStart(minutes int) metav1.Time {
 }
 
 // lastTransitionTime changes only with the status, and lastHeartbeatTime with any field.
-func TestSetConditionTimes(t *testing.T) {
+func TestMergeConditionTimes(t *testing.T) {
 	base := platformv1alpha1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m", ObservedGeneration: 1}
 	for name, tc := range map[string]struct {
 		change                func(*platformv1alpha1.Condition)
@@ -59,7 +59,7 @@ func TestSetConditionTimes(t *testing.T) {
 	}
 }
 
-// Setting and removing conditions keeps the position and fields of foreign conditions.
+// Merging and removing conditions keeps the order and fields of foreign conditions.
 func TestForeignConditionsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		foreign := rapid.SliceOfNDistinct(rapid.StringMatching(`Foreign[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "foreign")
@@ -73,7 +73,7 @@ func TestForeignConditionsSurvive(t *testing.T) {
 			want, status.Conditions = append(want, c), append(status.Conditions, c)
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			conditionType := rapid.SampledFrom([]string{ConditionReady, ConditionVersion}).Draw(t, "kind")
+			conditionType := rapid.SampledFrom([]string{ConditionReady, ConditionVersion}).Draw(t, "type")
 			if rapid.Bool().Draw(t, "remove") {
 				removeCondition(&status.Conditions, conditionType)
 				continue
@@ -98,7 +98,7 @@ func TestForeignConditionsSurvive(t *testing.T) {
 	})
 }
 
-func TestPhaseSummarizesConditions(t *testing.T) {
+func TestPhaseFollowsReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conditions []platformv1alpha1.Condition
 		want       platformv1alpha1.Phase
@@ -115,7 +115,7 @@ func TestPhaseSummarizesConditions(t *testing.T) {
 	}
 }
 
-// GetConditions and SetConditions copy the conditions, as the interface of the platform requires.
+// GetConditions and SetConditions copy the conditions.
 func TestAccessorsCopy(t *testing.T) {
 	m := mlflowOperatorWith()
 	set := []platformv1alpha1.Condition{{Type: "A", LastHeartbeatTime: new(minutesAfterStart(1))}}

@@ -21,12 +21,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Only Deployments that the legacy operator created for this AIHub are deleted, and only once.
+// Only Deployments that the legacy operator created for this AIHub are deleted. Recreated ones are reported instead.
 func TestLegacyDeployments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace  string
 		owner      types.UID
-		deletedUID types.UID // of an earlier Deployment with the name
+		deletedUID types.UID // recorded for an earlier deletion
 		deleted    bool
 		message    string
 	}{
@@ -36,7 +36,7 @@ func TestLegacyDeployments(t *testing.T) {
 		"recreated in a namespace of a user": {"team", "hub", "gone", false, ""},
 		"created for a deleted AIHub":        {"apps", "another", "", false, ""},
 		"without an owner":                   {"apps", "", "", false, ""},
-		"terminating":                        {"apps", "hub", "here", true, "waiting for Deployment"},
+		"deletion recorded before":           {"apps", "hub", "here", true, "waiting for Deployment"},
 		"recreated":                          {"apps", "hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLegacyDeploymentErrors(t *testing.T) {
 	}
 }
 
-// For a new AIHub, a Deployment with any UID is deleted again.
+// recordDeletion accepts one UID for each Deployment, and another UID after reset.
 func TestLegacyDeploymentsReset(t *testing.T) {
 	f := &legacyDeployments{}
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
@@ -123,7 +123,8 @@ func TestEnqueueAIHub(t *testing.T) {
 	}
 }
 
-// The shipped roles contain no wildcard and no permission to escalate, and restrict changes to named objects.
+// The shipped roles contain no wildcard, no access to Secrets and no permission to escalate. They restrict updates, patches and deletions
+// to named objects.
 func TestPlatformRoleIsRestricted(t *testing.T) {
 	manifest, err := os.ReadFile("../../config/rbac/platform/role.yaml")
 	if err != nil {
@@ -145,7 +146,7 @@ func TestPlatformRoleIsRestricted(t *testing.T) {
 		for _, rule := range role.Rules {
 			for _, word := range append(append(append([]string{}, rule.Verbs...), rule.Resources...), rule.APIGroups...) {
 				if word == "*" || word == "escalate" || word == "bind" || word == "impersonate" || word == "secrets" || word == "deletecollection" {
-					t.Errorf("ClusterRole %s allows %v on %v", role.Name, rule.Verbs, rule.Resources)
+					t.Errorf("role %s allows %v on %v", role.Name, rule.Verbs, rule.Resources)
 				}
 			}
 			for _, resource := range rule.Resources {

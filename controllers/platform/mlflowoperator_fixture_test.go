@@ -30,7 +30,7 @@ var (
 	key       = client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}
 )
 
-// operatorFixture is the MLflowOperator controller with a fake API server that counts requests.
+// operatorFixture is the MLflowOperator controller with a fake API server. It counts live reads and writes.
 type operatorFixture struct {
 	*testing.T
 	client     client.WithWatch

@@ -95,10 +95,10 @@ func TestStatusListsReleases(t *testing.T) {
 		want    []platformv1alpha1.Release
 		message string // of ConditionVersion, or empty without one
 	}{
-		"no ConfigMap": {nil, []platformv1alpha1.Release{releaseOfMLflow}, ""},
-		"no key":       {[]client.Object{configMap("")}, []platformv1alpha1.Release{releaseOfMLflow}, ""},
-		"version":      {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{releaseOfPlatform("2.30.0"), releaseOfMLflow}, ""},
-		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{releaseOfPlatform("v2.30.0"), releaseOfMLflow}, ""},
+		"no ConfigMap":  {nil, []platformv1alpha1.Release{releaseOfMLflow}, ""},
+		"empty version": {[]client.Object{configMap("")}, []platformv1alpha1.Release{releaseOfMLflow}, ""},
+		"version":       {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{releaseOfPlatform("2.30.0"), releaseOfMLflow}, ""},
+		"with a v":      {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{releaseOfPlatform("v2.30.0"), releaseOfMLflow}, ""},
 		"invalid version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{releaseOfMLflow},
 			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
 	} {
@@ -158,7 +158,7 @@ func TestVersionIsUpdatedFromConfigMap(t *testing.T) {
 		t.Errorf("got status %+v, want release 2.31.0 and no %s", m.Status, ConditionVersion)
 	}
 	f.expectReconcile(0)
-	f.logic.versions = nil // the namespace of the platform is unknown
+	f.logic.versions = nil // the namespace of the ConfigMap is unknown
 	f.expectReconcile(1)
 	if m := f.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfMLflow}) {
 		t.Errorf("got status %+v, want only the release of MLflow", m.Status)

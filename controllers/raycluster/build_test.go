@@ -51,7 +51,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 	return in
 }
 
-// buildObjects returns all objects that the controller applies for a cluster.
+// buildObjects returns the objects that the controller applies for a cluster, except those of package certificates.
 func buildObjects(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	p := resources.Build(raycluster.View(u.Object), in)
@@ -69,7 +69,7 @@ func buildObjects(t testing.TB, u *unstructured.Unstructured, in resources.Input
 
 const (
 	plainHead = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}]}}}}"
-	// injectedHead and mutualHead are head templates with injected elements; %s is the name of the sidecar.
+	// injectedHead and mutualHead are head templates with injected elements; %s in injectedHead is the name of the sidecar.
 	injectedHead = "spec: {headGroupSpec: {template: {spec: {containers: [" + encryptedRay + ", {name: %s, args: [--openshift-service-account=demo-oauth-proxy], " +
 		"volumeMounts: [{name: proxy-tls-secret}, {name: kube-rbac-proxy-config}]}], volumes: [" + authority + ", {name: server-cert, secret: {secretName: x}}, " +
 		"{name: oauth-proxy-token, projected: {}}, {name: kube-rbac-proxy-config, configMap: {name: demo-proxy-config}}]}}}}"
@@ -109,7 +109,7 @@ var tokenHead = strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode
 // [R16] [R17] [R27] [R31] [R32] Objects by platform and settings.
 func TestGolden(t *testing.T) {
 	version := "ray.openshift.ai/version: 1.0.0"
-	service := "metadata: {name: demo, namespace: team1, ownerReferences: [{kind: RayService, controller: true, apiVersion: ray.io/v1, name: s, uid: u}]}\n"
+	ownedByRayService := "metadata: {name: demo, namespace: team1, ownerReferences: [{kind: RayService, controller: true, apiVersion: ray.io/v1, name: s, uid: u}]}\n"
 	for name, tc := range map[string]struct {
 		cluster   string
 		openShift bool
@@ -144,7 +144,7 @@ func TestGolden(t *testing.T) {
 		"exposed-ingress-openshift":   {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){withExposure(config.ExposeIngress)}},
 		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){withoutOAuth, withDomain, unpublished}},
 		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*resources.Inputs){closedToNamespace, withoutMetrics}},
-		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){withoutOAuth, withDomain, withRouters}},
+		"of-a-ray-service":            {ownedByRayService + plainHead, false, []func(*resources.Inputs){withoutOAuth, withDomain, withRouters}},
 		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
 		"kuberay-has-policies":        {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
 		"kuberay-has-policies-legacy": {demoCluster("", strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
@@ -178,7 +178,7 @@ func TestAddBackendTLSPolicy(t *testing.T) {
 }
 
 // [R23] Clusters of MultiKueue and terminating clusters have no objects.
-func TestBuildSkipsForeignAndTerminatingClusters(t *testing.T) {
+func TestBuildSkipsMultiKueueAndTerminatingClusters(t *testing.T) {
 	for name, text := range map[string]string{
 		"multikueue":  demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"),
 		"terminating": "metadata: {name: demo, namespace: team1, deletionTimestamp: '2026-01-01T00:00:00Z'}",
@@ -211,34 +211,34 @@ func readRecording(t *testing.T, name string) (*unstructured.Unstructured, map[s
 	return cluster, byName
 }
 
-// differences lists the fields of one value that are missing or different in the other. Additional fields of the other are ignored,
-// since the API server adds defaults.
-func differences(path string, managed, foreign any) []string {
-	switch managed := managed.(type) {
+// differences lists the fields of built that are missing or different in recorded. Additional fields of recorded are ignored, since the API
+// server adds defaults.
+func differences(path string, built, recorded any) []string {
+	switch built := built.(type) {
 	case map[string]any:
-		fields, _ := foreign.(map[string]any)
+		fields, _ := recorded.(map[string]any)
 		var out []string
-		for key, value := range managed {
+		for key, value := range built {
 			out = append(out, differences(path+"."+key, value, fields[key])...)
 		}
 		slices.Sort(out)
 		return out
 	case []any:
-		items, _ := foreign.([]any)
+		items, _ := recorded.([]any)
 		var out []string
-		for i, value := range managed {
+		for i, value := range built {
 			if i >= len(items) {
 				out = append(out, fmt.Sprintf("%s[%d] is new", path, i))
 				continue
 			}
 			out = append(out, differences(fmt.Sprintf("%s[%d]", path, i), value, items[i])...)
 		}
-		if len(items) > len(managed) {
-			out = append(out, fmt.Sprintf("%s lacks %d items", path, len(items)-len(managed)))
+		if len(items) > len(built) {
+			out = append(out, fmt.Sprintf("%s lacks %d items", path, len(items)-len(built)))
 		}
 		return out
 	default:
-		if fmt.Sprint(managed) != fmt.Sprint(foreign) {
+		if fmt.Sprint(built) != fmt.Sprint(recorded) {
 			return []string{path}
 		}
 		return nil
@@ -265,12 +265,12 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, foreign := readRecording(t, name)
+			cluster, recorded := readRecording(t, name)
 			var got []string
 			for _, o := range buildObjects(t, cluster, inputsFor(cluster, tc.openShift, tc.changes...)) {
 				key := o.GetKind() + " " + o.GetName()
-				other := foreign[key]
-				delete(foreign, key)
+				other := recorded[key]
+				delete(recorded, key)
 				if other == nil {
 					got = append(got, key+" is new")
 					continue
@@ -278,7 +278,7 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 				removeVariableFields(o)
 				got = append(got, withPrefix(key, differences("", o.Object, other.Object))...)
 			}
-			for key := range foreign {
+			for key := range recorded {
 				got = append(got, key+" is missing")
 			}
 			slices.Sort(got)
@@ -314,7 +314,8 @@ func withPrefix(prefix string, lines []string) []string {
 	return lines
 }
 
-// For any cluster and settings, all objects can be encoded and have the label of the cluster, and a suspended cluster is not exposed.
+// For any cluster and settings, there are two NetworkPolicies, and all objects have the label of the cluster. A suspended cluster gets no
+// other objects.
 func TestBuildInvariants(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,40}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -43,8 +43,8 @@ func (s *testEnv) managedNames() []string {
 	return out
 }
 
-// desiredObjects returns "Kind name" of the objects that a new controller would create for a cluster.
-func (s *testEnv) desiredObjects(u *unstructured.Unstructured) []string {
+// desiredNames returns "Kind name" of the objects that a new controller would create for a cluster.
+func (s *testEnv) desiredNames(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
 	in, err := s.inputs(s.t.Context(), u, c)
@@ -68,8 +68,8 @@ func (s *testEnv) desiredObjects(u *unstructured.Unstructured) []string {
 	return out
 }
 
-// retainedObjects returns "Kind name" of the objects that are retained but not created.
-func (s *testEnv) retainedObjects(u *unstructured.Unstructured) []string {
+// retainedNames returns "Kind name" of the objects that are retained but not created.
+func (s *testEnv) retainedNames(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
 	in, err := s.inputs(s.t.Context(), u, c)
@@ -102,10 +102,10 @@ func (s *testEnv) reconcileUntilIdle(u *unstructured.Unstructured) {
 	s.t.Fatalf("still writing after six reconciles: %q", s.writes)
 }
 
-// templates are RayClusters with and without injected elements in the head template.
+// templates are specs of RayClusters with and without injected elements in the head template.
 var templates = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
 
-// disruptions are changes of settings, platform, cluster and objects, by name.
+// disruptions are changes of settings, platform, cluster and objects, and restarts of the controller, by name.
 var disruptions = map[string]func(random *rand.Rand, s *testEnv, u *unstructured.Unstructured){
 	"OAuth": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = !s.settings.OAuth },
 	"mTLS":  func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.settings.MTLS = !s.settings.MTLS },
@@ -185,8 +185,8 @@ func (s *testEnv) restart() {
 	s.applier = apply.New(s.applier.Options)
 }
 
-// After any sequence of disruptions the controller reaches the steady state with the desired and retained objects. The finalizer is set if and
-// only if the binding exists, and deletion leaves no binding.
+// After any sequence of disruptions the controller reaches the steady state. All desired objects exist, and no others except retained ones.
+// The finalizer is set if and only if the binding exists, and deletion leaves no binding.
 func TestReconcileConvergesAfterDisruptions(t *testing.T) {
 	const sequences = 25
 	for seed := range uint64(sequences) {
@@ -205,11 +205,11 @@ func TestReconcileConvergesAfterDisruptions(t *testing.T) {
 		s.reconcileUntilIdle(u)
 		s.expectIdle(u)
 		s.refresh(u)
-		want, got := s.desiredObjects(u), s.managedNames()
+		want, got := s.desiredNames(u), s.managedNames()
 		if missing := difference(want, got); len(missing) > 0 {
 			t.Fatalf("seed %d, after %q: missing objects %q", seed, applied, missing)
 		}
-		if extra := difference(got, append(want, s.retainedObjects(u)...)); len(extra) > 0 {
+		if extra := difference(got, append(want, s.retainedNames(u)...)); len(extra) > 0 {
 			t.Fatalf("seed %d, after %q: unexpected objects %q", seed, applied, extra)
 		}
 		hasBinding := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
@@ -243,7 +243,7 @@ func (s *testEnv) hasBinding() bool {
 	return len(list.Items) > 0
 }
 
-// errCrash is the error of each write of a process that crashes.
+// errCrash is the error of writes that the API server does not store because of a crash.
 var errCrash = errors.New("the process crashed")
 
 // scenarios are changes of an idle cluster, or nil for a cluster that was just created.
@@ -264,7 +264,7 @@ var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
 	},
 }
 
-// The next process recovers from a crash during any write, whether or not the API server has stored it.
+// The next process recovers from a crash during any write, whether or not the API server has stored the write.
 func TestRecoversFromCrashAtEachWrite(t *testing.T) {
 	for name, scenario := range scenarios {
 		for _, stored := range []bool{true, false} {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// platforms are the settings and platforms that determine the objects; the pod templates have injections.
+// platforms are combinations of head template, settings and platform. All head templates have injections.
 var platforms = map[string]struct {
 	spec   string
 	change func(*testEnv)
@@ -70,7 +70,7 @@ func content(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// scalars returns the paths of the scalars outside of lists that the controller owns and other clients can change.
+// scalars returns the paths of the scalars of an object that other clients can change, except those in lists.
 func scalars(value any, path []string) [][]string {
 	fields, isObject := value.(map[string]any)
 	if !isObject {
@@ -134,10 +134,10 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 						continue // content ignores the key
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
-						continue // the cache selects by these labels, so it would no longer show the object
+						continue // the operator recognizes its objects by the operator and component labels
 					}
 					if original.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
-						continue // the labels identify the cluster: a binding with others has another owner
+						continue // the labels identify the cluster: a binding with other labels belongs to another cluster
 					}
 					current := s.fetch(kindAndName)
 					value, _, _ := unstructured.NestedFieldNoCopy(current.Object, path...)
@@ -262,7 +262,7 @@ func TestRecreatedCluster(t *testing.T) {
 					t.Errorf("%s has owners %v, want the recreated cluster", kindAndName, owners)
 				}
 			}
-			if diff := cmp.Diff(s.desiredObjects(recreated), s.managedNames()); diff != "" {
+			if diff := cmp.Diff(s.desiredNames(recreated), s.managedNames()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if s.refresh(recreated); !slices.Contains(recreated.GetFinalizers(), raycluster.Finalizer) {
@@ -297,7 +297,7 @@ func TestClustersWithSimilarNames(t *testing.T) {
 		}))
 	}
 	for name := range clusters {
-		if got, want := owned(name), len(s.desiredObjects(clusters[name])); got != want {
+		if got, want := owned(name), len(s.desiredNames(clusters[name])); got != want {
 			t.Errorf("%s has %d objects, want %d", name, got, want)
 		}
 	}

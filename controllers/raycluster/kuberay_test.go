@@ -29,7 +29,7 @@ func kubeRayIn(namespace string) *unstructured.Unstructured {
 	return u
 }
 
-// kubeRayBinding is the ClusterRoleBinding of Helm and kustomize.
+// kubeRayBinding returns KubeRay's ClusterRoleBinding, as Helm and kustomize create it.
 func kubeRayBinding(namespace string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"subjects": []any{
 		map[string]any{"kind": "ServiceAccount", "name": "kuberay-operator", "namespace": namespace}, map[string]any{"kind": "Group", "name": "admins"},
@@ -164,7 +164,7 @@ func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	s.waitForNamespaces(t)
 }
 
-// [R2] Missing permissions do not block NetworkPolicies.
+// [R2] Without permissions, discovery completes without namespaces, so NetworkPolicies are not blocked.
 func TestKubeRayLocatorWithoutRights(t *testing.T) {
 	s := newTestLocator(t, true)
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

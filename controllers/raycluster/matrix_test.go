@@ -75,7 +75,7 @@ func hashedName(base string) string {
 // combination is a combination of the inputs that determine the objects of a cluster.
 type combination struct {
 	openShift, domain, oauth, mtls, suspended, hashed bool
-	// sidecar is the name of the sidecar in the pod templates. tls is true if the pod templates use TLS.
+	// sidecar is the name of the sidecar in the head template. tls is true if the head template uses TLS.
 	sidecar string
 	tls     bool
 }
@@ -111,7 +111,7 @@ func allCombinations() []combination {
 	return all
 }
 
-// effectiveSidecar returns the desired sidecar, or else the one that pods still have.
+// effectiveSidecar returns the desired sidecar, or else the one in the head template.
 func (c combination) effectiveSidecar() string {
 	switch {
 	case !c.oauth:
@@ -263,8 +263,8 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// [raycluster-8] A cluster that is suspended or whose sidecar is disabled retains the objects that the sidecar needs. If only the
-// sidecar is disabled, it also retains the route.
+// [raycluster-8] A cluster that is suspended or whose sidecar is disabled retains the objects of the sidecar. If the cluster is not
+// suspended, it also retains the route of the disabled sidecar.
 func TestBuildRetainsObjects(t *testing.T) {
 	for _, c := range allCombinations() {
 		u := c.cluster(t)

@@ -38,7 +38,8 @@ func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	return pod
 }
 
-// [raycluster-5] [raycluster-6] [R22] Only pods that cannot pull their image are deleted, including workers.
+// [raycluster-5] [raycluster-6] [R22] Only pods that cannot pull their image and lack a pull secret of their ServiceAccount are deleted,
+// including workers.
 func TestPullSecretRepair(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}}
@@ -63,7 +64,7 @@ func TestPullSecretRepair(t *testing.T) {
 		"lacks the pull secret":                     {plainHead, podWith("head", "ErrImagePull"), nil, true},
 		"lacks the pull secret and backs off":       {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
 		"worker":                                    {plainHead, worker, nil, true},
-		"running":                                   {plainHead, podWith("head", ""), nil, false},
+		"not pending":                               {plainHead, podWith("head", ""), nil, false},
 		"waiting for another reason":                {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
 		"has the pull secret":                       {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
 		"of another owner":                          {plainHead, foreign, nil, false},
@@ -156,7 +157,7 @@ func TestOldestIngressKeepsSharedHost(t *testing.T) {
 	}
 }
 
-// [R16] [R38] One Event reports why a dashboard is not published or not secured, and another that it is published again.
+// [R16] [R38] One Event reports why a dashboard is not published or not secured, and another that it is published.
 func TestRecordEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
@@ -170,7 +171,7 @@ func TestRecordEvents(t *testing.T) {
 		"no certificates":                 {plainHead, func(s *testEnv) { s.settings.OAuth = false }, ReasonNotSecured},
 		"OAuth disabled":                  {mutualHead, func(s *testEnv) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
 		"OAuth disabled, publish is open": {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
-		"OAuth proxy behind a Gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
+		"sidecar behind a Gateway on OpenShift": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
 			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
 		}, "Normal " + ReasonNotPublished},
 		"kube-rbac-proxy behind a Gateway without BackendTLSPolicy": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
@@ -217,8 +218,8 @@ func TestRecordEvents(t *testing.T) {
 	}
 }
 
-// [R28] Disabled injections and their objects are retained while pods use them; for a suspended cluster admission is triggered once for each
-// generation to remove them.
+// [R28] Disabled injections and their objects are retained while pods may use them. For a suspended cluster, admission is triggered once
+// for each generation to remove the injections.
 func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
@@ -232,7 +233,7 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 		t.Error("admission was triggered while pods may exist")
 	}
 	if mode := s.certificates.modes[len(s.certificates.modes)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
-		t.Errorf("mode of the certificates %+v, want mTLS and OAuth issued by the operator", mode)
+		t.Errorf("mode of the certificates %+v, want OAuth and mTLS with certificates of the operator", mode)
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)

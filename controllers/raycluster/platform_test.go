@@ -135,7 +135,7 @@ func TestBuildReturnsNothingWithPlatformKubeRay(t *testing.T) {
 	}
 }
 
-// The NetworkPolicies have hashed names, because the KubeRay of the platform deletes NetworkPolicies with legacy names.
+// If the platform installed KubeRay, the NetworkPolicies have hashed names, because that KubeRay deletes NetworkPolicies with legacy names.
 func TestNetworkPolicyNamesWithPlatformKubeRay(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	for installed, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {

@@ -172,7 +172,8 @@ func exposes(write string) bool {
 	})
 }
 
-// [R3] The dashboard is not exposed before all objects of its sidecar exist; all other objects are applied.
+// [R3] The cluster is not exposed before its certificates and all objects of the sidecar exist. A failed write does not prevent the writes
+// of other sidecar objects.
 func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 	for kind, applied := range map[string]string{
 		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
@@ -264,7 +265,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-func TestReconcileFailsWithoutSettings(t *testing.T) {
+func TestReconcileFailsWithInvalidSettings(t *testing.T) {
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	s.kubeRayKnown = true
@@ -324,7 +325,7 @@ func TestDeletionRemovesBindings(t *testing.T) {
 		"OAuth disabled":                  {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
 		"no OpenShift":                    {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
 		"foreign finalizer":               {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
-		"no settings":                     {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
+		"invalid settings":                {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
 		"no finalizer of this operator":   {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
 		"KubeRay unknown":                 {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
@@ -361,7 +362,7 @@ func TestDeletionRemovesBindings(t *testing.T) {
 	}
 }
 
-// A binding of another cluster with the same name is neither adopted nor deleted.
+// A binding with the same name that belongs to another cluster is neither adopted nor deleted.
 func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding

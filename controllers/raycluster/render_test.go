@@ -30,7 +30,7 @@ func rayCluster(t *testing.T, spec, metadata string) *unstructured.Unstructured 
 	return u
 }
 
-// shortNames returns "Kind name" of the objects, with the first word of the name after the prefix "c-".
+// shortNames returns "Kind name" of the objects, with the first word of the name without the prefix "c-".
 func shortNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {

@@ -76,7 +76,7 @@ func (s *testEnv) isPortOpen(u *unstructured.Unstructured, port int32) bool {
 var tokenAuthEnv = corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "token"}
 
 // [R29] [R32] A dashboard with only a Ray token is published if an administrator trusts KubeRay and every running head requires the token.
-// Until then it stays behind the sidecar of its pods.
+// The Route of an earlier sidecar is retained until a head without that sidecar runs.
 func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
@@ -129,7 +129,7 @@ func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	}
 }
 
-// [R32] With mTLS, the client port is published if every running head serves TLS, regardless of the template.
+// [R32] With mTLS, the client port is published if every running head serves TLS. Without a running head, the template decides.
 func TestClientPortFollowsThePods(t *testing.T) {
 	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
@@ -191,7 +191,7 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 	}
 }
 
-// [R28] With OAuth disabled, a container of the user with the name of the sidecar gets no objects, even an identical one: its
+// [R28] With OAuth disabled, a container of the user with the name of the sidecar gets no objects, even if it equals the sidecar: its
 // ServiceAccount could review tokens, and everyone who can create pods in the namespace could use it.
 func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 	for name, spec := range map[string]string{

@@ -187,7 +187,7 @@ func TestTruncatedBodies(t *testing.T) {
 	}
 }
 
-// The memory of every request is released.
+// The memory of a request is released after a response, a panic, a client timeout, or a failed read of the body.
 func TestMemoryIsReleased(t *testing.T) {
 	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	for name, tc := range map[string]struct {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// A guard checks new fields, even of a disabled component, and does not block the deletion of an object.
+// A guard checks added references, even for a disabled component, and does not block the deletion of an object.
 func TestGuards(t *testing.T) {
 	const (
 		plain       = `{"spec":{}}`
@@ -85,9 +85,9 @@ func TestGuardsKeepRejections(t *testing.T) {
 
 // A request that needs too many access reviews is rejected.
 func TestReviewsPerRequestAreLimited(t *testing.T) {
-	requests := 0
+	reviews := 0
 	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error) {
-		requests++
+		reviews++
 		return permission.Resource == "secrets", nil
 	}}
 	references := func(count int) ReferencesOf {
@@ -101,13 +101,13 @@ func TestReviewsPerRequestAreLimited(t *testing.T) {
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	allow := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	if response := guards.Wrap(allow, schema.GroupKind{}, references(MaxAccessReviews-1)).Handle(t.Context(), request); !response.Allowed || requests != MaxAccessReviews {
-		t.Errorf("got %+v after %d reviews", response.Result, requests)
+	if response := guards.Wrap(allow, schema.GroupKind{}, references(MaxAccessReviews-1)).Handle(t.Context(), request); !response.Allowed || reviews != MaxAccessReviews {
+		t.Errorf("got %+v after %d reviews", response.Result, reviews)
 	}
-	requests = 0
+	reviews = 0
 	response := guards.Wrap(allow, schema.GroupKind{}, references(1500)).Handle(t.Context(), request)
-	if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "more than 200 reviews of permissions: name fewer") || requests != MaxAccessReviews {
-		t.Errorf("got %+v after %d reviews", response.Result, requests)
+	if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "more than 200 reviews of permissions: name fewer") || reviews != MaxAccessReviews {
+		t.Errorf("got %+v after %d reviews", response.Result, reviews)
 	}
 }
 

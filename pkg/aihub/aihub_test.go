@@ -85,7 +85,7 @@ func newAIHub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// hasSynced reports whether the watcher has read the AIHub, or its absence, from the cluster.
+// hasSynced reports whether Await returns no error.
 func (w *Watcher) hasSynced() bool { return w.Await() == nil }
 
 func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {

@@ -34,7 +34,7 @@ func ownerReference(name string, uid types.UID, controls bool) metav1.OwnerRefer
 func TestCheckForeign(t *testing.T) {
 	for name, test := range map[string]struct {
 		change    func(*corev1.ConfigMap)
-		manager   string // the client that created it; default: them
+		manager   string // the field manager that created it; default: them
 		ownership Ownership
 		adoptable bool
 		want      string // the error; empty if the object is adopted
@@ -54,19 +54,19 @@ func TestCheckForeign(t *testing.T) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "earlier", true)}
 		}},
 		"managed labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
-		"labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
+		"unknown component label": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"created by our field manager": {change: func(*corev1.ConfigMap) {}, manager: us},
 		"labels of another component, created by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
 		"labels of another component, AdoptIf returns true": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adoptable: true,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
-		"invalid component label, created by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
-		"controlled by another managed object": {change: func(c *corev1.ConfigMap) {
+		"unknown component label, created by our field manager": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
+		"managed labels, controlled by another object, AdoptIf returns true": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, adoptable: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete it or recreate it under another name, and the operator will create its own"},
-		"controlled by another managed object, Owned": {change: func(c *corev1.ConfigMap) {
+		"managed labels, controlled by another object, Owned": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, ownership: Owned},
@@ -200,7 +200,7 @@ func TestAdoptionDropsStaleOwnerReferences(t *testing.T) {
 	}
 }
 
-// References to legacy owners are removed by the same patch, and a legacy controller does not make the object foreign.
+// The patch of the adoption removes the references that DropOwnerReferences selects. A legacy controller does not make the object foreign.
 func TestAdoptionDropsOwnerReferences(t *testing.T) {
 	for name, test := range map[string]struct {
 		refs      []metav1.OwnerReference

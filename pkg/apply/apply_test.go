@@ -44,11 +44,11 @@ type testApplier struct {
 	owner  *corev1.ConfigMap
 	// cached, if set, replaces reads from the cache.
 	cached func(name string, into client.Object) error
-	// failing holds the errors of the next requests by verb.
+	// failing holds the errors that requests return, by verb.
 	failing map[string]error
 	// mu guards seen in the concurrent test.
 	mu sync.Mutex
-	// seen counts requests by verb: "live", "apply", "patch", "delete", "list".
+	// seen counts requests by verb: "apply", "patch", "delete", and the uncached reads "live" (get) and "list".
 	seen map[string]int
 	// policies holds the propagation policies of the deletions.
 	policies []metav1.DeletionPropagation
@@ -224,7 +224,7 @@ func TestApplyWritesOnce(t *testing.T) {
 	}
 }
 
-// A foreign object that the cache does not hold is not overwritten, and only read afterwards.
+// A foreign object that the cache does not hold is not overwritten. After the first apply it is only read.
 func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
 	a := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	a.cached = func(name string, _ client.Object) error {
@@ -322,7 +322,7 @@ func TestApplyDoesNotWriteTerminatingObject(t *testing.T) {
 	a.expectApply(oneRead, newConfigMap("a", "2"))
 
 	object = a.get("a")
-	object.Labels = nil // as in an object of an earlier version: its deletion is not visible in the cache
+	object.Labels = nil // the cache does not hold objects without labels, so the end of the deletion causes no event
 	a.must(a.server.Update(t.Context(), object, client.FieldOwner("them")))
 	err := a.tryApply(oneRead, newConfigMap("a", "2"))
 	if _, ok := errors.AsType[*TerminatingError](err); !ok {

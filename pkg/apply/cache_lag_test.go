@@ -18,7 +18,7 @@ func TestApplyUsesRecordWhileCacheLags(t *testing.T) {
 	a.cached = func(_ string, into client.Object) error {
 		into.SetUID(stale.UID)
 		into.SetResourceVersion(stale.ResourceVersion)
-		return nil // no labels and no managed fields, as before the write
+		return nil // its resourceVersion alone shows that it is stale: labels and managed fields are not set
 	}
 	a.expectApply(noRequests, newConfigMap("a", "2"))
 	a.cached = func(name string, _ client.Object) error {

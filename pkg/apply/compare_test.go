@@ -63,25 +63,25 @@ func (c comparison) run(t *testing.T) {
 
 func TestMatchesDesiredFields(t *testing.T) {
 	for name, test := range map[string]comparison{
-		"equal":                              {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
-		"foreign fields":                     {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}, status: {c: 3}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
-		"another value":                      {want: `{spec: {a: 1}}`, live: `{spec: {a: 2}}`, owned: `{f:spec: {f:a: {}}}`},
-		"another type":                       {want: `{spec: {a: 1}}`, live: `{spec: {a: "1"}}`, owned: `{f:spec: {f:a: {}}}`},
-		"missing":                            {want: `{spec: {a: 1}}`, live: `{spec: {}}`, owned: `{f:spec: {f:a: {}}}`},
-		"desired but not owned":              {want: `{spec: {a: 1, b: 2}}`, live: `{spec: {a: 1, b: 2}}`, owned: `{f:spec: {f:a: {}}}`},
-		"owned but not desired":              {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`},
-		"nested field owned but not desired": {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: {c: 2}}}`, owned: `{f:spec: {f:a: {}, f:b: {f:c: {}}}}`},
-		"no owned fields":                    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{}`},
-		"no desired fields":                  {want: `{}`, live: `{}`, owned: `{f:spec: {f:a: {}}}`},
-		"value for a map":                    {want: `{spec: 1}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
-		"map for a value":                    {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
-		"empty map":                          {want: `{spec: {a: {}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
-		"value in an empty map":              {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`},
-		"empty map for a map with a value":   {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
-		"whole number as float":              {want: `{spec: {a: 1.0}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
-		"omitted false":                      {want: `{spec: {a: false, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`, matches: true},
-		"omitted zero, not owned":            {want: `{spec: {a: 0, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:b: {}}}`, matches: true},
-		"true for false":                     {want: `{spec: {a: false}}`, live: `{spec: {a: true}}`, owned: `{f:spec: {f:a: {}}}`},
+		"equal":                                    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"foreign fields":                           {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}, status: {c: 3}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"another value":                            {want: `{spec: {a: 1}}`, live: `{spec: {a: 2}}`, owned: `{f:spec: {f:a: {}}}`},
+		"another type":                             {want: `{spec: {a: 1}}`, live: `{spec: {a: "1"}}`, owned: `{f:spec: {f:a: {}}}`},
+		"missing":                                  {want: `{spec: {a: 1}}`, live: `{spec: {}}`, owned: `{f:spec: {f:a: {}}}`},
+		"desired but not owned":                    {want: `{spec: {a: 1, b: 2}}`, live: `{spec: {a: 1, b: 2}}`, owned: `{f:spec: {f:a: {}}}`},
+		"owned but not desired":                    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`},
+		"nested field owned but not desired":       {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: {c: 2}}}`, owned: `{f:spec: {f:a: {}, f:b: {f:c: {}}}}`},
+		"no owned fields":                          {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{}`},
+		"no desired fields":                        {want: `{}`, live: `{}`, owned: `{f:spec: {f:a: {}}}`},
+		"scalar desired for a map":                 {want: `{spec: 1}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"map desired for a scalar":                 {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"empty map":                                {want: `{spec: {a: {}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"value desired in an empty map":            {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`},
+		"empty map desired for a map with a value": {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
+		"whole number as float":                    {want: `{spec: {a: 1.0}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, matches: true},
+		"omitted false":                            {want: `{spec: {a: false, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`, matches: true},
+		"omitted zero, not owned":                  {want: `{spec: {a: 0, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:b: {}}}`, matches: true},
+		"false desired for true":                   {want: `{spec: {a: false}}`, live: `{spec: {a: true}}`, owned: `{f:spec: {f:a: {}}}`},
 		"labels": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b, c: d}}}`,
 			owned: `{f:metadata: {f:labels: {f:a: {}}}}`, matches: true},
 		"owned map itself": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b}}}`,
@@ -122,10 +122,10 @@ func TestMatchesDesiredLists(t *testing.T) {
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
 		"foreign field in an element": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
 			live: `{spec: {env: [{name: A, value: "1", more: 1}, {name: B, value: "2"}]}}`, owned: twoEnv, matches: true},
-		"map for a list": {want: `{spec: {env: {A: "1", B: "2"}}}`,
+		"map desired for a list": {want: `{spec: {env: {A: "1", B: "2"}}}`,
 			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
-		"list for a map": {want: `{spec: [{name: a}]}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
-		"list removed":   {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, live: `{spec: {}}`, owned: twoEnv},
+		"list desired for a map": {want: `{spec: [{name: a}]}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"list removed":           {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, live: `{spec: {}}`, owned: twoEnv},
 		"elements whose key is defaulted": {want: `{spec: {ports: [{port: 53}, {port: 53, protocol: UDP}]}}`,
 			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, matches: true},
 		"elements whose key is defaulted in another order": {want: `{spec: {ports: [{port: 53, protocol: UDP}, {port: 53}]}}`,
@@ -155,20 +155,21 @@ func TestMatchesDesiredAtomicValues(t *testing.T) {
 		"another order":           {want: `{spec: {rules: [1, 2]}}`, live: `{spec: {rules: [2, 1]}}`, owned: owned},
 		"additional empty values": {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: {}, c: [], d: null}]}}`, owned: owned, matches: true},
 		"missing empty values":    {want: `{spec: {rules: [{a: 1, b: {c: {}}, d: []}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, matches: true},
-		"map for a list":          {want: `{spec: {rules: [1]}}`, live: `{spec: {rules: {a: 1}}}`, owned: owned},
-		"list for a map":          {want: `{spec: {rules: {a: 1}}}`, live: `{spec: {rules: [1]}}`, owned: owned},
+		"list desired for a map":  {want: `{spec: {rules: [1]}}`, live: `{spec: {rules: {a: 1}}}`, owned: owned},
+		"map desired for a list":  {want: `{spec: {rules: {a: 1}}}`, live: `{spec: {rules: [1]}}`, owned: owned},
 		"null":                    {want: `{spec: {rules: [null]}}`, live: `{spec: {rules: [1]}}`, owned: owned},
 		"known defaults": {want: `{spec: {rules: [{backendRefs: [{name: x, port: 1}]}]}}`,
 			live:  `{spec: {rules: [{matches: [{path: {type: PathPrefix, value: /}}], backendRefs: [{name: x, port: 1, group: "", kind: Service, weight: 1}]}]}}`,
 			owned: owned, matches: true},
-		"not the default":          {want: `{spec: {rules: [{name: x, port: 1}]}}`, live: `{spec: {rules: [{name: x, port: 1, weight: 2}]}}`, owned: owned},
-		"default in another place": {want: `{spec: {rules: [{port: 1}]}}`, live: `{spec: {rules: [{port: 1, weight: 1}]}}`, owned: owned},
+		"not the default":             {want: `{spec: {rules: [{name: x, port: 1}]}}`, live: `{spec: {rules: [{name: x, port: 1, weight: 2}]}}`, owned: owned},
+		"default without its sibling": {want: `{spec: {rules: [{port: 1}]}}`, live: `{spec: {rules: [{port: 1, weight: 1}]}}`, owned: owned},
 	} {
 		t.Run(name, test.run)
 	}
 }
 
-// Quantities of typed apply configurations have the encoding of the API server, in which they are compared; other text is not converted.
+// Render encodes quantities of typed apply configurations as the API server does, because they are compared as strings. It does not convert
+// other strings.
 func TestRenderEncodesQuantities(t *testing.T) {
 	limits := corev1ac.ResourceRequirements().WithLimits(corev1.ResourceList{"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("0.5Gi")})
 	container := corev1ac.Container().WithName("c").WithResources(limits).WithEnv(corev1ac.EnvVar().WithName("A").WithValue("1000m"))

@@ -50,13 +50,13 @@ func TestMetricsCountWritesAndSkips(t *testing.T) {
 	a.expectApply(noRequests, newConfigMap("a", "1"))
 	a.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 	want := map[string]float64{"apply": 1, "delete": 1, "skipped": 2}
-	if diff := cmp.Diff(want, writeCounts(t)); diff != "" {
+	if diff := cmp.Diff(want, requestCounts(t)); diff != "" {
 		t.Errorf("metrics of the component (-want +got):\n%s", diff)
 	}
 }
 
-// writeCounts returns the write counters of the component with the name of the test, by verb.
-func writeCounts(t *testing.T) map[string]float64 {
+// requestCounts returns the counters of the component with the name of the test: write requests by verb, and "skipped".
+func requestCounts(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {

@@ -23,7 +23,7 @@ func TestDeleteOwned(t *testing.T) {
 	}
 	a.must(a.DeleteOwned(a.Context(), a.owner.UID, own)) // already deleted
 	a.expectApply(oneApply, newConfigMap("own", "1"))
-	a.must(a.DeleteOwned(a.Context(), "", a.get("a"))) // without an existing owner
+	a.must(a.DeleteOwned(a.Context(), "", a.get("a"))) // without an owner
 	if a.exists("a") {
 		t.Error("the object was not deleted")
 	}

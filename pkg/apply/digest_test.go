@@ -46,7 +46,7 @@ func TestDigestDependsOnOwnEntry(t *testing.T) {
 		"written later":            {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
 		"no own entry":             {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
 		"no fields":                {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
-		"unreadable fields":        {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
+		"invalid path element":     {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := digestOf(test.entries, us) == base; got != test.same {

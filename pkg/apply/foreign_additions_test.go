@@ -20,7 +20,7 @@ import (
 
 // docs/security.md lists the foreign additions that are removed and those that are kept. test/integration/mlflow tests a NetworkPolicy without
 // rules with a real API server, because the fake server drops empty lists.
-func TestApplyRemovesForeignAdditions(t *testing.T) {
+func TestApplyRemovesForeignAdditionsToAtomicFieldsOnly(t *testing.T) {
 	const (
 		policy     = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: ns}, spec: {podSelector: {matchLabels: {a: b}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}}"
 		role       = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: ns}, rules: [{apiGroups: [''], resources: [services], verbs: [get]}]}"
@@ -66,13 +66,13 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 				return
 			}
 			if added == hashContent(before) || (hashContent(after) == added) != c.kept || !c.kept && hashContent(after) != hashContent(before) {
-				t.Errorf("want the addition kept: %t; got the object before it\n%v\nand after the apply\n%v", c.kept, before.Object, after.Object)
+				t.Errorf("want the addition kept: %t; got the object before the addition\n%v\nand after the apply\n%v", c.kept, before.Object, after.Object)
 			}
 		})
 	}
 }
 
-// mapper returns the scopes of the kinds in the tests. The mapper of the fake client treats every kind as cluster-scoped.
+// mapper returns a RESTMapper with kinds of the tests and their scopes. The default RESTMapper of the fake client is empty.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(configMapKind, meta.RESTScopeNamespace)

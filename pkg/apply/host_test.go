@@ -24,7 +24,7 @@ func desiredIngress() Object {
 		WithSpec(networkingv1ac.IngressSpec().WithRules(networkingv1ac.IngressRule().WithHost(sharedHost)))}
 }
 
-// existingIngress returns an Ingress of this operator, created some seconds after the start of 2026.
+// existingIngress returns an Ingress with the labels of this operator, created some seconds after the start of 2026.
 func existingIngress(namespace, name, host string, second int, owners ...metav1.OwnerReference) *networkingv1.Ingress {
 	labels := names.Labels("test")
 	labels[names.HostLabel] = host
@@ -34,34 +34,34 @@ func existingIngress(namespace, name, host string, second int, owners ...metav1.
 	}}
 }
 
-// [B-5] Only one Ingress with a host is written: the published one, or of two that are created at the same time the oldest.
+// [B-5] Only one Ingress of a host is kept: the published one, or the older of two that were created within hostRacePeriod.
 func TestOneIngressForAHost(t *testing.T) {
 	ownerRef, otherRef := ownerReference("owner", "owner-uid", true), ownerReference("another", "another-uid", true)
 	for name, c := range map[string]struct {
 		present []client.Object
 		// holder is the name of the Ingress that FindHost finds.
 		holder string
-		// exists reports whether the Ingress of the owner exists afterwards.
+		// exists reports whether the Ingress ns/own exists afterwards.
 		exists bool
 	}{
-		"no other Ingress":                      {nil, "", true},
-		"another Ingress has the host":          {[]client.Object{existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
-		"labels of a user":                      {[]client.Object{existingIngress("other", "a", sharedHost, 1)}, "", true},
-		"labels of an older Ingress are new":    {[]client.Object{existingIngress("ns", "own", sharedHost, 3600, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "", true},
-		"another Ingress has another host":      {[]client.Object{existingIngress("other", "a", "x.apps.example.org", 1, otherRef)}, "", true},
-		"Ingress of the owner is older":         {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 2, otherRef)}, "", true},
-		"Ingress of the owner is younger":       {[]client.Object{existingIngress("ns", "own", sharedHost, 2, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
-		"both have the same age":                {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
-		"Ingress of the owner had another host": {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1, ownerRef), existingIngress("other", "a", sharedHost, 2, otherRef)}, "a", false},
-		"foreign Ingress of the same name":      {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1), existingIngress("other", "a", sharedHost, 2, otherRef)}, "a", true},
-		"the oldest of three":                   {[]client.Object{existingIngress("other", "b", sharedHost, 3, otherRef), existingIngress("third", "a", sharedHost, 2, otherRef)}, "a", false},
+		"no other Ingress":                         {nil, "", true},
+		"another Ingress has the host":             {[]client.Object{existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
+		"labels set by a user":                     {[]client.Object{existingIngress("other", "a", sharedHost, 1)}, "", true},
+		"Ingress of the owner is an hour younger":  {[]client.Object{existingIngress("ns", "own", sharedHost, 3600, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "", true},
+		"another Ingress has another host":         {[]client.Object{existingIngress("other", "a", "x.apps.example.org", 1, otherRef)}, "", true},
+		"Ingress of the owner is older":            {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 2, otherRef)}, "", true},
+		"Ingress of the owner is a second younger": {[]client.Object{existingIngress("ns", "own", sharedHost, 2, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
+		"both have the same age":                   {[]client.Object{existingIngress("ns", "own", sharedHost, 1, ownerRef), existingIngress("other", "a", sharedHost, 1, otherRef)}, "a", false},
+		"Ingress of the owner had another host":    {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1, ownerRef), existingIngress("other", "a", sharedHost, 2, otherRef)}, "a", false},
+		"foreign Ingress of the same name":         {[]client.Object{existingIngress("ns", "own", "x.apps.example.org", 1), existingIngress("other", "a", sharedHost, 2, otherRef)}, "a", true},
+		"two other Ingresses have the host":        {[]client.Object{existingIngress("other", "b", sharedHost, 3, otherRef), existingIngress("third", "a", sharedHost, 2, otherRef)}, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTestApplier(t, c.present...)
-			host, first, err := FindHost(t.Context(), a.server, desiredIngress())
+			host, holder, err := FindHost(t.Context(), a.server, desiredIngress())
 			a.must(err)
-			if (first == nil) != (c.holder == "") || first != nil && (first.Name != c.holder || host != sharedHost) {
-				t.Errorf("got host %q and holder %v, want %q", host, first, c.holder)
+			if (holder == nil) != (c.holder == "") || holder != nil && (holder.Name != c.holder || host != sharedHost) {
+				t.Errorf("got host %q and holder %v, want %q", host, holder, c.holder)
 			}
 			for range 2 {
 				a.must(a.Apply(t.Context(), a.owner, Desired{desiredIngress()}))
@@ -69,7 +69,7 @@ func TestOneIngressForAHost(t *testing.T) {
 			err = a.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &networkingv1.Ingress{})
 			a.must(client.IgnoreNotFound(err))
 			if (err == nil) != c.exists {
-				t.Errorf("the Ingress of the owner exists: %t, want %t", err == nil, c.exists)
+				t.Errorf("the Ingress ns/own exists: %t, want %t", err == nil, c.exists)
 			}
 			if writes := a.seen["apply"] + a.seen["delete"]; writes > 1 {
 				t.Errorf("got %d writes, want at most 1", writes)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// mutateImages makes a mutating webhook replace the image of each apply while enabled is true. The managed fields do not change.
+// mutateImages simulates a mutating webhook that replaces the image of each apply while enabled is true. The managed fields do not change.
 func (a *testApplier) mutateImages(enabled *bool) {
 	a.Helper()
 	inner, ok := a.Client.(client.WithWatch)

@@ -25,7 +25,7 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 		"foreign":                                  {nil, nil, results{}},
 		"labels removed":                           {nil, applied, results{false, true, false}},
 		"one label removed":                        {map[string]string{names.OperatorLabel: names.OperatorName}, applied, results{false, true, false}},
-		"invalid component label":                  {map[string]string{names.ComponentLabel: "nonsense"}, applied, results{false, true, false}},
+		"unknown component label":                  {map[string]string{names.ComponentLabel: "nonsense"}, applied, results{false, true, false}},
 		"applied, labels of another component":     {names.Labels("modelcatalog"), applied, results{false, false, true}},
 		"updated by our field manager":             {nil, entry(metav1.ManagedFieldsOperationUpdate, ""), results{}},
 		"only status applied by our field manager": {nil, entry(metav1.ManagedFieldsOperationApply, "status"), results{}},

@@ -156,7 +156,7 @@ func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
 	a.expectPrune(noPruneRequests, legacy)
 }
 
-// A kind that is pruned only later still gets its legacy objects listed.
+// The legacy objects of a kind that only a later call prunes are listed by that call.
 func TestPruneListsLegacyObjectsOfEachKind(t *testing.T) {
 	a := newTestApplier(t)
 	legacy := client.MatchingLabels{"app": "old"}
@@ -179,7 +179,7 @@ func TestPruneOfOwnedObjects(t *testing.T) {
 	a.must(a.server.Update(t.Context(), owned, client.FieldOwner("them")))
 	a.expectPrune("live=0 list=0 patch=0 delete=1", nil)
 	if a.exists("a") {
-		t.Error("the object exists, although its only owner does not request it")
+		t.Error("the object exists, although its only owner no longer needs it")
 	}
 }
 

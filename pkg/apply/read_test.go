@@ -27,7 +27,7 @@ func manyConfigMaps(n int) []Object {
 // liveReads returns the expected requests of n reads.
 func liveReads(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) }
 
-// restartWithOldOwner restarts the Applier after the creation of the owner.
+// restartWithOldOwner restarts the Applier an hour after the creation of the owner.
 func (a *testApplier) restartWithOldOwner() {
 	a.Helper()
 	a.owner.CreationTimestamp = metav1.NewTime(a.clock.Now().Add(-time.Hour))
@@ -98,7 +98,7 @@ func TestApplyReadsObjectsIfListFails(t *testing.T) {
 	a.expectApply(liveReads(len(all)), all...)
 }
 
-func password(name string) Object {
+func newSecret(name string) Object {
 	return Object{Config: corev1ac.Secret(name, "ns").WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"password": []byte("x")})}
 }
 
@@ -106,7 +106,7 @@ func password(name string) Object {
 func TestApplyDoesNotListSecrets(t *testing.T) {
 	var all []Object
 	for i := range listThreshold {
-		all = append(all, password(fmt.Sprint("a", i)))
+		all = append(all, newSecret(fmt.Sprint("a", i)))
 	}
 	a := newTestApplier(t)
 	a.must(a.Apply(t.Context(), a.owner, all))

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The rules of a NetworkPolicy are always applied, so that other clients cannot add any. Golden files cover Services and Deployments.
+// An empty list of rules is applied for each direction in policyTypes, so that rules of other clients are detected.
 func TestRenderSetsEmptyRules(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind       schema.GroupVersionKind

@@ -37,12 +37,12 @@ func TestReplaceInvalidFields(t *testing.T) {
 		err      error
 		replaced []string
 	}{
-		"value for valueFrom":            {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
-		"strategy with parameters":       {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
-		"two conflicts":                  {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
-		"field that is not applied":      {invalid(field.NewPath("spec", "replicas")), nil},
-		"fields that are not below spec": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
-		"error without causes":           {errors.New("no"), nil},
+		"value for valueFrom":             {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
+		"strategy with parameters":        {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
+		"two conflicts":                   {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
+		"field that is not applied":       {invalid(field.NewPath("spec", "replicas")), nil},
+		"fields that are not below spec":  {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
+		"error that is not a StatusError": {errors.New("no"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &unstructured.Unstructured{Object: tree(t, `{spec: {replicas: 2, strategy: {rollingUpdate: {}}, template: {spec: {containers: []}}}}`)}
@@ -83,7 +83,7 @@ func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	return string(head.UID)
 }
 
-// An immutable ConfigMap is recreated once. Data, and objects that are not immutable, are not recreated.
+// An immutable ConfigMap is deleted and recreated unless it is Unowned or has NeverDelete. A mutable one is not recreated.
 func TestImmutableObjects(t *testing.T) {
 	const oldValue, newValue = "old", "1"
 	for name, test := range map[string]struct {

@@ -46,8 +46,8 @@ func serverInStages() Desired {
 	return desired
 }
 
-// A prerequisite that fails, because it is foreign or rejected, stops the later stages. A failed exposure stops nothing.
-func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
+// A foreign or rejected object stops the later stages. A failure in the stage Exposure stops nothing.
+func TestApplySkipsStagesAfterFailedStage(t *testing.T) {
 	prerequisites := []string{"NetworkPolicy", "ConfigMap", "Role", "Secret", "ServiceAccount"}
 	all := slices.Concat(prerequisites, []string{"Deployment", "Route", "Service"})
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "server"}
@@ -171,7 +171,7 @@ func TestApplyReturnsPanicAsError(t *testing.T) {
 func TestDesiredInStages(t *testing.T) {
 	desired := serverInStages()
 	if got := desired.InStages(Exposure, Workloads); len(got) != 3 || stageOf[got[0].Key().Kind] != Exposure || stageOf[got[1].Key().Kind] != Workloads {
-		t.Errorf("got %d objects, want exposure before workloads", len(got))
+		t.Errorf("got %d objects, want 3 in the order of desired, the Route first", len(got))
 	}
 	if invalid := (Desired{{Config: unknownConfig{}}}); len(invalid.InStages(Prerequisites)) != 1 {
 		t.Error("want the earliest stage for an object of an unknown type, so that its error is reported first")

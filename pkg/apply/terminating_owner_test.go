@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// terminateOwner deletes the owner with orphan propagation and removes its reference from the child, as the garbage collector does. The
-// owner in testApplier keeps its earlier state, as in a stale cache.
+// terminateOwner deletes the owner with orphan propagation and removes the owner references of the child, as the garbage collector does.
+// The owner in testApplier keeps its earlier state, as in a stale cache.
 func (a *testApplier) terminateOwner(child string) {
 	a.Helper()
 	live := a.get("owner")
@@ -175,7 +175,7 @@ func TestApplySkipsUnownedCreateForDeletedOwner(t *testing.T) {
 	for name, deleteOwner := range map[string]func(a *testApplier){
 		"deleted":     func(a *testApplier) { a.must(a.server.Delete(a.Context(), a.get("owner"))) },
 		"terminating": func(a *testApplier) { a.terminateOwner("owner") },
-		"replaced":    func(a *testApplier) { a.owner = newOwnerObject("owner", "another uid") },
+		"recreated":   func(a *testApplier) { a.owner = newOwnerObject("owner", "another uid") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTestApplier(t)
@@ -183,7 +183,7 @@ func TestApplySkipsUnownedCreateForDeletedOwner(t *testing.T) {
 			a.must(a.Apply(t.Context(), a.owner, Desired{unowned}))
 			a.must(a.Create(t.Context(), a.owner, unowned))
 			if a.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil {
-				t.Error("an object without an owner reference was created for a terminating owner, so nothing would delete it")
+				t.Error("an object without an owner reference was created for a deleted owner, so nothing would delete it")
 			}
 			a.must(a.Apply(t.Context(), a.owner, Desired{newConfigMap("b", "1")}))
 			a.get("b")

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newTerminating creates the ConfigMap "a", deletes it while it has a finalizer, and sets the clock to its deletion timestamp.
+// newTerminating creates the ConfigMap "a", deletes it while it has finalizers, and sets the clock to its deletion timestamp.
 func newTerminating(t *testing.T) *testApplier {
 	a := newTestApplier(t)
 	a.expectApply(oneApply, newConfigMap("a", "1"))

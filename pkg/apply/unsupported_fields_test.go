@@ -12,8 +12,8 @@ import (
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 )
 
-// The optional field is omitted after the API server rejected it once. Other rejections are errors.
-func TestApplyOmitsUnsupportedField(t *testing.T) {
+// The timeouts of HTTPRoutes are omitted after the API server rejected them once as undeclared. Other rejections are errors.
+func TestApplyOmitsUnsupportedTimeouts(t *testing.T) {
 	route := func(name string) Object {
 		return Object{Config: gatewayv1ac.HTTPRoute(name, "ns").WithSpec(gatewayv1ac.HTTPRouteSpec().WithRules(
 			gatewayv1ac.HTTPRouteRule().WithName("a").WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s"))))}

@@ -117,7 +117,7 @@ func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*me
 		}
 	}
 	current := func(gv schema.GroupVersion) bool { return d.stale[gv] == nil }
-	return d.groups(current), resources, maps.Clone(d.stale), nil // as client-go returns versions that are marked as stale
+	return d.groups(current), resources, maps.Clone(d.stale), nil // like client-go, which returns an error for each stale version
 }
 
 // newUnaggregated returns an API server without aggregated discovery.

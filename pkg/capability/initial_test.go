@@ -71,7 +71,7 @@ func TestFirstResourceListIsKept(t *testing.T) {
 	})
 }
 
-// A version that the first discovery does not list is not served, even if it is listed before its server is available.
+// A version that the first discovery does not list counts as served only when its resources can be read, even if it is listed earlier.
 func TestInstalledAPICountsWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
@@ -81,12 +81,12 @@ func TestInstalledAPICountsWhenServed(t *testing.T) {
 		d.markStale(Route.GroupVersion(), errors.New("no endpoints yet"))
 		advance(time.Minute)
 		if w.Current().Has(Route) {
-			t.Error("the API counts as served before discovery succeeded")
+			t.Error("the API counts as served before its resources can be read")
 		}
 		d.markStale(Route.GroupVersion(), nil)
 		advance(maxBackoff)
 		if !w.Current().Has(Route) {
-			t.Error("the API does not count as served after discovery succeeded")
+			t.Error("the API does not count as served, although its resources can be read")
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestSetWithPlatformKubeRay(t *testing.T) {
 		"community KubeRay with Routes": {withRoutes, false, false},
 	} {
 		if test.set.HasPlatformKubeRay() != test.detected || test.set.KubeRaySecures() != test.secures {
-			t.Errorf("%s: PlatformKubeRay returned %t, KubeRaySecures %t", name, test.set.HasPlatformKubeRay(), test.set.KubeRaySecures())
+			t.Errorf("%s: HasPlatformKubeRay returned %t, KubeRaySecures %t", name, test.set.HasPlatformKubeRay(), test.set.KubeRaySecures())
 		}
 	}
 	if withRoutes.Equal(withRoutes.WithPlatformKubeRay(true)) || !withRoutes.WithPlatformKubeRay(true).Equal(withRoutes.WithPlatformKubeRay(true)) {

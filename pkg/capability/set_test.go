@@ -13,13 +13,13 @@ func TestSet(t *testing.T) {
 	}
 	s := NewSet(Route, HTTPRoute)
 	if s.IsOpenShift() {
-		t.Error("want OpenShift to report false for a cluster with Routes only")
+		t.Error("want IsOpenShift to return false without the ingress configuration")
 	}
 	if NewSet(Route, OpenShiftIngress).HasOAuth() || NewSet(Route, UserGroup).HasOAuth() || !NewSet(Route, OpenShiftIngress, UserGroup).HasOAuth() {
-		t.Error("want OAuth only with Routes, the ingress configuration and the user API")
+		t.Error("want HasOAuth to return true only with Routes, the ingress configuration and the user API")
 	}
 	if !NewSet(Route, OpenShiftIngress).IsOpenShift() {
-		t.Error("want a cluster with Routes and the ingress configuration to count as OpenShift")
+		t.Error("want IsOpenShift to return true with Routes and the ingress configuration")
 	}
 	if got, want := s.String(), "HTTPRoute.gateway.networking.k8s.io/v1,Route.route.openshift.io/v1"; got != want {
 		t.Errorf("String %q, want %q", got, want)

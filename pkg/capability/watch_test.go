@@ -174,7 +174,7 @@ func TestKindServedBeforeControllerStarts(t *testing.T) {
 		env.addKind(HTTPRoute)
 		store.expectInformers(t, 0, 0)
 		defer startController(t, c)()
-		store.expectInformers(t, 1, 1) // only for the kind as it is served now
+		store.expectInformers(t, 1, 1) // one informer, although the kind was added twice
 	})
 }
 

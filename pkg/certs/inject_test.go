@@ -87,7 +87,7 @@ func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
 	env.expectTrusted(a, env.bundle(), "the first certificate, although a target is missing")
 }
 
-// A disabled component may have no manifests. Other errors are reported.
+// A disabled component may have no manifests. Errors other than NotFound are reported.
 func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	env := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := env.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
@@ -110,7 +110,8 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	}
 }
 
-// A certificate of a new CA is not served before the targets contain this CA, while the previous certificate is valid.
+// A renewed certificate is served despite errors, with one exception: while the previous certificate is valid, a certificate of a new CA is
+// served only after all existing targets contain this CA.
 func TestRenewedCertificateIsServedDespiteErrors(t *testing.T) {
 	reachable, gone := Target{Kind: Validating, Name: "v"}, Target{Kind: Mutating, Name: "gone"}
 	for name, test := range map[string]struct {
@@ -171,7 +172,8 @@ func issue(t *testing.T, now time.Time) *certificatePair {
 	return pair
 }
 
-// The API server cannot call a webhook before its CA is injected, so no replica is ready before.
+// Until injectionTimeout, a replica is not ready before the CA is injected: the API server cannot call its webhooks. Missing targets, and
+// forbidden targets of disabled components, do not delay readiness.
 func TestReadyAfterInjection(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)
 	for name, test := range map[string]struct {
@@ -213,7 +215,7 @@ func TestReadyAfterInjection(t *testing.T) {
 				failing = nil
 				_, _ = a.Sync(t.Context())
 				if err := a.Ready(nil); err != nil {
-					t.Errorf("%s: Ready returned %v after a successful sync", replica, err)
+					t.Errorf("%s: Ready returned %v after the second sync", replica, err)
 				}
 			}
 		})

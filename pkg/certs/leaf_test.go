@@ -100,7 +100,7 @@ func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 		keyKept bool
 	}{
 		"no change":                 {options: leafOptions, keyKept: true},
-		"fewer addresses":           {options: fewer, keyKept: true},
+		"fewer names and addresses": {options: fewer, keyKept: true},
 		"IPv4 address in IPv6 form": {options: mapped, keyKept: true},
 		"repeated name and address": {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},
 		"additional address":        {options: add(leafOptions, nil, "10.0.0.8"), issued: true, keyKept: true},
@@ -164,11 +164,11 @@ func TestAddedNamesKeepExpiry(t *testing.T) {
 	}
 }
 
-// A certificate that expires with its CA is not issued repeatedly before that.
+// A certificate that expires with its CA is not issued again before it expires.
 func TestLeafExpiresWithCA(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	late := first.Expires.Add(-30 * 24 * time.Hour)
-	root, err := LoadRoot(first.Data, late) // another program stores the CA and renews it, so the leaf cannot outlive it
+	root, err := LoadRoot(first.Data, late) // EnsureRoot would have replaced the CA by now
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,8 @@ type process struct {
 	leaf    Leaf
 }
 
-// For ten years, with a call every 23 days: processes with valid certificates trust each other, whenever they started. No process starts
-// with less than two thirds of the lifetime of its certificate.
+// For ten years, with a call every 23 days: processes with valid certificates trust each other, whenever they started. Each process starts
+// with a certificate that is valid for at least two thirds of its lifetime, minus the interval between the calls.
 func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var root Root

@@ -41,7 +41,7 @@ func drawDamage(t *rapid.T, data map[string][]byte, others ...map[string][]byte)
 	return out
 }
 
-// rootStages returns a CA at each step of its rotation, with a time of that step.
+// rootStages returns a CA after its creation, announcement and replacement, with the time of each step.
 func rootStages(t *testing.T) map[string]struct {
 	root Root
 	now  time.Time

@@ -88,7 +88,7 @@ func TestNewRoot(t *testing.T) {
 	}
 }
 
-// A CA of another program is kept unchanged, in each encoding of the key.
+// A CA of another program is kept unchanged if its key is encoded as PKCS #1 or SEC 1. The first step of its rotation keeps the key.
 func TestValidRootIsKept(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -237,7 +237,7 @@ func TestExpiredRootIsReplaced(t *testing.T) {
 	mustSign(t, r, afterAllExpiries)
 }
 
-// A CA that is found shortly before its expiry is replaced before it expires.
+// A CA that was not rotated in time is replaced before it expires.
 func TestLateRootIsReplacedBeforeExpiry(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	for _, remaining := range []time.Duration{year, 90 * 24 * time.Hour, 24 * time.Hour, time.Minute} {

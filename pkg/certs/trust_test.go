@@ -34,7 +34,7 @@ func TestTrustKeepsPreviousCA(t *testing.T) {
 			}
 			later := due.Add(trustOverlap)
 			if !bytes.Equal(trust.Bundle(later), second.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, later) != time.Hour {
-				t.Error("the bundle still contains the deleted CA")
+				t.Error("want only ca.crt of the Secret trusted after trustOverlap, and no early requeue")
 			}
 		})
 	}

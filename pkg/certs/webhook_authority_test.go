@@ -163,7 +163,7 @@ func TestSyncAfterExpiry(t *testing.T) {
 	}
 }
 
-func TestReplicasShareAuthority(t *testing.T) {
+func TestReplicasServeSameCertificate(t *testing.T) {
 	for range 20 {
 		env := newEnvironment(t)
 		a, b := env.replica(nil), env.replica(nil)

@@ -46,7 +46,7 @@ func (d *startingDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.A
 	return list, nil
 }
 
-// A component waits until discovery has succeeded. An unavailable API does not count as missing.
+// A component waits until discovery responds. An unavailable API does not count as missing.
 func TestComponentsWaitForDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w, mgr := &startingDiscovery{}, &worker{}, newManager(t)
@@ -68,7 +68,7 @@ func TestComponentsWaitForDiscovery(t *testing.T) {
 		advance(time.Minute)
 		w.expectRuns(t, 1, 1)
 		if !served.Current().Has(capability.Route) {
-			t.Error("the component was started without its optional API")
+			t.Error("want the unavailable API to count as served")
 		}
 		d.complete.Store(true)
 		advance(time.Hour)

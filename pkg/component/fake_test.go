@@ -55,7 +55,7 @@ func (m *fakeManager) GetLogger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// Add implements manager.Manager. Runnables added later start immediately, or with the election.
+// Add implements manager.Manager. A runnable that is added after start runs immediately, or after the election.
 func (m *fakeManager) Add(r manager.Runnable) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

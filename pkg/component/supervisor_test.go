@@ -82,7 +82,7 @@ func TestStartsWhenKindsAreServed(t *testing.T) {
 	})
 }
 
-// Even a short absence stops the manager, because the informers of the kind were removed.
+// Even a short absence stops the manager, because controllers and informers of the kind cannot be removed from it.
 func TestRemovedKindStopsManager(t *testing.T) {
 	for name, restored := range map[string]bool{"permanently": false, "temporarily": true} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRemovedKindStopsManager(t *testing.T) {
 				w.expectRuns(t, 1, 1)
 				h.removeKind()
 				if restored {
-					h.serve() // before any component reads it
+					h.serve()
 				}
 				if err := h.stopError(); !errors.Is(err, ErrAPIRemoved) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
 					t.Errorf("the manager stopped with %v, want ErrAPIRemoved of component ray", err)
@@ -173,7 +173,7 @@ func TestFailingSetupIsRetried(t *testing.T) {
 	})
 }
 
-// A required kind that is removed after a failed attempt stops the manager too, because the informers of the attempt are lost.
+// A required kind that is removed after a failed attempt stops the manager too, because informers of the attempt cannot be removed from it.
 func TestRemovedKindAfterFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ray()

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// allSettings sets each setting to a value other than its default, with durations in nanoseconds as in legacy ConfigMaps.
+// allSettings sets each setting except slackQueueName, which has no effect in legacy ConfigMaps, to a value other than its default.
+// Durations are in nanoseconds, as in these ConfigMaps.
 const allSettings = `
 userRBACAdmissionCheck: false
 schedulerName: packed
@@ -100,7 +101,7 @@ func TestAppWrapperPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.SchedulerName != "first" || got.DefaultQueueName != "second" || got.FaultTolerance.RetryLimit != 9 || got.FaultTolerance.ResetPause != 5*time.Second {
-		t.Errorf("got %+v, want the file to override the AppWrapper ConfigMap, and that to override the CodeFlare ConfigMap", got)
+		t.Errorf("got %+v, want the file to override the ConfigMaps, and the AppWrapper ConfigMap to override the CodeFlare ConfigMap", got)
 	}
 	// A later call does not return the values of these ConfigMaps.
 	again, _, err := cfg.AppWrapper()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The flag of the CodeFlare and AppWrapper operators was the name of a ConfigMap instead of a file.
+// The flag --config of the CodeFlare and AppWrapper operators took the name of a ConfigMap instead of a file.
 func TestConfigFlagWithConfigMapName(t *testing.T) {
 	missing := func(path string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}

@@ -143,7 +143,7 @@ func TestEnabledComponents(t *testing.T) {
 func TestLoadRejectsComponentInBuildWithoutComponents(t *testing.T) {
 	_, err := Load(Program{}, []string{"--components=mlflow"}, func(string) (string, bool) { return "", false }, noFiles)
 	if err == nil || !strings.Contains(err.Error(), "contains none") {
-		t.Errorf("got error %v, want one that the build contains no components", err)
+		t.Errorf("got error %v, want an error because the build contains no components", err)
 	}
 }
 

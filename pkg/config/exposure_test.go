@@ -47,7 +47,8 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// The exposure of all servers is the default of unset settings of Ray clusters, except on OpenShift.
+// Except on OpenShift, the exposure of all servers applies to Ray clusters. Their own settings of the Gateway and the domain, and publish
+// gateway or none, take precedence.
 func TestExposureOfRayClusters(t *testing.T) {
 	const gateway, ingress = "exposure: {kind: gateway}\n", "exposure: {kind: ingress, ingressDomain: apps.example.org, ingressClass: edge}\n"
 	type published struct{ Publish, Domain, Gateway, Class string }

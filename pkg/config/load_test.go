@@ -220,8 +220,8 @@ func TestNamespaceMLflow1(t *testing.T) {
 	}
 }
 
-// [mlflow-2] MLflow needs an image and a version, and the program a namespace. Without an image, MLflow is disabled and the other components
-// run, as in the Deployments of legacy operators.
+// [mlflow-2] MLflow needs an image and a version, and the program a namespace. Without an image, which Deployments of legacy operators do
+// not set, MLflow is disabled and the other components run.
 func TestStartNeedsMLflow2(t *testing.T) {
 	image := map[string]string{"MLFLOW_IMAGE": "quay.io/o/mlflow:1"}
 	if err := mustLoad(t, inputs{env: image}).CheckComplete(); err != nil {

@@ -15,7 +15,7 @@ func defaultModelMesh() ModelMesh {
 	}
 }
 
-// meshVariables returns all variables of the component with a value each, and the resulting settings.
+// meshVariables returns the variables of the settings in ModelMesh with a value each, and the resulting settings.
 func meshVariables() (map[string]string, ModelMesh) {
 	return map[string]string{
 			"NAMESPACE": " serving ", "NAMESPACE_SCOPE": "true", "CONTROLLER_DEPLOYMENT": "deployed", "ETCD_SECRET_NAME": "etcd",

@@ -186,7 +186,7 @@ func TestWarningWithoutGatewayNamespaces(t *testing.T) {
 	}
 }
 
-// The default namespaces apply only on OpenShift: on other platforms, tenants may be able to create them.
+// Except on OpenShift, NamespacesUnset is true if a default namespace is used, because tenants may be able to create it.
 func TestGatewayForPlatform(t *testing.T) {
 	defaultGateway := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
 	unset := defaultGateway

@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each key of the CodeFlare configuration is accepted without a warning, and changes only its setting of Ray or AppWrapper, or none.
-func TestEveryCodeFlareKeyIsAccepted(t *testing.T) {
+// Keys of the CodeFlare configuration are accepted without a warning. Each changes only its setting of Ray or AppWrapper, or none. The
+// other keys of appwrapper.Config are in allSettings.
+func TestCodeFlareKeysAreAccepted(t *testing.T) {
 	unchanged := func(*RayCluster, *AppWrapper) {}
 	for text, want := range map[string]func(*RayCluster, *AppWrapper){
 		// Keys outside of kuberay and appwrapper have no effect: they are obsolete or set by flags of the manager.
@@ -57,7 +58,7 @@ func TestEveryCodeFlareKeyIsAccepted(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			cfg := mustLoad(t, inputs{})
-			ray, warnings, err := cfg.RayCluster(rayMap(text))
+			ray, warnings, err := cfg.RayCluster(codeflarePtr(text))
 			if err != nil || len(warnings) > 0 {
 				t.Errorf("Ray: got error %v and warnings %q", err, warnings)
 			}
@@ -121,7 +122,7 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 				isSet[source.name] = true
 			}
 		}
-		got, _, err := mustLoad(t, g).RayCluster(rayMap(legacyConfig))
+		got, _, err := mustLoad(t, g).RayCluster(codeflarePtr(legacyConfig))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,14 +147,14 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 func TestErrorsAreLimitedToTheirSection(t *testing.T) {
 	cfg := mustLoad(t, inputs{})
 	const invalidAppWrapper = "kuberay: {mTLSEnabled: false}\nappwrapper: {Config: {faultTolerance: {warmupGracePeriod: soon}}}"
-	if ray, _, err := cfg.RayCluster(rayMap(invalidAppWrapper)); err != nil || ray.MTLS {
+	if ray, _, err := cfg.RayCluster(codeflarePtr(invalidAppWrapper)); err != nil || ray.MTLS {
 		t.Errorf("Ray: got %+v and error %v", ray, err)
 	}
 	if _, _, err := cfg.AppWrapper(codeflare(invalidAppWrapper)); err == nil || !strings.Contains(err.Error(), `warmupGracePeriod "soon"`) {
 		t.Errorf("AppWrapper: got error %v", err)
 	}
 	const invalidRay = "kuberay: {mTLSEnabled: 1}\nappwrapper: {Config: {schedulerName: packed}}"
-	if _, _, err := cfg.RayCluster(rayMap(invalidRay)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled 1: must be true or false") {
+	if _, _, err := cfg.RayCluster(codeflarePtr(invalidRay)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled 1: must be true or false") {
 		t.Errorf("Ray: got error %v", err)
 	}
 	if wrapper, _, err := cfg.AppWrapper(codeflare(invalidRay)); err != nil || wrapper.SchedulerName != "packed" {
@@ -161,7 +162,7 @@ func TestErrorsAreLimitedToTheirSection(t *testing.T) {
 	}
 }
 
-// Repeated calls return the same settings, and leave the defaults unchanged. All errors of a file are reported together.
+// Repeated calls return the same settings, and leave the defaults unchanged. Invalid values of section raycluster are reported together.
 func TestRepeatedCallsReturnSameSettings(t *testing.T) {
 	cfg := mustLoad(t, inputs{}.withFile(everyRayKey))
 	first, _, err := cfg.RayCluster(nil)
@@ -170,11 +171,11 @@ func TestRepeatedCallsReturnSameSettings(t *testing.T) {
 	}
 	before := fmt.Sprintf("%+v", first)
 	for range 3 {
-		if again, _, err := cfg.RayCluster(rayMap("kuberay: {mTLSEnabled: true}")); err != nil || fmt.Sprintf("%+v", again) != before {
+		if again, _, err := cfg.RayCluster(codeflarePtr("kuberay: {mTLSEnabled: true}")); err != nil || fmt.Sprintf("%+v", again) != before {
 			t.Errorf("RayCluster called again returned %+v, error %v, want the same settings", again, err)
 		}
 	}
-	defaults, _, err := mustLoad(t, inputs{}).RayCluster(rayMap("{}"))
+	defaults, _, err := mustLoad(t, inputs{}).RayCluster(codeflarePtr("{}"))
 	if diff := cmp.Diff(DefaultRayCluster(), defaults); diff != "" || err != nil {
 		t.Errorf("unexpected error %v or settings (-want +got):\n%s", err, diff)
 	}

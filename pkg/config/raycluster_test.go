@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func rayMap(text string) *LegacyConfig {
+func codeflarePtr(text string) *LegacyConfig {
 	return new(codeflare(text))
 }
 
-// codeFlareConfig is a complete configuration of the CodeFlare operator, with keys of earlier versions.
+// codeFlareConfig is a configuration of the CodeFlare operator with all sections, including those of earlier versions.
 const codeFlareConfig = `
 mcad: {enabled: true}
 instascale: {enabled: false}
@@ -34,7 +34,7 @@ appwrapper:
 // [R24] Both components read the same ConfigMap, and neither reports the keys of the other as unknown.
 func TestBothComponentsReadOneConfigMap(t *testing.T) {
 	cfg := mustLoad(t, inputs{})
-	ray, warnings, err := cfg.RayCluster(rayMap(codeFlareConfig))
+	ray, warnings, err := cfg.RayCluster(codeflarePtr(codeFlareConfig))
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("got error %v and warnings %q", err, warnings)
 	}
@@ -52,7 +52,7 @@ func TestBothComponentsReadOneConfigMap(t *testing.T) {
 // [raycluster-4] Features are enabled unless they are set to false. null counts as unset.
 func TestFeaturesAreEnabledByDefault(t *testing.T) {
 	for _, text := range []string{"", "{}", "kuberay: null", "kuberay: {}", "kuberay: {rayDashboardOAuthEnabled: null, mTLSEnabled: null, ingressDomain: null}", "KubeRay: {RAYDASHBOARDOAUTHENABLED: true}"} {
-		ray, warnings, err := mustLoad(t, inputs{}).RayCluster(rayMap(text))
+		ray, warnings, err := mustLoad(t, inputs{}).RayCluster(codeflarePtr(text))
 		if diff := cmp.Diff(DefaultRayCluster(), ray); diff != "" || err != nil || len(warnings) > 0 {
 			t.Errorf("%q: error %v, warnings %q (-want +got):\n%s", text, err, warnings, diff)
 		}
@@ -65,7 +65,7 @@ func TestFeaturesAreEnabledByDefault(t *testing.T) {
 func TestRayClusterPrecedence(t *testing.T) {
 	g := inputs{env: map[string]string{"OAUTH_PROXY_IMAGE": "env/oauth:1", "CERT_GENERATOR_IMAGE": ""}}
 	g = g.withFile("raycluster: {mTLSEnabled: true, ingressDomain: .file.example.org., oauthProxyImage: file/oauth:1, certGeneratorImage: file/cert:1}")
-	ray, _, err := mustLoad(t, g).RayCluster(rayMap("kuberay: {mTLSEnabled: false, rayDashboardOAuthEnabled: false, ingressDomain: map.example.org}"))
+	ray, _, err := mustLoad(t, g).RayCluster(codeflarePtr("kuberay: {mTLSEnabled: false, rayDashboardOAuthEnabled: false, ingressDomain: map.example.org}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestRayClusterErrors(t *testing.T) {
 		"invalid YAML":   {"{", []string{"config.yaml", "not valid YAML"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := mustLoad(t, inputs{}).RayCluster(rayMap(tc.text))
+			_, _, err := mustLoad(t, inputs{}).RayCluster(codeflarePtr(tc.text))
 			if err == nil {
 				t.Fatal("the configuration was not rejected")
 			}
@@ -177,7 +177,7 @@ func TestRayClusterSectionOfFileIsValidated(t *testing.T) {
 
 // [R24] Keys without effect are reported.
 func TestUnknownKeysOfRay(t *testing.T) {
-	_, warnings, err := mustLoad(t, inputs{}).RayCluster(rayMap("mTLSEnabled: false\nodd: 1\nkuberay: {ingresDomain: x}"))
+	_, warnings, err := mustLoad(t, inputs{}).RayCluster(codeflarePtr("mTLSEnabled: false\nodd: 1\nkuberay: {ingresDomain: x}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func FuzzRayConfig(f *testing.F) {
 	f.Add("kuberay: [1]")
 	f.Add("kuberay: [{a: 1}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		settings, _, err := Config{}.RayCluster(rayMap(text))
+		settings, _, err := Config{}.RayCluster(codeflarePtr(text))
 		if err != nil && !strings.HasPrefix(err.Error(), "ConfigMap ns/codeflare-operator-config: ") {
 			t.Errorf("error %v does not contain its source", err)
 		}

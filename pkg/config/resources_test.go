@@ -17,7 +17,7 @@ func sizes(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// [R15] The administrator sets the resources of the operator's containers; each list replaces the default list.
+// [R15] The administrator sets the resources of the containers that the operator adds to Ray pods; each list replaces the default list.
 func TestContainerResourcesReplaceDefaults(t *testing.T) {
 	defaultResources := DefaultRayCluster().SidecarResources
 	for settings, want := range map[string]corev1.ResourceRequirements{
@@ -35,7 +35,7 @@ func TestContainerResourcesReplaceDefaults(t *testing.T) {
 			t.Errorf("%s: error %v (-want +got):\n%s", settings, err, diff)
 		}
 		if diff := cmp.Diff(DefaultRayCluster().CertificateResources, got.CertificateResources); diff != "" {
-			t.Errorf("%s: the other container (-want +got):\n%s", settings, diff)
+			t.Errorf("%s: certificateResources (-want +got):\n%s", settings, diff)
 		}
 	}
 	for settings, want := range map[string]string{

@@ -63,7 +63,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// The defaults of a sub-command are overridden by every source.
+// The file and the flags override the defaults of a sub-command.
 func TestDefaultsOfSubcommand(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file string

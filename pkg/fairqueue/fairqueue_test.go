@@ -56,7 +56,7 @@ func TestQueueLimitsReconcilesOfNamespace(t *testing.T) {
 		defer q.ShutDown()
 		var mu sync.Mutex
 		var got []string
-		for range 4 { // the free workers
+		for range 4 { // workers whose reconciles last until the test calls Done
 			go func() {
 				for r, shutdown := q.Get(); !shutdown; r, shutdown = q.Get() {
 					mu.Lock()
@@ -73,7 +73,7 @@ func TestQueueLimitsReconcilesOfNamespace(t *testing.T) {
 		}
 		add("slow", "a", "b", "c", "d")
 		add("other", "x")
-		add("slow", "d", "c") // are waiting
+		add("slow", "d", "c") // already waiting
 		q.Done(request("slow", "b"))
 		synctest.Wait()
 		q.Done(request("slow", "a"))

@@ -58,7 +58,7 @@ func TestParseEndpointErrors(t *testing.T) {
 	}
 }
 
-func endpoints(management, data string, adapter bool) *v1alpha1.ServingRuntimeSpec {
+func specWithEndpoints(management, data string, adapter bool) *v1alpha1.ServingRuntimeSpec {
 	spec := &v1alpha1.ServingRuntimeSpec{}
 	if management != "" {
 		spec.GRPCEndpoint = &management
@@ -79,17 +79,17 @@ func TestEndpointsOf(t *testing.T) {
 		socketDir string
 		err       string
 	}{
-		"[modelmesh-16] ports only":       {endpoints("port:8085", "port:8001", true), "8085", "", ""},
-		"[modelmesh-16] data socket":      {endpoints("port:8085", "unix:///var/mount/path", true), "8085", "/var/mount", ""},
-		"sockets in one directory":        {endpoints("unix:/tmp/own/a", "unix:///tmp/own/b", false), "", "/tmp/own", ""},
-		"no data endpoint":                {endpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
-		"[M1] default with an adapter":    {endpoints("", "", true), "8085", "", ""},
-		"[M1] no endpoint":                {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
-		"sockets in two directories":      {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint is in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
-		"socket with an adapter":          {endpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
-		"invalid address with an adapter": {endpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
-		"[M43] invalid address":           {endpoints("8085", "", false), "", "", `spec.grpcEndpoint "8085" is neither`},
-		"[M43] invalid data address":      {endpoints("port:1", "8001", false), "", "", `spec.grpcDataEndpoint "8001" is neither`},
+		"[modelmesh-16] ports only":       {specWithEndpoints("port:8085", "port:8001", true), "8085", "", ""},
+		"[modelmesh-16] data socket":      {specWithEndpoints("port:8085", "unix:///var/mount/path", true), "8085", "/var/mount", ""},
+		"sockets in one directory":        {specWithEndpoints("unix:/tmp/own/a", "unix:///tmp/own/b", false), "", "/tmp/own", ""},
+		"no data endpoint":                {specWithEndpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
+		"[M1] default with an adapter":    {specWithEndpoints("", "", true), "8085", "", ""},
+		"[M1] no endpoint":                {specWithEndpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
+		"sockets in two directories":      {specWithEndpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint is in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
+		"socket with an adapter":          {specWithEndpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
+		"invalid address with an adapter": {specWithEndpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
+		"[M43] invalid address":           {specWithEndpoints("8085", "", false), "", "", `spec.grpcEndpoint "8085" is neither`},
+		"[M43] invalid data address":      {specWithEndpoints("port:1", "8001", false), "", "", `spec.grpcDataEndpoint "8001" is neither`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := EndpointsOf(c.spec)

@@ -73,7 +73,7 @@ func FuzzPredictor(f *testing.F) {
 	})
 }
 
-// checkStable checks that a model has an ID and a key, and keeps both after a round trip through the API.
+// checkStable checks that a model has an ID and a key, and keeps both after a round trip of its spec through JSON.
 func checkStable(t *testing.T, m Model) {
 	t.Helper()
 	id := m.ID()

@@ -89,7 +89,7 @@ func TestIsEnabled(t *testing.T) {
 	}
 }
 
-// [modelmesh-11] TypeConstraints returns exactly this document.
+// [modelmesh-11] TypeConstraints returns exactly these documents.
 func TestTypeConstraints(t *testing.T) {
 	yes := new(true)
 	spec := &v1alpha1.ServingRuntimeSpec{

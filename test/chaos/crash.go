@@ -79,7 +79,8 @@ func (k *crash) fault(x *exchange) bool {
 	return false
 }
 
-// requestWithName returns a request with the name of the created object in its path, as in requests for existing objects.
+// requestWithName returns the request with the name of a created object in its path, as in requests for existing objects. It changes only
+// requests for operatorNamespace and for cluster scope.
 func requestWithName(x *exchange) request {
 	q := x.request
 	if q.verb != "create" || q.name != "" || q.namespace != operatorNamespace && q.namespace != "" || x.r.Body == nil {
@@ -113,11 +114,11 @@ const phaseIdlePeriod = 1500 * time.Millisecond
 type sieve struct {
 	*campaign
 
-	// want holds the snapshots of undisturbed runs by subject and phase. ignore holds the fields that differ between two of these runs.
+	// want holds the snapshots of the first undisturbed run by subject and phase. ignore holds the fields that differ in the second.
 	want   map[string]snapshot
 	ignore map[string]mask
 	rows   map[string]*row
-	// writes holds the numbers of writes of undisturbed runs.
+	// writes holds the larger number of writes of the two undisturbed runs.
 	writes map[string]int
 }
 
@@ -151,7 +152,7 @@ func (c *campaign) runCrashes(ctx context.Context) error {
 	return nil
 }
 
-// maxWrites returns the number of writes of the longest phase of a subject.
+// maxWrites returns the maximum number of writes in a phase of a subject.
 func (s *sieve) maxWrites(one subject) (most int) {
 	for _, ph := range phases {
 		most = max(most, s.writes[one.name+" "+ph.name])
@@ -286,13 +287,13 @@ func (s *sieve) compare(ctx context.Context, ph phase, fixtures []*fixture, took
 		if err != nil {
 			return "", err
 		}
-		longest := ""
+		first := ""
 		for _, f := range fixtures {
 			key := f.name + " " + ph.name
 			found[f] = differences(s.want[key], snapshots[f], s.ignore[key])
-			longest = cmp.Or(longest, shorten(found[f], 3))
+			first = cmp.Or(first, shorten(found[f], 3))
 		}
-		return longest, nil
+		return first, nil
 	})
 	if err != nil && !errors.Is(err, errTimeout) {
 		return err

@@ -20,7 +20,7 @@ import (
 type change struct {
 	class, problem string
 	patch          []byte // nil means a deletion
-	// to is the changed field; nil if it was removed.
+	// to is the field with its new value; nil if the field or the child is removed.
 	to *leaf
 }
 
@@ -118,7 +118,7 @@ func classOf(l leaf) string {
 type tally struct {
 	times             []time.Duration
 	writes, maxWrites int
-	refused, allowed  int
+	refused, byDesign int
 	unrepaired        []string
 	reasons           map[string]int
 }
@@ -193,7 +193,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		return err
 	}
 	if reason := reasonNotRepaired(one, key.Kind); reason != "" {
-		t.allowed++
+		t.byDesign++
 		t.reasons[reason]++
 	} else {
 		t.unrepaired = append(t.unrepaired, fmt.Sprintf("%s: %s: %v", key, one.problem, err))
@@ -202,7 +202,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	return c.restoreChild(ctx, key)
 }
 
-// reasonNotRepaired returns why a change is not repaired by design, "" if it has to be.
+// reasonNotRepaired returns why the manager does not repair a change by design, "" if the manager has to repair it.
 func reasonNotRepaired(one change, kind string) string {
 	for _, e := range unrepairedByDesign {
 		if (e.class == "" || e.class == one.class) && e.kind == kind && strings.Contains(one.problem, e.field) {
@@ -229,7 +229,7 @@ func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (stri
 }
 
 // restoreChild deletes a child that was not repaired, other than a claim or a Job, so the manager recreates it before the next change. If
-// the manager does not, the current state becomes base.
+// the child still differs after driftTimeout, the current state becomes base.
 func (c *campaign) restoreChild(ctx context.Context, key id) error {
 	if key.Kind != "PersistentVolumeClaim" && key.Kind != "Job" {
 		if err := client.IgnoreNotFound(c.admin.Delete(ctx, key.object())); err != nil {
@@ -249,7 +249,7 @@ func (c *campaign) restoreChild(ctx context.Context, key id) error {
 func (c *campaign) addDriftRow(class string, t *tally) {
 	slices.Sort(t.times)
 	r := row{Scenario: "drift-" + strings.ToLower(class), Injections: classes[class], Bound: prompt, Writes: t.writes, Deviations: t.unrepaired}
-	r.Fault = fmt.Sprintf("another client: %s of children, %d changes", class, len(t.times)+len(t.unrepaired)+t.allowed+t.refused)
+	r.Fault = fmt.Sprintf("another client: %s of children, %d changes", class, len(t.times)+len(t.unrepaired)+t.byDesign+t.refused)
 	if n := len(t.times); n > 0 {
 		r.Recovery = t.times[n*95/100]
 		r.Remark = fmt.Sprintf("%d repaired: median %s, 95 of 100 within %s, longest %s, at most %d writes each",

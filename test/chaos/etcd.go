@@ -12,15 +12,15 @@ import (
 func compact(ctx context.Context, port int) error {
 	store, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", port)}, DialTimeout: waitTimeout})
 	if err != nil {
-		return fmt.Errorf("reaching the database: %w", err)
+		return fmt.Errorf("connecting to etcd: %w", err)
 	}
 	defer func() { _ = store.Close() }() // no request is pending
 	now, err := store.Get(ctx, "nothing")
 	if err != nil {
-		return fmt.Errorf("reading the version of the database: %w", err)
+		return fmt.Errorf("reading the revision of etcd: %w", err)
 	}
 	if _, err := store.Compact(ctx, now.Header.Revision); err != nil {
-		return fmt.Errorf("compacting the database: %w", err)
+		return fmt.Errorf("compacting etcd: %w", err)
 	}
 	return nil
 }

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// leaf is an applied scalar field, by its JSON pointer.
+// leaf is a field, by its JSON pointer, with its value.
 type leaf struct {
 	pointer string
 	value   any
 }
 
-// section returns the top-level field of the leaf, or the second level below metadata.
+// section returns the top-level field that contains the leaf, or the field of metadata that contains it.
 func (l leaf) section() string {
 	parts := strings.Split(strings.TrimPrefix(l.pointer, "/"), "/")
 	if parts[0] == "metadata" && len(parts) > 1 {

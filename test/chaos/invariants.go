@@ -117,7 +117,7 @@ func (c *testCluster) createForeignObjects(ctx context.Context, namespace string
 	return all, nil
 }
 
-// changedObjects returns the foreign objects that have changed.
+// changedObjects returns the foreign objects that were changed or deleted.
 func (c *testCluster) changedObjects(ctx context.Context, all []foreignObject) ([]string, error) {
 	var changed []string
 	for _, f := range all {

@@ -5,10 +5,11 @@
 //	Resilient      everything is restored in time, without loss, duplicates or leftovers, and the manager is idle
 //	Degraded       the same, but later than the bound of the scenario
 //	Failed         something is lost, duplicated, left behind or not repaired
-//	Inconclusive   the fault did not occur
+//	Inconclusive   the fault did not occur, or the scenario returned an error
 //
 // `-scenario` selects scenarios by a regular expression, `-list` prints their names. `random` takes random steps for `-duration`; a failure
-// prints its seed and the shortest failing sequence of steps. The exit code is 1 if a verdict is Degraded or Failed, or an error occurs.
+// prints its seed and the shortest failing sequence of steps that was found. The exit code is 1 if a verdict is Degraded or Failed, or an
+// error occurs.
 package main
 
 import (
@@ -30,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-var errNotResilient = errors.New("not every verdict is Resilient")
+var errNotResilient = errors.New("verdicts are Degraded or Failed")
 
 // options are the command-line flags.
 type options struct {
@@ -122,7 +123,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 	return nil
 }
 
-// runAll runs scenarios in sequence, and continues after an error.
+// runAll runs scenarios in sequence, and continues after a scenario that returns an error.
 func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 	var errs []error
 	for _, s := range scenarios {
@@ -136,7 +137,7 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 			}
 		}
 		if err := s.run(c, ctx); err != nil {
-			c.logf("scenario %s cannot run: %v", s.name, err)
+			c.logf("scenario %s returned an error: %v", s.name, err)
 			c.addRow(row{Scenario: s.name, Verdict: inconclusive, Remark: err.Error()})
 			errs = append(errs, fmt.Errorf("%s: %w", s.name, err), c.recoverCampaign(ctx))
 		}
@@ -144,8 +145,8 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 	return errors.Join(errs...)
 }
 
-// recoverCampaign ends all faults, starts the manager if it has exited, and deletes the population after a failed scenario. The next
-// scenario recreates the population if required.
+// recoverCampaign removes the rules of the proxy, starts the manager if it has exited, and deletes the population after a scenario that
+// returned an error. The next scenario recreates the population if required.
 func (c *campaign) recoverCampaign(ctx context.Context) error {
 	c.proxy.removeRules()
 	return errors.Join(c.restart(ctx), c.depopulate(ctx))

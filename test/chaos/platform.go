@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// runPlatform runs faults on the platform resources, with a manager that has the component platform enabled in place of the default
-// one.
+// runPlatform runs faults on the platform resources. A manager with the component platform replaces the default manager for this
+// scenario.
 func (c *campaign) runPlatform(ctx context.Context) (err error) {
 	if err := c.manager.Stop(ctx); err != nil {
 		return err

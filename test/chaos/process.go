@@ -110,7 +110,7 @@ func (c *campaign) killLeader(ctx context.Context) error {
 	})
 }
 
-// openShiftLease holds the leader election flags of the manifests for OpenShift, whose retry period is longer than a scenario.
+// openShiftLease holds the leader election flags of the manifests for OpenShift.
 var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-elect-renew-deadline=107s", "--leader-elect-retry-period=26s"}
 
 // terminateLeader terminates the leader while another replica waits for the Lease.

@@ -156,7 +156,7 @@ func (p *proxy) closeWatches(m match) (ended int) {
 	return ended
 }
 
-// hitCount returns the number of requests that active rules matched.
+// hitCount returns how often the current rules matched a request or delayed the events of a watch.
 func (p *proxy) hitCount() (hits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,7 +247,7 @@ func (s *stream) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// delayedUntil returns the channel that is closed when the rule that delays a watch ends, nil if no rule does.
+// delayedUntil returns the channel that is closed when the rule that delays a watch ends, nil if no rule delays it.
 func (p *proxy) delayedUntil(q request) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 const (
 	// quotaCPUs suffices for one of the queued AppWrappers, which request two CPUs each.
 	quotaCPUs = 3
-	// wrapperCount is the number of AppWrappers of a queue.
+	// wrapperCount is the maximum number of AppWrappers in a queue.
 	wrapperCount = 4
 )
 
@@ -83,7 +83,7 @@ func (q *queue) wrapper(number int) (*unstructured.Unstructured, error) {
 	return o, yaml.Unmarshal([]byte(text), &o.Object)
 }
 
-// changeWrapper creates or deletes one of the AppWrappers, and ignores a rejection.
+// changeWrapper creates or deletes one of the AppWrappers, and ignores errors.
 func (q *queue) changeWrapper(ctx context.Context, random *rand.Rand) {
 	o, err := q.wrapper(random.IntN(wrapperCount))
 	if err != nil {

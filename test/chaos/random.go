@@ -80,11 +80,11 @@ func (c *campaign) runRandomRounds(ctx context.Context) error {
 			again, _, err := c.runSteps(ctx, some, fmt.Sprintf("x%02d-%02d", rounds, tries))
 			return err == nil && len(again) > 0
 		})
-		r.Deviations = append(r.Deviations, fmt.Sprintf("seed %d: %s; shortest sequence: %s", seed, shorten(found, 2), describe(short)))
-		c.logf("shortest sequence: %s", encode(short))
+		r.Deviations = append(r.Deviations, fmt.Sprintf("seed %d: %s; shortest sequence found: %s", seed, shorten(found, 2), describe(short)))
+		c.logf("shortest sequence found: %s", encode(short))
 	}
 	r.Fault = fmt.Sprintf("%d rounds of %d random steps each, first seed %d", rounds, stepsPerRound, c.seed)
-	r.Remark = "the time is the longest until all statuses were true after the end of all faults"
+	r.Remark = "the time is the longest from the end of all faults until all statuses were true"
 	r.Writes = stepCount
 	c.addRow(r)
 	return nil
@@ -173,7 +173,7 @@ func (g *randomRound) restartManager(ctx context.Context, kill bool) error {
 	return g.restart(ctx)
 }
 
-// deleteChild deletes a child of a custom resource other than an AppWrapper.
+// deleteChild deletes a replaceable child of a custom resource. It does nothing for an AppWrapper, or if there is no such child.
 func (g *randomRound) deleteChild(ctx context.Context, f *fixture, random *rand.Rand) error {
 	if f.resource().GetKind() == "AppWrapper" {
 		return nil
@@ -220,7 +220,8 @@ func (g *randomRound) endFaults(ctx context.Context) (time.Duration, error) {
 	return duration, g.checkInvariants(ctx)
 }
 
-// firstNotReady returns why an existing custom resource with its dependencies is not ready, "" if all are.
+// firstNotReady returns why a custom resource is not ready, "" if all are. It skips custom resources that do not exist, or lack a
+// dependency.
 func (g *randomRound) firstNotReady(ctx context.Context) (string, error) {
 	for name, f := range g.fixtures {
 		if exists, err := f.existsReason(ctx, g.testCluster); err != nil {

@@ -35,7 +35,7 @@ var ignoredResources = []string{
 	"persistentvolumes", "apiservices", "customresourcedefinitions", "namespaces", "podmetrics", "nodemetrics", "workloads", "ipaddresses", "servicecidrs",
 }
 
-// kindsOf returns the kinds that a cluster serves, except ignoredResources.
+// kindsOf returns the served kinds that support list and delete, except those of ignoredResources.
 func kindsOf(config *rest.Config) ([]kind, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -71,19 +71,20 @@ func (i id) String() string { return strings.TrimSuffix(i.Kind+" "+i.namespace, 
 // snapshot holds the compared fields of objects, by object and field path.
 type snapshot map[id]map[string]string
 
-// managed reports whether the manager created an object.
+// managed reports whether an object has the label of the operator, or fields that a component applied.
 func managed(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[names.OperatorLabel] == names.OperatorName || slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Operation == metav1.ManagedFieldsOperationApply && slices.Contains(fieldOwners, e.Manager)
 	})
 }
 
-// fieldOwners lists the field managers of the components.
+// fieldOwners lists the field managers of the components in the campaign.
 var fieldOwners = []string{
 	"mlflow-operator", "model-registry-operator", "model-catalog-operator", "modelmesh-controller", "codeflare-raycluster-controller", "appwrapper", "aihub",
 }
 
-// takeSnapshot returns a snapshot of all objects in the namespaces, and of the manager's objects in its namespace and of cluster scope.
+// takeSnapshot returns a snapshot of the objects in the namespaces. In operatorNamespace and of cluster scope, it includes only managed
+// objects and the cluster-scoped custom resources.
 func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces ...string) (snapshot, error) {
 	objects, err := c.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
@@ -147,7 +148,7 @@ func (s snapshot) ofFixture(f *fixture) snapshot {
 	return part
 }
 
-// varying matches digests, generated parts of names, and timestamps.
+// varying matches hexadecimal digests, UIDs and timestamps.
 var varying = regexp.MustCompile(`[0-9a-f]{8}[0-9a-f-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 
 // renamed returns a snapshot with a placeholder for the namespace, for comparisons between namespaces.

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// cacheDelay is the delay of the events of a stale cache.
+// cacheDelay is the maximum delay of the events of a stale cache.
 const cacheDelay = 8 * time.Second
 
 // stalenessScenarios returns faults of stale caches and of API servers that return past states.
@@ -196,12 +196,12 @@ func (c *campaign) resourceVersion(ctx context.Context) (string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 	if err := c.admin.List(ctx, list); err != nil {
-		return "", fmt.Errorf("reading the version of the cluster: %w", err)
+		return "", fmt.Errorf("reading the current resourceVersion: %w", err)
 	}
 	return list.ResourceVersion, nil
 }
 
-// collectionTimeout limits the time that the garbage collector takes.
+// collectionTimeout limits the wait for the garbage collector.
 const collectionTimeout = 10 * time.Second
 
 // remainingObjects returns the objects that a deleted custom resource leaves behind without a fault, such as the runtime of a model.

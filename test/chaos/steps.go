@@ -61,8 +61,8 @@ func sequence(random *rand.Rand, count int, names, faults []string) []step {
 	return all
 }
 
-// shrink returns a shorter sequence that still fails, found by removing halves, quarters, and so on (delta debugging), within
-// a number of tries.
+// shrink returns the shortest failing sequence that it finds within a number of tries by removing halves, quarters, and so on (delta
+// debugging).
 func shrink(steps []step, tries int, fails func([]step) bool) []step {
 	for size := (len(steps) + 1) / 2; size > 0; {
 		shorter := false

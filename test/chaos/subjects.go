@@ -42,7 +42,8 @@ type subject struct {
 	paths []string
 }
 
-// withoutQueue removes the queue of an AppWrapper, which then starts immediately, and the annotations, so it keeps its children.
+// withoutQueue removes the queue of an AppWrapper, so the AppWrapper starts immediately, and its annotations, so its children are not
+// deleted after it has succeeded.
 func withoutQueue(o *unstructured.Unstructured) {
 	o.SetLabels(nil)
 	o.SetAnnotations(nil)

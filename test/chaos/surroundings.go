@@ -163,16 +163,16 @@ func (c *campaign) addDisruptionBudgets(ctx context.Context) error {
 
 // addUnavailableAPI adds an unavailable aggregated API, and restarts the manager, whose discovery includes this API.
 func (c *campaign) addUnavailableAPI(ctx context.Context) error {
-	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	apiService := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "down.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
 		"service": map[string]any{"namespace": operatorNamespace, "name": "nothing-there", "port": int64(443)},
 	}}}
-	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
-	service.SetName("v1.down.example.com")
+	apiService.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	apiService.SetName("v1.down.example.com")
 	return c.disturb(ctx, disturbance{name: "aggregated-api-down", fault: "an aggregated API does not answer while the manager starts",
 		duration: downTime, bound: restarted, remark: "the API is still down while children are repaired",
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			if err := c.admin.Create(ctx, service); err != nil {
+			if err := c.admin.Create(ctx, apiService); err != nil {
 				return nil, fmt.Errorf("adding an API: %w", err)
 			}
 			if err := c.manager.Restart(ctx); err != nil {
@@ -184,11 +184,11 @@ func (c *campaign) addUnavailableAPI(ctx context.Context) error {
 			if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
 				return nil, err
 			}
-			return func(ctx context.Context) error { return c.admin.Delete(ctx, service) }, nil
+			return func(ctx context.Context) error { return c.admin.Delete(ctx, apiService) }, nil
 		}})
 }
 
-// restartAPIServer stops the API server and compacts etcd. The next API server then serves no earlier resourceVersion.
+// restartAPIServer stops the API server, compacts etcd and starts the API server, which then serves no earlier resourceVersion.
 func (c *campaign) restartAPIServer(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is down, and older revisions are compacted: watches end with 410 Gone",
 		injections: []string{"NetworkPartition"}, bound: slow, keepChildren: true,
@@ -208,7 +208,7 @@ func (c *campaign) restartAPIServer(ctx context.Context) error {
 		}})
 }
 
-// deleteNamespaces deletes the namespaces of most custom resources, and recreates everything as a user.
+// deleteNamespaces deletes the namespaces of the custom resources except operatorNamespace, and recreates everything as a user.
 func (c *campaign) deleteNamespaces(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with everything in them, and created again by a user",
 		injections: []string{"NamespaceDeletion"}, bound: waitTimeout, keepChildren: true, remark: "the time until everything is created again",

@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// operatorNamespace is the namespace of the manager and of the MLflow.
+	// operatorNamespace is the namespace of the manager and of the children of the MLflow.
 	operatorNamespace = "opendatahub"
 	// waitTimeout limits each wait that has no timeout of its own.
 	waitTimeout = 2 * time.Minute
-	// idlePeriod is the time without requests after which the manager counts as idle.
+	// idlePeriod is the time without reads and writes after which the manager counts as idle.
 	idlePeriod = 1500 * time.Millisecond
 	pollEvery  = 100 * time.Millisecond
 	// driftPoll is the interval for measuring short times.
@@ -174,7 +174,8 @@ func (c *testCluster) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// waitUntil calls check until it returns no problem, for at most a duration. The error contains the last problem.
+// waitUntil calls check until it returns neither a problem nor an error, for at most a duration. The error contains the last problem
+// and the last error.
 func (c *testCluster) waitUntil(ctx context.Context, atMost time.Duration, check func() (string, error)) error {
 	return c.waitUntilEvery(ctx, pollEvery, atMost, check)
 }

@@ -21,7 +21,7 @@ const (
 	degraded verdict = "Degraded"
 	// failed: something is lost, duplicated, left behind or not repaired.
 	failed verdict = "Failed"
-	// inconclusive: the fault did not occur, or could not be injected.
+	// inconclusive: the fault did not occur, or the scenario returned an error.
 	inconclusive verdict = "Inconclusive"
 )
 

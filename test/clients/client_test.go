@@ -40,10 +40,10 @@ func (c client) install(ctx context.Context) *machine.Python {
 	return python
 }
 
-// ranges are the expected rows of docs/versions.md for the clients.
+// ranges are the beginnings of the expected rows of docs/versions.md for the clients.
 var ranges []string
 
-// releases returns the newest release of a client and, if CLIENTS is all, the oldest supported one.
+// releases returns the newest release of a client and, if CLIENTS is all, the oldest supported one. It adds their range to ranges.
 func releases(name, newest, oldest string) []client {
 	ranges = append(ranges, fmt.Sprintf("\n| `%s` %s to %s |", name, oldest, newest))
 	all := []client{{name, newest}}
@@ -74,7 +74,7 @@ type task struct {
 	script     string
 	namespace  string
 	kubeconfig string
-	// files are written to the folder of the script.
+	// files are written to the working directory of the script.
 	files map[string]string
 	// services maps the addresses of Services, in the form HOST:PORT, to the ports of processes.
 	services map[string]int

@@ -19,7 +19,8 @@ import (
 // serverPackages are the oldest supported MLflow and the plugins in the images of the platform.
 var serverPackages = []string{"mlflow==3.14.0", "mlflow-kubernetes-plugins==1.7.1"}
 
-// installMLflow creates a Python environment with packages, which inherits the dependencies of MLflow from that of package operands.
+// installMLflow creates a Python environment with packages. The environment inherits the dependencies of MLflow from that of
+// test/operands.
 func installMLflow(ctx context.Context, name string, packages ...string) *machine.Python {
 	GinkgoHelper()
 	requirements, err := os.ReadFile(filepath.Join("..", "operands", "requirements.txt"))

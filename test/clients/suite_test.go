@@ -82,7 +82,7 @@ func createObjects(ctx context.Context, file string) {
 	}
 }
 
-// createUser creates a ServiceAccount with the given ClusterRoles in a namespace, and returns its kubeconfig.
+// createUser creates a ServiceAccount with the given ClusterRoles in a namespace, and returns the path of its kubeconfig.
 func createUser(ctx context.Context, namespace string, roles ...string) (kubeconfig string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})).To(Succeed())

@@ -48,8 +48,7 @@ func BuildNode(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, nodeModules()...)
 }
 
-// Kubectl ensures that kubectl exists, in the version of the control plane, and returns its path. [Build] builds it with the control
-// plane.
+// Kubectl ensures that kubectl exists, in [KubernetesVersion], and returns its path. [Build] builds it with the control plane.
 func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 	binaries, err := Build(ctx, progress)
 	if err != nil {
@@ -95,8 +94,8 @@ func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
 // OLMDir returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
 func OLMDir(ctx context.Context) (string, error) { return olmModule().moduleDir(ctx) }
 
-// BuildOLMV1 ensures that the programs of the Operator Lifecycle Manager v1 and cert-manager exist and returns their paths by name, as [Build]
-// does.
+// BuildOLMV1 ensures that the programs of the Operator Lifecycle Manager v1 and cert-manager exist and returns their paths by name, as
+// [Build] does.
 func BuildOLMV1(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, olmV1Module())
 }
@@ -149,8 +148,8 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return supply.all(ctx)
 }
 
-// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. It compiles all programs if
-// published is nil, and prefers published ones otherwise.
+// startBuild builds the missing programs of the modules in the background and returns a supply of all programs. If published is not nil,
+// it prefers published programs to compiled ones.
 func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -251,7 +250,7 @@ func (b *builder) buildModule(ctx context.Context, m module) error {
 	}
 	packages := b.missing(m, target)
 	if len(packages) == 0 {
-		return nil // another process built it, or it was downloaded
+		return nil // another process built the programs, or they were downloaded
 	}
 	return b.compile(ctx, m, packages, target)
 }

@@ -171,7 +171,7 @@ func TestLockIsExclusive(t *testing.T) {
 	}
 }
 
-func TestLockEndsWithContext(t *testing.T) {
+func TestWaitForLockEndsWithContext(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	unlock, err := lock(t.Context(), "test", nil)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Clean removes all files of this package and the suites from the user's cache directory: binaries, images, installed operands. It
-// returns the number of freed bytes, or an error if an instance exists. The next run rebuilds its dependencies.
+// Clean removes the folder of [CacheDir] with all files, such as binaries, images and installed operands. It first removes instances whose
+// owner has exited, and returns an error if other instances exist. Otherwise, it returns the number of freed bytes. The next run rebuilds
+// its dependencies.
 func Clean(ctx context.Context) (freed int64, err error) {
 	if err := removeUnused(ctx, ""); err != nil {
 		return 0, err

@@ -58,7 +58,8 @@ func (i *Instance) apiServer() *Process {
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", i.state.Ports[apiPort]),
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
-		// As on OpenShift: setting or changing owner references requires the permissions to block and to cause a deletion.
+		// As on OpenShift: changing the owner references of an object requires permission to delete it, and setting blockOwnerDeletion
+		// requires permission to update the finalizers of the owner.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--client-ca-file=" + i.credential("ca.crt"),
 		"--tls-cert-file=" + i.credential("apiserver.crt"), "--tls-private-key-file=" + i.credential("apiserver.key"),

@@ -198,7 +198,7 @@ func responds(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv
 	return true
 }
 
-// setDirs returns the folders of the modules of the sets. The versions of modules that the operator imports come from its go.mod.
+// setDirs returns the folders of the modules of the sets, by path. A module without a version has that of the operator's go.mod.
 func setDirs(ctx context.Context, sets []Set) (map[string]string, error) {
 	if len(sets) == 0 {
 		return nil, nil

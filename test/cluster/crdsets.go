@@ -13,7 +13,7 @@ type Platform string
 const (
 	Bare      Platform = "bare"      // Kubernetes alone
 	Plain     Platform = "plain"     // with Gateway API, Prometheus operator and KubeRay
-	OpenShift Platform = "openshift" // Plain with Route, Group, kinds of the console and the cluster configuration
+	OpenShift Platform = "openshift" // Plain with Route, Group, Template, kinds of the console and the cluster configuration
 )
 
 // Set names a group of CRDs of one project.
@@ -44,10 +44,10 @@ var platformSets = map[Platform][]Set{
 }
 
 // source is the location of the CRDs of a set: files of a module. An empty version means the version in the main module, so tests
-// serve the APIs that the operator is compiled with.
+// serve the APIs that the operator is compiled with. CRDs without a file are in localCRDs.
 type source struct {
 	module Module
-	crds   map[string]string // name of the CRD to file in the module
+	crds   map[string]string // name of the CRD to file in the module; empty for a local CRD
 }
 
 const openShiftModule = "github.com/openshift/api"
@@ -59,7 +59,7 @@ const (
 	routeManifests   = "route/v1/zz_generated.crd-manifests/"
 )
 
-// sources are the locations of all sets. Modules that the main module does not require have a version.
+// sources are the locations of all sets. The module of OpenShift has the version of the main module; the others have their own versions.
 var sources = map[Set]source{
 	GatewayAPI: {
 		module: Module{Path: "sigs.k8s.io/gateway-api", Version: "v1.6.3", Sum: "h1:lKpJa5bGlraC/QeACvCpsHLdmO6y0iKfzVl6gzaFEYc="},

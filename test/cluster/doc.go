@@ -4,13 +4,13 @@
 //
 // An [Instance] is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as plain processes on
 // loopback. RBAC is on, and owner references are checked as on OpenShift: setting blockOwnerDeletion requires permission to
-// update the finalizers of the owner, and changing the owner references of an object requires permission to delete it. Writes
-// are audited with request and response, except those of Secrets, tokens and Leases; `default` ServiceAccounts exist. kwok
-// simulates the kubelets of a few fake nodes. Several instances can run in parallel: each has its name, its own ports (20000 to
-// 31999, reserved under a lock) and its own folder below the user's cache directory. The processes are detached and survive the
-// program that started them; [Instance.Stop] stops every recorded process and removes the folder, but keeps the binaries.
-// Processes are identified by pid and start time, from /proc or, on systems without /proc, from ps; a process that reuses the
-// pid of an exited process is never signalled.
+// update the finalizers of the owner, and changing the owner references of an object requires permission to delete it. The audit
+// log contains the request and response of writes, and only metadata of reads and of writes of Secrets, tokens and Leases.
+// `default` ServiceAccounts exist. kwok simulates the kubelets of a few fake nodes. Several instances can run in parallel: each has
+// its name, its own ports (20000 to 31999, reserved under a lock) and its own folder below the user's cache directory. The processes
+// are detached and survive the program that started them; [Instance.Stop] stops every recorded process and removes the folder, but
+// keeps the binaries. Processes are identified by pid and start time, from /proc or, on systems without /proc, from ps; a process that
+// reuses the pid of an exited process is never signalled.
 //
 // # Binaries
 //
@@ -25,7 +25,7 @@
 // starts with [PodBehaviorRegistry] (`testcluster.invalid/crash-loop:1`), selects another behaviour: `not-ready`,
 // `crash-loop`, `image-pull` or `failed` (exit code 1; a pod with restartPolicy Always crash-loops instead); an image may
 // select another exit code, `testcluster.invalid/exit-14:1`. Removing the annotation lets the pod recover. Pods of Jobs complete
-// immediately, except for `not-ready` ones, which run until they are deleted.
+// immediately, except for those with such a behaviour: `not-ready` ones run until they are deleted.
 //
 // A claim of the default StorageClass `kwok-volume` is bound immediately and may grow: the capacity in its status follows
 // the request. No data is stored.
@@ -41,9 +41,9 @@
 // # Third-party APIs
 //
 // [InstallPlatform] serves the CRDs of a platform: `bare` none, `plain` Gateway API, Prometheus operator and
-// KubeRay, `openshift` all of these with Route, Group, kinds of the console and the cluster configuration. The CRDs are read
-// from the Go modules of their projects, see [Sets]. Route and Group are aggregated APIs on a real OpenShift; here they
-// are CRDs, so their defaulting (the generated host of a Route) does not happen.
+// KubeRay, `openshift` all of these with Route, Group, Template, kinds of the console and the cluster configuration. Most CRDs are
+// read from the Go modules of their projects, see [Sets]. Route, Group and Template are aggregated APIs on a real OpenShift; here
+// they are CRDs, so their defaulting (the generated host of a Route) does not happen.
 //
 // # Webhooks
 //

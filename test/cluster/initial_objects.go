@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// StorageClass is the name of the default StorageClass, whose claims are bound immediately. The volume stages of kwok select this name.
+// StorageClass is the name of the default StorageClass of an instance with fake nodes. Its claims are bound immediately, because the
+// volume stages of kwok select this name.
 const StorageClass = "kwok-volume"
 
 func (i *Instance) clientset() (kubernetes.Interface, error) {
@@ -29,9 +30,9 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// installPlatform creates the initial objects of a cluster: nodes, a default storage class and the configuration of the
-// platform. It returns when the CRDs are served.
-func (i *Instance) installPlatform(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+// createInitialObjects creates the initial objects of a cluster: those of createNodes and the configuration of the platform. It
+// returns when the CRDs are served.
+func (i *Instance) createInitialObjects(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := i.createNodes(ctx); err != nil {
 		return err
 	}
@@ -45,6 +46,7 @@ func (i *Instance) installPlatform(ctx context.Context, crds []*apiextensionsv1.
 	return configure(ctx, config, i.options.Platform)
 }
 
+// createFakeNodes creates fake nodes and their default StorageClass.
 func (i *Instance) createFakeNodes(ctx context.Context, count int) error {
 	client, err := i.clientset()
 	if err != nil {
@@ -124,7 +126,8 @@ func nodeReady(node corev1.Node) bool {
 	return false
 }
 
-// defaultAccountExists checks that the controllers have created the default ServiceAccount and the root CA, which pods require.
+// defaultAccountExists checks that the controllers have created the default ServiceAccount and the ConfigMap with the root CA, which pods
+// require.
 func (i *Instance) defaultAccountExists(ctx context.Context) error {
 	client, err := i.clientset()
 	if err != nil {

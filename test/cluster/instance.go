@@ -50,17 +50,17 @@ type Options struct {
 	// Memory is the soft memory limit of each program of the control plane, in the format of GOMEMLIMIT; empty
 	// means 1GiB, or half more for an ephemeral API server, which is enough for some thousand objects.
 	Memory string
-	// Ephemeral ties the instance to the calling process: after that has exited, the next start of any instance by this user removes
-	// it. Other instances run until they are stopped.
+	// Ephemeral ties the instance to the calling process: after the process has exited, the next start of any instance by this user
+	// removes the instance. Other instances run until they are stopped.
 	Ephemeral bool
-	// Published prefers programs of the user or of the releases of their projects. Otherwise all programs are compiled, in the versions
-	// that the tests require.
+	// Published prefers programs of the user or of the releases of their projects, except with Real. Otherwise all programs are
+	// compiled, in the versions that the tests require.
 	Published bool
 	// Progress receives one line per step; nil means none.
 	Progress io.Writer
 }
 
-// Instance is a running control plane. It is safe for concurrent use.
+// Instance is a control plane that was started. It is safe for concurrent use.
 type Instance struct {
 	// Name of the instance.
 	Name string
@@ -77,7 +77,8 @@ type Instance struct {
 
 // Start builds missing programs, starts an instance and returns when it is ready: the API server, the controllers, the scheduler,
 // every node, and the APIs of the platform. An instance of the same name is removed first if its owner, or without an owner its API
-// server, has exited; otherwise Start returns [ErrInUse]. After an error, no process is running, and the error contains the end of the log.
+// server, has exited; otherwise Start returns [ErrInUse]. After another error, no process of the instance is running. If a process did not
+// become ready, the error contains the end of its log.
 func Start(ctx context.Context, options Options) (*Instance, error) {
 	i, err := StartAPI(ctx, options)
 	if err != nil {
@@ -153,8 +154,8 @@ func StartAPI(ctx context.Context, options Options) (*Instance, error) {
 	return i, nil
 }
 
-// Finish starts the controllers, the scheduler and the kubelets of an instance of [StartAPI], each as soon as it is built, and returns
-// when the instance is ready.
+// Finish starts the controllers, the scheduler and, without a real node, kwok in an instance of [StartAPI], each as soon as it is built.
+// It returns when the instance is ready.
 func (i *Instance) Finish(ctx context.Context) error {
 	if !i.options.Ephemeral {
 		if err := i.removeOwner(); err != nil {
@@ -260,7 +261,8 @@ func removeUnused(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// Open returns an existing instance, or [ErrNotFound].
+// Open returns an existing instance, or [ErrNotFound]. If the start of the instance was interrupted, it may have only a name; it can be
+// stopped.
 func Open(name string) (*Instance, error) {
 	dir, err := instanceDir(name)
 	if err != nil {

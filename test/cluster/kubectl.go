@@ -21,7 +21,8 @@ func (i *Instance) Kubectl(ctx context.Context, input string, args ...string) (s
 	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("%s%w: kubectl %s", stderr.String(), err, strings.Join(args, " ")) // last, because an argument may be a long script
+		// The arguments are last, because one may be a long script.
+		err = fmt.Errorf("%s%w: kubectl %s", stderr.String(), err, strings.Join(args, " "))
 	}
 	return strings.TrimSpace(string(output)), err
 }

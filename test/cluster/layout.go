@@ -39,7 +39,7 @@ func rootAbove(start string) (string, error) {
 	}
 }
 
-// CacheDir creates and returns the folder of binaries and instances.
+// CacheDir returns the folder of this project in the user's cache directory, and creates it if it does not exist.
 func CacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {

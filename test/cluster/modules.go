@@ -28,8 +28,8 @@ func (m Module) query() string {
 	return m.Path + "@" + m.Version
 }
 
-// moduleDirs downloads missing modules, as required by the module in dir, and returns their folders
-// by path. It returns an error if a checksum differs.
+// moduleDirs downloads missing modules and returns the folders of all, by path. Modules without a version have that of the go.mod in dir.
+// It returns an error if a checksum differs.
 func moduleDirs(ctx context.Context, dir string, modules []Module) (map[string]string, error) {
 	args := []string{"mod", "download", "-json"}
 	sums := map[string]string{}

@@ -149,7 +149,7 @@ func packAddons(store images.Store, binaries Binaries) error {
 	return nil
 }
 
-// createNodes creates the initial objects of the nodes.
+// createNodes creates the objects of fake nodes, or the addons of a real node, which registers itself.
 func (i *Instance) createNodes(ctx context.Context) error {
 	if !i.state.Real {
 		return i.createFakeNodes(ctx, i.options.Nodes)

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-var _ = Describe("a platform", func() {
+var _ = Describe("platform", func() {
 	servedKinds := func(instance *cluster.Instance) []string {
 		_, lists, err := clientOf(instance).Discovery().ServerGroupsAndResources()
 		Expect(err).NotTo(HaveOccurred())
@@ -36,7 +36,7 @@ var _ = Describe("a platform", func() {
 		"config.openshift.io/v1 Ingress", "config.openshift.io/v1 Proxy", "config.openshift.io/v1 APIServer", "config.openshift.io/v1 ClusterVersion",
 	}
 
-	It("serves Gateway API, monitoring and Ray as plain", func() {
+	It("plain serves Gateway API, monitoring and Ray, but not the OpenShift APIs", func() {
 		names := servedKinds(plain)
 		Expect(names).To(ContainElements(common))
 		for _, name := range onlyOpenShift {
@@ -44,7 +44,7 @@ var _ = Describe("a platform", func() {
 		}
 	})
 
-	It("also serves the OpenShift APIs and the cluster configuration as openshift", func(ctx SpecContext) {
+	It("openshift also serves the OpenShift APIs and the cluster configuration", func(ctx SpecContext) {
 		Expect(servedKinds(openshift)).To(ContainElements(append(common, onlyOpenShift...)))
 		config, err := openshift.Config()
 		Expect(err).NotTo(HaveOccurred())
@@ -66,7 +66,7 @@ var _ = Describe("a platform", func() {
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
-	It("removes and restores single CRDs, and installs additional sets", func(ctx SpecContext) {
+	It("stops serving a removed CRD, and serves installed CRDs and sets", func(ctx SpecContext) {
 		config, err := plain.Config()
 		Expect(err).NotTo(HaveOccurred())
 		const crd = "podmonitors.monitoring.coreos.com"

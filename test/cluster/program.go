@@ -23,7 +23,8 @@ type builtProgram struct {
 }
 
 // BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout. The
-// toolchain does not rewrite an unchanged program. BuildProgram writes to progress when it waits for another build.
+// toolchain does not rewrite an unchanged program. All calls for a package must have the same tags. BuildProgram writes to progress when
+// it waits for another build.
 func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Writer) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {

@@ -126,8 +126,8 @@ const (
 	Contour Peer = "contour"
 )
 
-// SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites,
-// because a compilation in a suite would exceed the timeouts of its specs.
+// SuitePeers are the peers of the suites below test/integration and test/conformance, except for nightly specs. `make test` builds them
+// before it starts suites, because a compilation in a suite would exceed the timeouts of its specs.
 var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes}
 
 // peers maps each peer to its program.

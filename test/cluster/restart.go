@@ -13,7 +13,7 @@ import (
 )
 
 // RestartNode kills all processes of an instance with a real node, as in a power failure, and starts them again with the stored state:
-// pods, volumes, images, and the control plane. It returns when the control plane is ready and the kubelet has reported the status of the
+// pods, volumes, images, and the data of etcd. It returns when the control plane is ready and the kubelet has reported the status of the
 // node; pods may take longer.
 func (i *Instance) RestartNode(ctx context.Context) error {
 	if !i.state.Real {

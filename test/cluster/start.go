@@ -20,7 +20,7 @@ const (
 	probeTimeout      = 5 * time.Second
 )
 
-// startAPI starts the API server and its dependencies.
+// startAPI starts the API server and its dependencies, and creates the initial objects.
 func (i *Instance) startAPI(ctx context.Context) error {
 	if err := i.prepare(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (i *Instance) startAPI(ctx context.Context) error {
 		return err
 	}
 	i.logf("API server ready at %s", i.URL())
-	if err := i.installPlatform(ctx, crds); err != nil {
+	if err := i.createInitialObjects(ctx, crds); err != nil {
 		return err
 	}
 	i.logf("APIs of platform %s served", i.options.Platform)

@@ -27,7 +27,7 @@ func template(image string, annotations map[string]string) corev1.PodTemplateSpe
 	}
 }
 
-var _ = Describe("a workload", func() {
+var _ = Describe("an instance with fake nodes", func() {
 	var (
 		client    kubernetes.Interface
 		namespace string
@@ -56,7 +56,7 @@ var _ = Describe("a workload", func() {
 		}
 	}
 
-	It("becomes available as a Deployment", func(ctx SpecContext) {
+	It("makes a Deployment available", func(ctx SpecContext) {
 		_, err := client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "server"},
 			Spec: appsv1.DeploymentSpec{
@@ -71,7 +71,7 @@ var _ = Describe("a workload", func() {
 		}).WithContext(ctx).Should(BeEquivalentTo(2))
 	}, NodeTimeout(2*time.Minute))
 
-	DescribeTable("has the requested pod behaviour until the annotation is removed", func(ctx SpecContext, behavior string, phase corev1.PodPhase, reason string) {
+	DescribeTable("simulates the pod behaviour in an annotation or image name, until the annotation is removed", func(ctx SpecContext, behavior string, phase corev1.PodPhase, reason string) {
 		check := func(g Gomega, live *corev1.Pod, err error) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(live.Status.Phase).To(Equal(phase))
@@ -160,7 +160,7 @@ var _ = Describe("a workload", func() {
 		Entry("with Failed if its pod fails", cluster.PodBehaviorRegistry+"failed:1", batchv1.JobFailed, NodeTimeout(2*time.Minute)),
 	)
 
-	It("binds its claim, expands it on request, and removes its volume", func(ctx SpecContext) {
+	It("binds a claim, expands it on request, and deletes its volume with it", func(ctx SpecContext) {
 		claims := client.CoreV1().PersistentVolumeClaims(namespace)
 		_, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},

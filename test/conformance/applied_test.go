@@ -13,8 +13,8 @@ import (
 // restoredByWebhook lists kinds whose mutating webhook restores an object that was applied as {}.
 var restoredByWebhook = []string{"ModelRegistry"}
 
-// Server-side apply stores null for an object that is applied as {} after another field manager has set its children, if all children can be
-// the result of defaults. The schema must allow null or have a default, or a webhook must restore the object.
+// Server-side apply stores null for an object that is applied as {} after another field manager has set its children, if all children can
+// be the result of defaults. The schema must allow null or have a default, or a webhook must restore the object.
 func TestSchemasAllowNullForEmptyObjects(t *testing.T) {
 	paths, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(paths) < 8 {
@@ -37,7 +37,7 @@ func TestSchemasAllowNullForEmptyObjects(t *testing.T) {
 			visitEmptiable(version.Schema.OpenAPIV3Schema.Properties["spec"], "spec", func(path string, schema apiextensionsv1.JSONSchemaProps) {
 				// An MLflow with an empty spec is rejected.
 				if found++; !schema.Nullable && schema.Default == nil && (crd.Spec.Names.Kind != "MLflow" || path != "spec") {
-					t.Errorf("%s %s: all fields of %s can have defaults, but the schema rejects null: add +nullable", crd.Spec.Names.Kind, version.Name, path)
+					t.Errorf("%s %s: %s has defaults and no required fields, but the schema rejects null: add +nullable", crd.Spec.Names.Kind, version.Name, path)
 				}
 			})
 		}
@@ -47,7 +47,7 @@ func TestSchemasAllowNullForEmptyObjects(t *testing.T) {
 	}
 }
 
-// visitEmptiable visits objects that can be applied as {} and have children with defaults. Lists are not visited, because a field manager
+// visitEmptiable visits objects without required children that have a child with a default. Lists are not visited, because a field manager
 // owns them as a whole or by entries with a key. An empty default, as in references to objects, means that the child is always set.
 func visitEmptiable(schema apiextensionsv1.JSONSchemaProps, path string, visit func(string, apiextensionsv1.JSONSchemaProps)) {
 	defaulted := false

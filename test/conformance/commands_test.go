@@ -35,7 +35,8 @@ var (
 	shell    = regexp.MustCompile(`\$\{?([_a-zA-Z][_a-zA-Z0-9]*)`)
 )
 
-// exposedSecrets returns the words in the command lines of a container that contain a secret. All processes of a node can read command lines.
+// exposedSecrets returns the words that contain a secret in the command lines of a container. Other processes on the node can read these
+// lines.
 func exposedSecrets(c *corev1.Container) []string {
 	secrets := map[string]bool{}
 	refersToSecret := func(text string) bool {

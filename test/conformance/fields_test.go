@@ -17,7 +17,8 @@ import (
 // withoutEffect are the fields of a runtime without effect on pods of ModelMesh. Add new fields of KServe here or to the view.
 var withoutEffect = []string{"hostIPC", "supportedModelFormats[0].priority", "workerSpec"}
 
-// [UP-F6] The view keeps each field of KServe's schema of runtimes, including those of containers and volumes, or reports it as ineffective.
+// [UP-F6] The view keeps each field of KServe's schema of runtimes, including those of containers and volumes, or reports it as
+// ineffective.
 func TestRuntimeViewKeepsOrReportsFields(t *testing.T) {
 	for kind, schema := range schemas(t, v1alpha1.KindServingRuntime, v1alpha1.KindClusterServingRuntime) {
 		full, _ := fullValue(schema.Properties["spec"]).(map[string]any)

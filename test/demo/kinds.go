@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind describes the readiness of a kind of sample.
+// kind describes the readiness of a kind of sample. An object is ready when it exists if both fields are empty.
 type kind struct {
-	// ready is the condition that is True when an object is ready; "" for kinds whose objects are ready when they exist.
+	// ready is the condition that is True when an object is ready.
 	ready string
 	// flag is the status field that is true when an object of a kind without conditions is ready.
 	flag string

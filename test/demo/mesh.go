@@ -72,7 +72,7 @@ func buildRoutingLayer(ctx context.Context, progress io.Writer) (string, error) 
 }
 
 func (d *demo) startRoutingLayer(ctx context.Context, env *environment) ([]string, error) {
-	d.step(5, "building and starting a fake ModelMesh routing layer, and an etcd")
+	d.step(5, "building and starting a fake ModelMesh routing layer")
 	binary, err := buildRoutingLayer(ctx, d.progress)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ import (
 const (
 	// pageTimeout limits the time until a gateway reaches its server.
 	pageTimeout = time.Minute
-	// createToken is the command that prints a token of the user, for a namespace.
+	// createToken is the format of the command that prints a token of the user. Its argument is the namespace.
 	createToken = "kubectl -n %s create token demo --duration=8h"
 	mlflowPath  = "/mlflow"
 	pageCount   = 2  // number of servers with pages
@@ -46,7 +46,7 @@ type webServer struct {
 	url       string // URL of its gateway
 }
 
-// openPages starts a gateway on loopback for each web server, and returns how to use them.
+// openPages starts a gateway on loopback for each web server, logs a run in MLflow, and returns the instructions for users.
 func (d *demo) openPages(ctx context.Context, env *environment) (string, error) {
 	if _, err := env.instance.Kubectl(ctx, demoUser, "-n", env.namespace, "apply", "-f", "-"); err != nil {
 		return "", err

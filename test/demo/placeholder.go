@@ -30,8 +30,8 @@ func managerIndex(deployment *appsv1.Deployment) int {
 }
 
 // placeholder returns the manager's Deployment with the settings of the process, for clients such as kubectl odh that read the settings
-// from the cluster. kwok simulates its pod, which therefore has no ports and no probes. The kubeconfig is not a setting, and the
-// Deployment already has the namespace of the process.
+// from the cluster. kwok simulates its pod, which therefore has no ports and no probes. The variables env omit KUBECONFIG, which is not a
+// setting, and POD_NAMESPACE, which the shipped Deployment sets.
 func placeholder(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
 	deployment := shipped.DeepCopy()
 	for _, annotations := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {

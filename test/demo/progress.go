@@ -25,7 +25,8 @@ const (
 	downloaded = "downloaded"
 )
 
-// recordedRun is the record, written by [progressEstimator.save], of a run that compiled all programs on a machine with two cores.
+// recordedRun holds the lines, as [progressEstimator.save] writes them, of a run that compiled all programs on a machine with two cores.
+// While it is an empty list, the first run that compiles programs has no estimates.
 //
 //go:embed progress.json
 var recordedRun []byte
@@ -36,8 +37,8 @@ type progressLine struct {
 	At   time.Duration
 }
 
-// progressEstimator writes lines of progress with the time since the start, the completed share and the remaining time. It estimates both
-// from an earlier run of the same kind.
+// progressEstimator writes lines of progress with the time since the start, the completed share and the remaining time. It estimates the
+// share and the remaining time from an earlier run of the same kind.
 type progressEstimator struct {
 	mutex sync.Mutex
 	out   io.Writer

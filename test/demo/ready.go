@@ -45,8 +45,8 @@ func (d *demo) waitReady(ctx context.Context, env *environment) error {
 	return d.inspect(ctx, env, cause, d.check(ctx, env))
 }
 
-// check returns the objects that are not ready, and logs newly ready ones. It checks Deployments after all samples are ready, to confirm
-// the statuses of the samples.
+// check returns the objects that are not ready, and logs newly ready ones. It checks the Deployments that the manager created only after
+// all samples are ready, to confirm the statuses of the samples.
 func (d *demo) check(ctx context.Context, env *environment) []problem {
 	var problems []problem
 	add := func(object string, state readiness) {
@@ -97,7 +97,7 @@ type readiness struct {
 }
 
 // readinessOf returns the readiness of an object, by the condition for the current generation or by the flag of its kind. An object of a
-// kind without both is ready when it exists.
+// kind with neither is ready when it exists. A terminating object is never ready.
 func readinessOf(live *unstructured.Unstructured, of kind) (readiness, error) {
 	condition := of.ready
 	switch {

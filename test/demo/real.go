@@ -24,8 +24,8 @@ const (
 	kubeRayDeployment = "kuberay-operator"
 )
 
-// selectSamples returns the samples. For a real node, it omits models and catalogs, because the ModelMesh routing layer and the server of
-// the catalog are available only as images.
+// selectSamples returns the samples. For a real node, it omits those of ModelMesh and catalogs, because the ModelMesh routing layer and the
+// server of the catalog are available only as images.
 func (d *demo) selectSamples() ([]*unstructured.Unstructured, error) {
 	samples, err := readSamples(d.samples)
 	if err != nil || !d.real {

@@ -165,7 +165,7 @@ func readyContainers(pod *corev1.Pod) int {
 	return ready
 }
 
-// indent indents every line by two spaces and ends the last one.
+// indent indents every line by two spaces and ends the text with one newline.
 func indent(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return "  " + strings.Join(lines, "\n  ") + "\n"

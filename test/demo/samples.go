@@ -67,7 +67,7 @@ func (env *environment) applyOne(ctx context.Context, sample *unstructured.Unstr
 	return err
 }
 
-// title returns the name of an object for messages.
+// title returns the kind, namespace and name of an object for messages.
 func title(object client.Object) string {
 	name := object.GetName()
 	if namespace := object.GetNamespace(); namespace != "" {

@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// newMLflow returns an MLflow of generation 2 with a status.
+// newMLflow returns an MLflow of generation 2, without a status if status is nil.
 func newMLflow(status map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "mlflow.opendatahub.io/v1", "kind": "MLflow",

@@ -64,7 +64,7 @@ func TestArgoCDHealthCheck(t *testing.T) {
 		"stalled":                    {"{kind: Catalog, metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'False', observedGeneration: 2, message: m}, {type: Stalled, status: 'True', observedGeneration: 2, message: s}]}}", "Degraded", "s"},
 		"stalled before a change":    {"{kind: Catalog, metadata: {generation: 3}, status: {conditions: [{type: Stalled, status: 'True', observedGeneration: 2, message: s}]}}", "Progressing", "no condition Ready of this generation yet"},
 		"no longer stalled":          {"{kind: Catalog, metadata: {generation: 2}, status: {conditions: [{type: Stalled, status: 'False', observedGeneration: 2, message: s}, {type: Ready, status: 'True', observedGeneration: 2, message: m}]}}", "Healthy", "m"},
-		"without a generation":       {"{kind: AppWrapper, metadata: {generation: 2}, spec: {suspend: false}, status: {conditions: [{type: Ready, status: 'True', message: m}]}}", "Healthy", "m"},
+		"no observedGeneration":      {"{kind: AppWrapper, metadata: {generation: 2}, spec: {suspend: false}, status: {conditions: [{type: Ready, status: 'True', message: m}]}}", "Healthy", "m"},
 		"queued AppWrapper":          {"{kind: AppWrapper, metadata: {generation: 1}, spec: {suspend: true}}", "Suspended", "suspended, or waiting for quota"},
 		"spec.suspend of other kind": {"{kind: Predictor, metadata: {generation: 1}, spec: {suspend: true}}", "Progressing", "no condition Ready of this generation yet"},
 	} {

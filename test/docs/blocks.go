@@ -1,9 +1,10 @@
 // Package docs checks the documentation against the code: names on pages exist, and commands on pages work.
 //
-// A block of commands is marked `sh`. A block that cannot run in a test declares its requirement, for example `sh needs=kind`; [Needs] lists
-// the requirements. A block to save is marked `yaml file=<name>` or `python file=<name>`. Tests run commands and save files in the order of
-// the page, see [Reader]: test/integration/docs those of most pages, test/integration/install those of the pages about legacy operators, and
-// test/e2e those of the tutorials. Other blocks are output or pictures.
+// A block of commands is marked `sh`. A block that not every test can run declares its requirement, for example `sh needs=kind`; [Needs]
+// lists the requirements. A block to save is marked `yaml file=<name>` or `python file=<name>`. Tests run commands and save files in the
+// order of the page, see [Reader]: test/integration/docs those of the first steps and of the pages about components and upgrades,
+// test/integration/install those of the pages about legacy operators, and test/e2e those of the tutorials. test/integration/dependencies
+// runs the commands of docs/kind.md. Other blocks are examples, output or pictures.
 //
 // A block after the line [OutputFollows] is compared with the output of the previous commands, see [Similar].
 package docs
@@ -12,7 +13,7 @@ import (
 	"strings"
 )
 
-// Needs are the requirements that a test cannot meet, with the reason.
+// Needs are the requirements that not every test meets, with the reason.
 var Needs = map[string]string{
 	"container-engine": "docker or podman builds and pushes images",
 	"kind":             "a cluster of kind runs in a container engine",
@@ -41,7 +42,7 @@ type Block struct {
 	Text     string
 	// Line is the first line of the block on the page, counted from 1.
 	Line int
-	// Before is the last line before the block, except empty lines.
+	// Before is the last nonempty line between the previous block and this one, "" if there is none.
 	Before string
 }
 

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubectl get prints the same columns for all kinds: Ready, Reason, columns of the kind, Age. With -o wide, it adds more columns of the
-// kind, the address, and Message.
+// kubectl get prints the columns of every kind in the same order: Ready, Reason, columns of the kind, Age. With -o wide, it adds more
+// columns of the kind, the address if the kind has one, and Message.
 func TestPrinterColumns(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
 	if err != nil || len(paths) < 8 {

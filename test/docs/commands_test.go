@@ -297,7 +297,7 @@ func plugin(t *testing.T) func(string) string {
 	}
 }
 
-// Commands on pages use existing targets, paths, kinds and flags. A block that no test can run declares its requirement.
+// Commands on pages use existing targets, paths, kinds and flags. A block that not every test can run declares its requirement.
 func TestCommandsUseExistingTargets(t *testing.T) {
 	base := checker{
 		t: t, makefile: read(t, "Makefile"), targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
@@ -314,7 +314,7 @@ func TestCommandsUseExistingTargets(t *testing.T) {
 				saved[file] = true
 			}
 			if looksLikeShell(b) {
-				c.errorf("the block contains commands: mark it sh, and add needs=<requirement> if no test can run it")
+				c.errorf("the block contains commands: mark it sh, and add needs=<requirement> if not every test can run it")
 			}
 			if isShell(b) {
 				total += c.checkBlock(name, b, notRun)
@@ -362,7 +362,7 @@ func (c *checker) checkBlock(page string, b Block, notRun map[string][]string) i
 				c.errorf("unknown program %s: add it to allowedPrograms, or use another one", program)
 			}
 			if requirement != "" && need == "" {
-				c.errorf("no test can run %s: add needs=%s to the block", program, requirement)
+				c.errorf("not every test can run %s: add needs=%s to the block", program, requirement)
 			}
 			c.checkCommand(words)
 		}

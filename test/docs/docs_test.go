@@ -12,7 +12,7 @@ import (
 
 const root = "../.."
 
-// testSources returns the text of all tests and their test vectors.
+// testSources returns the text of all tests outside this package, and of their test vectors.
 func testSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

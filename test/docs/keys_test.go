@@ -132,7 +132,7 @@ func TestLabelsPageHasAllKeys(t *testing.T) {
 	}
 }
 
-// addKeys adds keys in all forms that the code uses, and no other strings.
+// addKeys adds the keys of constants and of string literals, and no other strings.
 func TestAddKeys(t *testing.T) {
 	source := `package x
 import "a.io/b"

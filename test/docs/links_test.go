@@ -123,7 +123,7 @@ func TestEveryPageIsLinked(t *testing.T) {
 	}
 	for name := range all {
 		if strings.HasPrefix(name, "docs/") && !reached[name] {
-			t.Errorf("no page links to %s", name)
+			t.Errorf("README.md does not link to %s, directly or through other pages", name)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestDecisionsAreNumbered(t *testing.T) {
 		title := strings.TrimPrefix(strings.SplitN(read(t, "docs/decisions/"+name), "\n", 2)[0], fmt.Sprintf("# %d. ", i+1))
 		title = strings.TrimSpace(dated.ReplaceAllString(title, ""))
 		if row := fmt.Sprintf("| [%d](%s) | %s |", i+1, name, title); !strings.Contains(list, row) {
-			t.Errorf("README.md has no row %s", row)
+			t.Errorf("docs/decisions/README.md has no row %s", row)
 		}
 	}
 }

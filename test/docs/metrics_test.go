@@ -86,7 +86,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
-// Labels contain neither users nor single objects, except for metrics whose series are deleted with the object.
+// Labels contain neither users nor single objects, except for metrics of shipped objects and metrics whose series are deleted with the
+// object.
 func TestMetricLabelsAreBounded(t *testing.T) {
 	bounded := []string{
 		"version", "revision", "goversion", "component", "group", "kind", "condition", "status", "verb", "certificate", "webhook", "decision",

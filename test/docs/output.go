@@ -26,8 +26,8 @@ var variableParts = []struct {
 // anyLines is a line on a page that matches any number of lines.
 const anyLines = "..."
 
-// Similar returns an error if an output differs from the output on a page, except in times, ages, addresses, generated IDs and white space.
-// A line of three dots on the page matches any lines.
+// Similar returns an error if an output differs from the output on a page, except in [variableParts] and white space. A line of three dots
+// on the page matches any lines.
 func Similar(page, output string) error {
 	want, got := normalizedLines(page), normalizedLines(output)
 	if matches(want, got) {

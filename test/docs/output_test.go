@@ -11,7 +11,7 @@ func TestSimilar(t *testing.T) {
 		want         bool
 	}{
 		"equal output":        {"a b\n", "a b\n", true},
-		"empty pattern":       {"", "\n", true},
+		"empty outputs":       {"", "\n", true},
 		"different word":      {"a b\n", "a c\n", false},
 		"different number":    {"accuracy 0.98", "accuracy 0.97", false},
 		"columns":             {"NAME   READY\nx      True\n", "NAME READY\n\nx  True", true},

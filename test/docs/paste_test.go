@@ -23,7 +23,7 @@ func problemOf(b Block) string {
 	_, after, pauses := strings.Cut(b.Text, "platform.opendatahub.io/paused=true")
 	if between, _, resumes := strings.Cut(after, "platform.opendatahub.io/paused-"); pauses && resumes {
 		if lines := strings.Split(strings.TrimSpace(between), "\n"); !strings.Contains(between, "scale ") || len(lines) < 4 {
-			return "the block resumes the resource immediately after it pauses it: split the block where the reader changes something"
+			return "the block pauses a resource and immediately resumes it: split the block where the reader changes something"
 		}
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// policyFiles are patterns of the manifests and golden files with NetworkPolicies, except golden files of resources that replace rules or
+// policyFiles are patterns of manifests and golden files with NetworkPolicies. They omit golden files of resources that replace rules or
 // have an unusual name.
 var policyFiles = []string{
 	"config/manager/network_policy.yaml", "config/etcd/network_policy.yaml",

@@ -24,7 +24,8 @@ func cells(page string) map[string][]string {
 	return all
 }
 
-// docs/results.md has the figures of docs/reliability.md and docs/performance.md.
+// docs/results.md has the figures of docs/reliability.md, docs/performance.md, docs/behaviours and docs/upstream-defects.md.
+// docs/production.md has those of docs/performance.md about a restart.
 func TestResultsMatchEvidence(t *testing.T) {
 	results, reliability, performance := read(t, "docs/results.md"), read(t, "docs/reliability.md"), read(t, "docs/performance.md")
 	campaign, figures := cells(reliability), cells(performance)

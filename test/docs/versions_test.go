@@ -131,7 +131,7 @@ func TestVersionsMatchTests(t *testing.T) {
 	}
 }
 
-// The versions that the operator and kubectl odh doctor accept are versions that tests run.
+// The versions in go.mod, in kubectl odh doctor and in config/component_metadata.yaml are versions that tests run.
 func TestVersionsAreConsistent(t *testing.T) {
 	tested := testedVersions(t)
 	oldest := findMatch(t, "cmd/kubectl-odh/internal/doctor/installation.go", `minServerVersion = "([0-9.]+)"`)

@@ -21,7 +21,8 @@ func describesCheckout(page string) bool {
 	return true
 }
 
-// checkoutSources returns the text of Go files, manifests, scripts and files without an extension, except _test.go files.
+// checkoutSources returns the text of Go files, manifests, scripts and files without an extension, except _test.go files and the folders
+// bin, docs and testdata.
 func checkoutSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

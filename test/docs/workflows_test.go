@@ -33,7 +33,8 @@ var (
 	makeCommands = regexp.MustCompile(`(?m)^(?:\s*-? ?run: )?make ([a-z-]+(?: [a-z-]+)*)`)
 )
 
-// Actions are pinned by digest, workflows have only read permissions by default, and their make targets exist.
+// Actions are pinned to a commit, checkouts do not persist credentials, workflows have only read permissions by default, and their make
+// targets exist.
 func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(paths) != 7 {

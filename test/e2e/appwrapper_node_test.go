@@ -64,7 +64,7 @@ func describeLostNodes() {
 		waitPodsReady(ctx, namespace, "sample-job")
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a node with unhealthy GPUs without counting a retry, and runs once they are healthy [appwrapper-46]", func(ctx SpecContext) {
+	It("leaves a node with the label EVICT without counting a retry, and runs there again with the label WARN [appwrapper-46]", func(ctx SpecContext) {
 		const gpus = `[{"op": "%[1]s", "path": "/status/capacity/nvidia.com~1gpu", "value": "1"}, {"op": "%[1]s", "path": "/status/allocatable/nvidia.com~1gpu", "value": "1"}]`
 		patchGPUs := func(ctx context.Context, operation string) {
 			kubectl(ctx, "patch", "node", realNode, "--subresource=status", "--type=json", "-p", fmt.Sprintf(gpus, operation))

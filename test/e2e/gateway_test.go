@@ -64,7 +64,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		e.expectHostAndTLS(ctx, gatewayURL+"/catalog/")
 	}, SpecTimeout(specTimeout))
 
-	It("a server whose certificate is from another CA is not reached", func(ctx SpecContext) {
+	It("a server with a self-signed certificate is not reached", func(ctx SpecContext) {
 		apply(ctx, operatorNamespace, impostorPod)
 		DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "impostor") }, NodeTimeout(podTimeout))
 		waitPodReady(ctx, operatorNamespace, "impostor")
@@ -109,7 +109,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		t.expectLog(ctx, e, url)
 	}, SpecTimeout(specTimeout))
 
-	It("clients reach a Ray cluster with a certificate of the CA of the cluster", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
+	It("clients with a certificate of the CA of a Ray cluster reach its client port", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
 
 	It("authorized clients reach a model over REST only", func(ctx SpecContext) {
 		url := gatewayURL + "/modelmesh/" + t.models.name

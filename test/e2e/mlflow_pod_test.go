@@ -85,7 +85,8 @@ func serverProcesses(pod types.UID) []int {
 	return found
 }
 
-// replaceServer deletes the pod of the server while a client writes. An open connection delays the exit of the server.
+// replaceServer deletes the pod of the server while a client writes. It expects that the new server starts only after the previous one has
+// exited, which an open connection delays, and that no acknowledged write is lost.
 func replaceServer(ctx context.Context, team mlflowTeam) {
 	GinkgoHelper()
 	team.startWriter(ctx)

@@ -35,7 +35,7 @@ func runInDatabase(ctx context.Context, statement string) string {
 		`psql -h /run/postgresql -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc '`+statement+`'`)
 }
 
-// removeDatabase deletes the database that make apply-kind deploys.
+// removeDatabase deletes the database that make apply-kind deploys, and the pod of mlflow_earlier.yaml.
 func removeDatabase(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", operatorNamespace, "delete", "--ignore-not-found", "deployment/postgres-deployment", "service/postgres-service",

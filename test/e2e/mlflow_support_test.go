@@ -46,7 +46,7 @@ func (t mlflowTeam) python(ctx context.Context, workspace, script string, args .
 	return tryKubectl(ctx, script, command...)
 }
 
-// copyCA copies the CA certificate of the server to the client pod. Each MLflow has another CA.
+// copyCA copies the CA certificate of the server to the client pod. Each MLflow has its own CA.
 func (t mlflowTeam) copyCA(ctx context.Context) {
 	GinkgoHelper()
 	waitPodReady(ctx, t.namespace, "client")

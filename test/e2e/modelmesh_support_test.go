@@ -61,7 +61,7 @@ func buildModelMeshImages(ctx context.Context) {
 	Expect(images.Commands(ctx, store, images.KubectlImage, kubectlPath)).To(Succeed())
 }
 
-// startModelMesh installs the quickstart of ModelMesh without its Predictor.
+// startModelMesh installs the CRDs of KServe, the runtimes, and the quickstart of ModelMesh without its Predictor.
 func startModelMesh(ctx context.Context) {
 	GinkgoHelper()
 	runMake(ctx, "install-kserve-crds")
@@ -81,7 +81,7 @@ func startModelMesh(ctx context.Context) {
 	waitRollout(ctx, operatorNamespace, "deployment/minio")
 }
 
-// servedNamespace is a namespace that ModelMesh serves, with the Secret of the object store. Its pods are restricted.
+// servedNamespace is a namespace that ModelMesh serves, with the Secret of the object store. It enforces the restricted Pod Security level.
 type servedNamespace struct{ name string }
 
 func newServedNamespace(ctx context.Context) servedNamespace {

@@ -42,7 +42,7 @@ func newOLM(ctx context.Context) *olmCluster {
 	GinkgoHelper()
 	o := &olmCluster{release: newRelease(ctx, "docs/olm.md")}
 	// The page describes OpenShift and the differences of other clusters. MLFLOW_URL is removed: it is part of the pod templates of
-	// servers, so the upgrade would replace their pods.
+	// servers, and OLM may run the old version without it during the upgrade, which would replace their pods.
 	o.page.Replace = strings.NewReplacer(exampleRegistry, o.registry, "openshift-marketplace", olmNamespace,
 		"      - {name: MLFLOW_URL, value: \"https://mlflow.apps.example.com\"}\n", "")
 	o.page.Satisfied = append(o.page.Satisfied, "olm")

@@ -21,7 +21,7 @@ var usedRights rights.Record
 // recordedManagers holds the managers of a control plane. The permissions that they use are recorded.
 type recordedManagers struct {
 	accounts []account
-	// components are the components of all managers; nil for all components.
+	// components are the components that any of the managers enables; nil means all.
 	components      []string
 	allowedRefusals []allowedRefusal
 }
@@ -92,8 +92,8 @@ func (e *Env) recordRights(context.Context) {
 	}
 }
 
-// writeRights stores the record and prints the unexpected refusals. Package rbac reads the records of all suites and fails for refusals. A
-// suite without a manager has no record.
+// writeRights stores the record and prints the unexpected refusals. Package rbac reads the records of all suites and fails for unexpected
+// refusals. A suite without a manager has no record.
 func writeRights(report ginkgo.Report) error {
 	if len(usedRights.Runs) == 0 {
 		return nil

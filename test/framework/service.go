@@ -11,8 +11,8 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// Service forwards connections to the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint without health
-// checks.
+// Service forwards connections to the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint without
+// health checks.
 type Service struct {
 	// Oldest chooses the oldest endpoint, the worst choice during a rollout, instead of each in turn. Set it before Add.
 	Oldest bool

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DisableWebhooks empties the installed webhook configurations, for suites whose specs create objects that admission would deny. The
+// DisableWebhooks empties the installed webhook configurations, for suites whose manager does not listen on Installed.WebhookPort. The
 // configurations remain, because the manager writes their CA bundle.
 func (e *Env) DisableWebhooks(ctx context.Context) {
 	ginkgo.GinkgoHelper()
@@ -60,8 +60,8 @@ func (e *Env) HoldLease(ctx context.Context) {
 	})).To(gomega.Succeed())
 }
 
-// DisableMLflowWebhook disables the webhook of MLflow by a match condition, for suites whose manager does not serve the webhook, and for suites
-// that change an MLflow while no manager runs. The suite abuse tests the webhook.
+// DisableMLflowWebhook disables the webhook of MLflow by a match condition, for suites whose manager does not listen on
+// Installed.WebhookPort, and for suites that change an MLflow while no manager runs. The suite abuse tests the webhook.
 func (e *Env) DisableMLflowWebhook(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-validating-webhook-configuration"}}

@@ -58,7 +58,7 @@ status:
     - {type: ResourcesDeployed, status: "False", reason: CompononetDeleted, message: "", lastTransitionTime: "2026-05-03T10:00:00Z"}
 `
 
-// A stored object has no unknown fields, and decoding and encoding do not change it: drop-in checklist 1 and 2.
+// An object that the legacy operator stored has no unknown fields, and decoding and encoding do not change it.
 func TestStoredObjectRoundTrips(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {

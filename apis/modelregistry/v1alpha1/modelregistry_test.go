@@ -39,7 +39,7 @@ func TestLegacyManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// grpc and postgres.database are required in v1alpha1, so they are encoded even when they are empty.
+// Fields that v1alpha1 requires, such as grpc and postgres.database, are encoded even when they are empty.
 func TestRequiredFieldsAreEncodedWhenEmpty(t *testing.T) {
 	m := &ModelRegistry{Spec: ModelRegistrySpec{Postgres: &PostgresConfig{}, Istio: &IstioConfig{Gateway: &GatewayConfig{}}}}
 	data, err := json.Marshal(m)

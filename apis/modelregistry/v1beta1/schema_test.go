@@ -17,9 +17,9 @@ const crdFile = "../../../config/crd/bases/modelregistry.opendatahub.io_modelreg
 // fieldSchema is the part of the schema of one field that users rely on.
 type fieldSchema struct {
 	path string
-	// versions that have the field: a for v1alpha1, b for v1beta1.
-	versions string
-	kind     string
+	// versions are those that the row describes: a for v1alpha1, b for v1beta1.
+	versions  string
+	fieldType string
 	// constraints lists default, enum, bounds and required fields, in that order.
 	constraints string
 }
@@ -158,8 +158,8 @@ func TestSchemaOfFields(t *testing.T) {
 				}
 				continue
 			}
-			if at["type"] != f.kind {
-				t.Errorf("%s %s: type %v, want %s", name, f.path, at["type"], f.kind)
+			if at["type"] != f.fieldType {
+				t.Errorf("%s %s: type %v, want %s", name, f.path, at["type"], f.fieldType)
 			}
 			if got := at.constraints(); got != f.constraints {
 				t.Errorf("%s %s: got %q, want %q", name, f.path, got, f.constraints)
@@ -241,6 +241,7 @@ func TestMessagesOfRules(t *testing.T) {
 			"each topologySpreadConstraints entry must have a maxSkew above zero, and DoNotSchedule or ScheduleAnyway in whenUnsatisfiable",
 			"priorityClassName must be the name of a PriorityClass: lowercase letters, digits, - and ., with a letter or digit at both ends",
 			"a volume must have exactly one of configMap, secret, projected, persistentVolumeClaim, emptyDir and csi",
+			// Rules of the database and its backups.
 			"connectionSecretName is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other",
 			"resources, serverTLS, majorVersion and backup are those of a generated database: remove them, or set generateDeployment to true",
 			"schedule must have five fields (minute, hour, day of the month, month and day of the week), such as '15 3 * * *', or be one of @hourly, @daily, @weekly, @monthly and @yearly",

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// [M6] The schema of KServe accepts numbers that a typed client cannot decode. One such runtime must not make the whole list fail.
+// [M6] The schema of KServe accepts numbers that a typed client cannot decode. A runtime with such a number must not make
+// the decoding of the whole list fail.
 func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {

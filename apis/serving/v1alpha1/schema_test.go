@@ -51,8 +51,8 @@ func readCRD(t *testing.T) crdManifest {
 
 const modelStates = `enum=["" Pending Standby Loading Loaded FailedToLoad]`
 
-// predictorFields are the fields of the Predictor API, with type and validation. The CRD validates nothing else: the controller reports
-// contradictory fields in the status.
+// predictorFields are the fields of the Predictor API, with type and validation. Except for items of status.conditions, the CRD validates
+// nothing else: the controller reports contradictory fields in the status.
 var predictorFields = map[string]string{
 	"spec":                                         "object required=[modelType]",
 	"spec.gpu":                                     "string enum=[required preferred]",

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// A list is decoded even if its objects have fields that the Go types do not have, or have with other types.
+// A list is decoded even if its objects have fields that the Go types do not have, whatever the values of these fields are.
 func TestListIsDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
@@ -78,7 +78,7 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// The status has the field names and values of KServe, and omits unset fields.
+// The status has the field names and values of KServe, and omits unset optional fields.
 func TestStatusAsJSON(t *testing.T) {
 	timestamp := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
 	s := InferenceServiceStatus{

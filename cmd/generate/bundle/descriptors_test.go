@@ -72,7 +72,7 @@ func TestDescribeOwnedRejectsBaseThatDiffersFromCRDs(t *testing.T) {
 	without := sourcesOf(t)
 	without.crds[0].crd.Spec.Versions[0].Schema = nil
 	if _, err := describeOwned(baseDescriptions(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
-		t.Errorf("got error %v, want one that the CRD has no schema", err)
+		t.Errorf("got error %v for a CRD without a schema, want one that names the missing schema", err)
 	}
 }
 

@@ -62,8 +62,8 @@ func TestWebhooksThatOLMCannotCreate(t *testing.T) {
 	}
 }
 
-// The API server calls webhooks in the order of the names of their configurations, and OLM uses the name of the webhook. Webhooks that
-// change objects of Kueue must precede those of Kueue.
+// The API server calls mutating webhooks in the order of the names of their configurations, and OLM names a configuration after its
+// webhook. The webhooks of AppWrappers and RayClusters must precede those of Kueue.
 func TestWebhooksPrecedeThoseOfKueue(t *testing.T) {
 	in := shippedInput(t)
 	hooks, err := in.sources.webhooks()
@@ -88,7 +88,7 @@ func TestWebhooksPrecedeThoseOfKueue(t *testing.T) {
 	}
 }
 
-// Names of configurations are unique, since OLM finds them by name.
+// The generateName of each webhook is unique, because OLM finds its configuration by a label with this value.
 func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	hooks, err := shippedInput(t).sources.webhooks()
 	if err != nil || len(hooks) < 8 {

@@ -76,7 +76,7 @@ func TestEveryFieldHasARow(t *testing.T) {
 	}
 	for name := range kubernetesTypes {
 		if !found[name] {
-			t.Errorf("no definition has a field %s of type %s: remove it from kubernetesTypes", name, kubernetesTypes[name].typ)
+			t.Errorf("no CRD has a field %s of type %s: remove it from kubernetesTypes", name, kubernetesTypes[name].typ)
 		}
 	}
 }

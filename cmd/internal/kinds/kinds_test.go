@@ -55,7 +55,7 @@ func sample(t *testing.T, name string) *unstructured.Unstructured {
 	return document(t, string(text))
 }
 
-// Each kind is rendered for the platforms that affect it. The golden files include the notes.
+// Each kind is rendered for platform plain, and some kinds also for openshift. The golden files include the notes.
 func TestEveryKind(t *testing.T) {
 	seen := map[string]bool{}
 	for name, tc := range map[string]struct {
@@ -175,7 +175,7 @@ func TestSettingsOfACluster(t *testing.T) {
 
 func TestRenderNotes(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
-		"RayCluster of Kueue": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
+		"RayCluster of MultiKueue": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
 			"no objects are created for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
 		"single-model runtime":                     {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
 		"model of KServe":                          {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
@@ -217,7 +217,7 @@ func TestRenderRejectsInvalidObjects(t *testing.T) {
 	}
 }
 
-// All components have settings, and components with Any have several kinds.
+// All components have settings, and components with StartsWithAnyKind have several kinds.
 func TestComponents(t *testing.T) {
 	for _, c := range kinds.Components() {
 		if c.StartsWithAnyKind && len(c.Kinds) < 2 {
@@ -234,7 +234,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// A component requires the first of its kinds, or any if Any is set.
+// A component requires the first of its kinds, or any of them if StartsWithAnyKind is set.
 func TestMissingKinds(t *testing.T) {
 	only := func(served ...string) func(schema.GroupVersionKind) bool {
 		return func(kind schema.GroupVersionKind) bool { return slices.Contains(served, kind.Kind) }
@@ -246,7 +246,7 @@ func TestMissingKinds(t *testing.T) {
 	} {
 		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
 		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.missing {
-			t.Errorf("%s without its kinds: got missing kinds %q, want %q", component, got, c.missing)
+			t.Errorf("%s with only MLflowConfig and ServingRuntime: got missing kinds %q, want %q", component, got, c.missing)
 		}
 		if got := kinds.Components()[i].MissingKinds(only(c.sufficient)); len(got) > 0 {
 			t.Errorf("%s with %s: got missing kinds %q, want none", component, c.sufficient, got)
@@ -291,7 +291,7 @@ func TestSelectsDistinguishesModelMesh(t *testing.T) {
 		}
 	}
 	if filters["Predictor"] != nil || filters["MLflow"] != nil {
-		t.Error("kinds that only this operator serves have a filter")
+		t.Error("kinds that only this operator reconciles have a filter, want none")
 	}
 }
 

@@ -66,7 +66,7 @@ func TestKinds(t *testing.T) {
 	}
 	obj.SetName("bad")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "rendering Thing bad: boom" {
-		t.Errorf("got error %v, want one containing 'rendering Thing bad: boom'", err)
+		t.Errorf("got error %v, want 'rendering Thing bad: boom'", err)
 	}
 	obj.SetKind("Other")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "test.io/v1/Other cannot be rendered; known kinds: test.io/v1/Thing" {
@@ -122,7 +122,7 @@ func TestEachPlatformServesMoreThanThePrevious(t *testing.T) {
 			t.Errorf("%s does not serve all kinds of the previous platform and others", name)
 		}
 		if served.IsOpenShift() != (name == "openshift") {
-			t.Errorf("%s: OpenShift() returned %t", name, served.IsOpenShift())
+			t.Errorf("%s: IsOpenShift() returned %t", name, served.IsOpenShift())
 		}
 		before = served
 	}
@@ -167,12 +167,12 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 }
 
 func TestEnsureNamespace(t *testing.T) {
-	for name, tc := range map[string]struct{ given, of, want string }{
+	for name, tc := range map[string]struct{ given, caller, want string }{
 		"namespace of the object": {"a", "b", "a"}, "namespace of the caller": {"", "b", "b"}, "default": {"", "", "default"},
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetNamespace(tc.given)
-		if got := (render.Env{Namespace: tc.of}).EnsureNamespace(obj); got != tc.want || obj.GetNamespace() != tc.want {
+		if got := (render.Env{Namespace: tc.caller}).EnsureNamespace(obj); got != tc.want || obj.GetNamespace() != tc.want {
 			t.Errorf("%s: EnsureNamespace returned %q and set %q, want %q", name, got, obj.GetNamespace(), tc.want)
 		}
 	}

@@ -128,7 +128,7 @@ func TestHealthComparesAmounts(t *testing.T) {
 	}
 }
 
-// Heartbeats and labels of other components do not pass the predicate.
+// Heartbeats and labels that do not change the health do not pass the predicate.
 func TestHealthChanged(t *testing.T) {
 	predicate := healthChanged(defaultTaints)
 	before := gpuNode("n", nil)
@@ -150,7 +150,8 @@ func TestHealthChanged(t *testing.T) {
 	}
 }
 
-// [appwrapper-22] [appwrapper-23] NoExecute depends on the labels of a node, and noExecuteChanged passes only events that change the result of NoExecute.
+// [appwrapper-22] [appwrapper-23] NoExecute depends on the labels of a node, and noExecuteChanged passes only events that change the
+// result of NoExecute.
 func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()

@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// [mlflow-73] A missing list is empty. A list of another type is an error with the field and the fix.
+// [mlflow-73] A missing list is empty. A value of another type is an error with the field and the fix.
 func TestReadAuth(t *testing.T) {
 	object := func(spec any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -119,7 +119,7 @@ func TestHasWorkspaceLabel(t *testing.T) {
 	}
 }
 
-// A change of the spec or status of an MLflow enqueues no namespace [D33]; its deletion does.
+// The creation or deletion of an MLflow enqueues namespaces. A change of its spec or status does not [D33].
 func TestExistenceChanged(t *testing.T) {
 	changed, terminating := owner(), owner()
 	changed.Generation, changed.Status.URL = 9, "https://x"
@@ -165,7 +165,8 @@ func TestIgnoreTransient(t *testing.T) {
 	}
 }
 
-// The condition reports the state of Auth, or else the failed namespaces with the error of the first by name. It is omitted until Auth is read.
+// The condition reports the state of Auth, or else the failed namespaces with the error of the first by name. It is omitted until Auth is
+// read.
 func TestReportState(t *testing.T) {
 	observed := auth{}
 	r := &Report{auth: func() auth { return observed }, failures: map[string]string{}}

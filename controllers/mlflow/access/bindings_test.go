@@ -61,7 +61,7 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-// The name of a group cannot change the structure of a RoleBinding.
+// The name of a group and the prefix of the roles cannot change the structure of a RoleBinding.
 func FuzzGroupsKeepStructure(f *testing.F) {
 	f.Add("users", "mlflow-operator-")
 	f.Add("a\n- kind: ServiceAccount\n  name: x", "p\nname: cluster-admin")
@@ -148,7 +148,8 @@ func TestHasOtherRole(t *testing.T) {
 	}
 }
 
-// [mlflow-6] The default of RESOURCE_NAME_PREFIX matches the shipped ClusterRoles, and the verb bind is granted for exactly these.
+// [mlflow-6] The default of RESOURCE_NAME_PREFIX matches the shipped ClusterRoles. The verb bind is granted for exactly the ClusterRoles
+// that the controller binds.
 func TestDefaultPrefixMatchesShippedRoles(t *testing.T) {
 	cfg, err := config.Load(config.Program{Components: []string{"mlflow"}}, nil,
 		func(string) (string, bool) { return "", false },

@@ -40,9 +40,9 @@ func TestReport(t *testing.T) {
 		"empty name of the bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: {}}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection has no value for key AWS_S3_BUCKET; set it; until then artifacts go to the bucket of the server"},
 		"bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
-		"no Secret of the archive": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
+		"no archive Secret": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server"},
-		"no Secret of both": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
+		"neither Secret": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; Secret mlflow-artifact-connection does not exist; create it; " +
 				"until then artifacts and archived traces go to the bucket of the server"},
 		"only a retention": {mlflowconfigv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,

@@ -51,7 +51,7 @@ var checkCases = []ruleCase{
 	{"Jobs of CronJobs run while nothing is checked", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a forced migration is checked before the previous Job is deleted", upgrade(withForce("a"), job(JobSucceeded), withOutcome(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
 		ReasonMigrationChecking, "", "", JobPollInterval},
-	{"a rollout is pending for other stores", factsOf(serverRunning, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+	{"a rollout is pending for other stores, and the server runs", factsOf(serverRunning, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
 		"the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", KeepRunning, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", JobPollInterval},
 	{"the image of the check cannot be pulled", upgrade(check(JobRunning, withCause("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// terminatedPod returns a pod that was created at a minute after noon, and whose containers exited with the codes.
+// terminatedPod returns a failed pod that was created the given number of minutes after noon, and whose containers exited with the codes.
 func terminatedPod(minute int, codes map[string]int32, changes ...func(*corev1.Pod)) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute))}}
 	pod.Status.Phase = corev1.PodFailed
@@ -71,7 +71,7 @@ func TestClassifyFailure(t *testing.T) {
 			Failure{false, "Job has reached the specified backoff limit"}},
 		"[mlflow-51] no pods":                 {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
 		"[D15] exit code in the message only": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
-		"message of another policy":           {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
+		"message of another rule":             {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
 		"reason without message":              {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
 		"count of failures only":              {&batchv1.Job{Status: batchv1.JobStatus{Failed: 4}}, nil, Failure{false, "migration Job failed after 4 attempt(s)"}},
 		"check, unknown exit code":            {checkJob, []corev1.Pod{terminatedPod(0, migrate(1))}, Failure{false, "check Job container exited with code 1"}},
@@ -90,7 +90,7 @@ func withTerminationMessage(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// [mlflow-44] Only the last line of the output is parsed, and only versions and revisions are accepted.
+// [mlflow-44] Only the last line of the termination message is parsed, and only if it has the form of a report.
 func TestReportOf(t *testing.T) {
 	podsWith := func(message string) []corev1.Pod {
 		return []corev1.Pod{terminatedPod(0, map[string]int32{resources.MigrationContainer: 17}, withTerminationMessage(message))}

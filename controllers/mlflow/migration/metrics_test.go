@@ -6,7 +6,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// [D39] Each ended Job is counted once by result, and the gauge shows the duration of a running Job.
+// [D39] Each ended Job is counted once by result, and the gauge shows the age of an unfinished Job.
 func TestMigrationMetrics(t *testing.T) {
 	counterValue := func(result string) float64 {
 		var m dto.Metric

@@ -112,8 +112,8 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	}
 }
 
-// checkSafety checks that at most one migration Job runs, never together with a server; that none starts without a request or is
-// interrupted; and that a server is stopped only after a successful check and while no Job of a CronJob runs.
+// checkSafety checks that at most one migration Job runs, never together with a server; that a migration Job starts only on request and is
+// not interrupted; and that a server is stopped only after a successful check and while no Job of a CronJob runs.
 func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unobservedFacts := *f
 	unobservedFacts.Observed = nil
@@ -198,14 +198,14 @@ func TestMigrationRequested(t *testing.T) {
 
 func TestOlderVersionComparesReleases(t *testing.T) { // [mlflow-39]
 	for _, c := range []struct {
-		supported, recorded string
-		want                bool
+		a, b string
+		want bool
 	}{
 		{"3.14.0", "3.15.0", true}, {"3.14.0", "v3.14.1", true}, {"3.9.0", "3.14.0", true}, {"3.14.0", "3.14.0", false}, {"3.14.0", "3.13.9", false},
 		{"3.14.0", "nightly", false}, {"nightly", "3.14.0", false}, {"3.14.0", "", false}, {"3.14.0-rc.1", "3.14.0", true},
 	} {
-		if got := olderVersion(c.supported, c.recorded); got != c.want {
-			t.Errorf("olderVersion(%q, %q) = %t, want %t", c.supported, c.recorded, got, c.want)
+		if got := olderVersion(c.a, c.b); got != c.want {
+			t.Errorf("olderVersion(%q, %q) = %t, want %t", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -125,9 +125,9 @@ type ruleCase struct {
 	rule         string
 	workloads    workloadMode
 	step         Step
-	reason       string // of the report; "" for none
-	message      string // a part of the message of the report
-	outcome      mlflowv1.MigrationOutcome
+	reason       string                    // of the report; "" for none
+	message      string                    // a part of the message of the report
+	outcome      mlflowv1.MigrationOutcome // of the record; "" for none
 	requeueAfter time.Duration
 }
 
@@ -144,7 +144,7 @@ var ruleCases = slices.Concat(jobCases, checkCases)
 
 var jobCases = []ruleCase{
 	{"a newer version is recorded", factsOf(unobserved, withVersion("3.18.0")), "nothing is requested", RunAsSpecified, StepNone, "", "", done, 0},
-	{"a newer version was migrated to, and its rollout is pending", factsOf(unobserved, withVersion("3.14.0"), withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.18.0" })),
+	{"the database was migrated to a newer version, and the rollout is pending", factsOf(unobserved, withVersion("3.14.0"), withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.18.0" })),
 		"the server is rolled out after the migration", RunAsSpecified, StepNone, ReasonMigrationRunning, "migrated to version 3.18.0", "", 0},
 	{"a rollout is pending for another image", factsOf(unobserved, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "the workloads were not observed", ScaleToZero, StepObserve, "", "", "", 0},
 	{"[D16] the newer image is configured again", factsOf(unobserved, withVersion("3.14.0"), withCondition(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
@@ -175,7 +175,7 @@ var jobCases = []ruleCase{
 		"the workloads were not observed", ScaleToZero, StepObserve, "", "", "", 0},
 	{"[mlflow-53] a failure holds in a new generation", factsOf(unobserved, withOutcome(failed), withCondition(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
 		"a failure is recorded", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", "", 0},
-	{"a failure holds although the condition was lost", factsOf(unobserved, withOutcome(failed), withCondition(unknown, ReasonMigrationError, 2)),
+	{"a failure holds although the condition has another reason", factsOf(unobserved, withOutcome(failed), withCondition(unknown, ReasonMigrationError, 2)),
 		"a failure is recorded", ScaleToZero, StepNone, ReasonMigrationFailed, "The migration to version 3.14.0 or newer failed. After fixing", "", 0},
 	{"[D11] a failure does not hold for another image", factsOf(withOutcome(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
 		"a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
@@ -199,7 +199,7 @@ var jobCases = []ruleCase{
 		"the finished Job does not satisfy the request", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
 	{"the annotation got another value", factsOf(withForce("b"), job(JobSucceeded, withRequestHash("a")), withCondition(unknown, ReasonForceMigrationRunning, 2)),
 		"the finished Job does not satisfy the request", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
-	{"[mlflow-37] the annotation was added while a Job of the legacy operator ran", factsOf(withForce("a"), job(JobSucceeded), withCondition(unknown, ReasonForceMigrationRunning, 2)),
+	{"[mlflow-37] the annotation was added while the Job ran", factsOf(withForce("a"), job(JobSucceeded), withCondition(unknown, ReasonForceMigrationRunning, 2)),
 		"the Job has migrated", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", pending, 0},
 	{"[D10] a permanent failure of a forced Job removes the annotation", factsOf(withForce("a"), job(JobFailed, terminal, withRequestHash("a"))),
 		"the Job failed permanently", ScaleToZero, StepRemoveAnnotation, "", "", "", ShortRequeue},
@@ -309,7 +309,8 @@ func TestMigrationRules(t *testing.T) {
 	}
 }
 
-// The recorded version is the one that the Job reported. Without a report it is the newer of the supported and the previously recorded version.
+// The recorded version is the one that the Job reported. Without a report it is the newer of the supported and the
+// previously recorded version.
 func TestMigratedRecord(t *testing.T) {
 	reported := func(j *JobState) {
 		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: "new", Database: "new"}
@@ -331,7 +332,8 @@ func TestMigratedRecord(t *testing.T) {
 	}
 }
 
-// TestMigrationRuleOrder checks that the position of each rule matters: for each rule, a case matches the rule and a later one.
+// TestMigrationRuleOrder checks that the position of each rule matters: for each rule but the last, a case matches the rule and a
+// later one.
 func TestMigrationRuleOrder(t *testing.T) {
 	last := len(migrationRules) - 1
 	if !migrationRules[last].when(&Facts{}) {

@@ -140,7 +140,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("names (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("[mlflow-24] shared roles keep their name and can read the fixed Secrets", func(t *testing.T) {
+	t.Run("[mlflow-24] the shared ClusterRole keeps its name and can read Secrets of two names", func(t *testing.T) {
 		for _, name := range []string{"mlflow", "team"} {
 			m := withName(mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
 			role := typed[rbacv1.ClusterRole](t, m, platformInputs["bare"], "ClusterRole", "mlflow")
@@ -179,19 +179,19 @@ func TestURLs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ExternalURL(withName(mlflowtest.MLflow(), c.name), c.in); got != c.want {
-				t.Errorf("externalURL = %q, want %q", got, c.want)
+				t.Errorf("ExternalURL = %q, want %q", got, c.want)
 			}
 		})
 	}
 	t.Run("[mlflow-34] address", func(t *testing.T) {
 		if got := AddressURL(mlflowtest.MLflow(), plain); got != "https://mlflow.opendatahub.svc:8443/mlflow" {
-			t.Errorf("addressURL = %q", got)
+			t.Errorf("AddressURL = %q", got)
 		}
 		if got := AddressURL(withName(mlflowtest.MLflow(), "team"), plain); got != "https://mlflow-team.opendatahub.svc:8443/mlflow" {
-			t.Errorf("addressURL with suffix = %q", got)
+			t.Errorf("AddressURL with suffix = %q", got)
 		}
 		if got := AddressURL(mlflowtest.MLflow(), Inputs{}); got != "" {
-			t.Errorf("addressURL without namespace = %q", got)
+			t.Errorf("AddressURL without namespace = %q", got)
 		}
 	})
 	t.Run("[D29] one slash in the console link", func(t *testing.T) {

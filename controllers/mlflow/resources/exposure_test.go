@@ -50,7 +50,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// Prometheus verifies only certificates that the operator issued: the Secret of a user may have no ca.crt.
+// Outside of OpenShift, Prometheus verifies only certificates that the operator issued: the Secret of a user may have no ca.crt.
 func TestServiceMonitorVerifies(t *testing.T) {
 	for name, c := range map[string]struct {
 		authorities map[string][]byte

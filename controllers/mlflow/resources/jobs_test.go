@@ -51,12 +51,12 @@ func TestGarbageCollectionObjects(t *testing.T) {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("[mlflow-15] schedule, policy, command and account", func(t *testing.T) {
-		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "mlflow-gc")
-		if job.Spec.Schedule != "15 3 * * 0" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
-			t.Errorf("got schedule %q, policy %s", job.Spec.Schedule, job.Spec.ConcurrencyPolicy)
+	t.Run("[mlflow-15] schedule, policy, arguments and account", func(t *testing.T) {
+		cron := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "mlflow-gc")
+		if cron.Spec.Schedule != "15 3 * * 0" || cron.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
+			t.Errorf("got schedule %q, policy %s", cron.Spec.Schedule, cron.Spec.ConcurrencyPolicy)
 		}
-		pod := job.Spec.JobTemplate.Spec.Template.Spec
+		pod := cron.Spec.JobTemplate.Spec.Template.Spec
 		want := []string{"gc", "--backend-store-uri=postgresql://tracker@db.data.example.com:5432/tracking", "--older-than=30d", "--all-workspaces"}
 		if diff := cmp.Diff(want, pod.Containers[0].Args); diff != "" || pod.ServiceAccountName != "mlflow-gc-sa" {
 			t.Errorf("account %s, arguments (-want +got):\n%s", pod.ServiceAccountName, diff)
@@ -156,10 +156,10 @@ func TestTraceArchivalObjects(t *testing.T) {
 		}
 	})
 	t.Run("[mlflow-26] CronJob", func(t *testing.T) {
-		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-trace-archival")
-		pod := job.Spec.JobTemplate.Spec.Template.Spec
-		if job.Spec.Schedule != "*/30 * * * *" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != "mlflow-trace-archival-sa" {
-			t.Errorf("got job %+v", job.Spec)
+		cron := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-trace-archival")
+		pod := cron.Spec.JobTemplate.Spec.Template.Spec
+		if cron.Spec.Schedule != "*/30 * * * *" || cron.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != "mlflow-trace-archival-sa" {
+			t.Errorf("got CronJob %+v", cron.Spec)
 		}
 		var paths []string
 		for _, v := range pod.Containers[0].VolumeMounts {

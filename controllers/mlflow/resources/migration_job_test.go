@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// jobOf returns the rendered migration Job.
+// jobOf returns the rendered migration Job, unstructured and as a Go type.
 func jobOf(t *testing.T, m *mlflowv1.MLflow, in Inputs, force string) (*unstructured.Unstructured, *batchv1.Job) {
 	t.Helper()
 	objects, err := apply.Render(apply.Desired{{Config: MigrationJob(m, in, force)}}, "mlflow", m)
@@ -111,7 +111,7 @@ func TestMigrationJobName(t *testing.T) {
 	}
 }
 
-// Only fields that identify the databases change the hash.
+// Only fields that identify the migrated databases change the hash.
 func TestStoresHash(t *testing.T) {
 	hash := func(change ...func(*mlflowv1.MLflowSpec)) string {
 		return StoresHash(mlflowtest.MLflow(change...))

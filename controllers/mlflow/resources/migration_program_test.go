@@ -168,7 +168,7 @@ func TestMigrationProgram(t *testing.T) {
 		"[mlflow-42] a newer version":            {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.18.0"}, stdout: created("backend", "a")},
 		"a newer version of more digits":         {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.9.2", "FAKE_VERSION": "3.14.0"}, stdout: created("backend", "a")},
 		"a pre-release of a newer version":       {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.15.0.dev0"}, stdout: created("backend", "a")},
-		"a patch of the oldest version":          {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14", "FAKE_VERSION": "3.14.0.post1"}, stdout: created("backend", "a")},
+		"a post-release of the oldest version":   {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14", "FAKE_VERSION": "3.14.0.post1"}, stdout: created("backend", "a")},
 		"[mlflow-42] a newer database":           {map[string]string{backend: uri("sqlite", "a"), "FAKE_REVISION": "unknown"}, 17, "connect a\n", "the backend store is at revision unknown, which MLflow 3.14.0 of this image does not know: its newest is head"},
 		"[mlflow-42] a backend of files":         {map[string]string{backend: "file:///mlflow/hunter2"}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
 		"a backend of another dialect":           {map[string]string{backend: uri("mssql+pyodbc", "a")}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},

@@ -139,7 +139,8 @@ func TestHTTPRoute(t *testing.T) {
 	}
 }
 
-// MLflow 3.16 and later ingests traces under the static prefix, so only routes of earlier versions have the rule that removes it.
+// MLflow 3.16 and later ingests traces under the static prefix, so only routes of earlier and unknown versions have the rule that
+// removes the prefix.
 func TestHTTPRouteRewritesTracesByVersion(t *testing.T) {
 	for release, rules := range map[string]int{
 		"": 2, "unknown": 2, "3.14.0": 2, "3.15.9": 2, "v3.15.0": 2, "3.16.0rc1": 2, "3.16.0.dev0": 2, "3.16.0-dev.0": 2, "v3.16.0a2": 2,

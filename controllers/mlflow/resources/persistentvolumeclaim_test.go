@@ -68,7 +68,7 @@ func TestClaimOwner(t *testing.T) {
 	}
 }
 
-// A pod mounts the volume if a location is a local path, which MLflow assumes for a location without a scheme.
+// A pod mounts the volume if a location is a local path. MLflow treats a location without a scheme as a local path.
 func TestVolumeForLocalPaths(t *testing.T) {
 	for location, want := range map[string]bool{
 		"file:///mlflow/a": true, "file:/mlflow/a": true, "FILE:///mlflow/a": true, "file://localhost/mlflow/a": true, "/mlflow/a": true, "./mlruns": true,

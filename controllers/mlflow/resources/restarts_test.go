@@ -58,7 +58,7 @@ var specChanges = map[string]func(*mlflowv1.MLflowSpec){
 	"traceArchival":            mlflowtest.WithTraceArchival,
 }
 
-// The description of a field states whether a change restarts the server pods, and the pod template agrees.
+// If the description of a field states whether a change restarts the server pods, the pod template agrees.
 func TestDescriptionsOfRestarts(t *testing.T) {
 	var described []string
 	for _, field := range apifields.Read(t, "../../../apis/mlflow/v1/mlflow_types.go", "MLflowSpec") {

@@ -66,7 +66,7 @@ func (s *fakeServer) stop() int {
 	return s.process.ProcessState.ExitCode()
 }
 
-// If two pods mount the volume, as while one is terminating, the second server starts when the first has stopped.
+// If two pods mount the volume because one is terminating, the second server starts only when the first has stopped.
 func TestOneServerOnAVolume(t *testing.T) {
 	lock := filepath.Join(t.TempDir(), "lock")
 	first := startServer(t, lock, "sqlite:////mlflow/mlflow.db")
@@ -102,7 +102,7 @@ func TestServerWithoutLock(t *testing.T) {
 	})
 }
 
-func TestServeLocksSQLiteFile(t *testing.T) {
+func TestServerLocksVolumeWithSQLite(t *testing.T) {
 	volume := func(s *mlflowv1.MLflowSpec) { s.Storage = &corev1.PersistentVolumeClaimSpec{} }
 	file := func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "sqlite:////mlflow/mlflow.db" }
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ func artifactsPod(t *testing.T, m *mlflowv1.MLflow, in Inputs) corev1.PodSpec {
 	return typed[appsv1.Deployment](t, m, in, "Deployment", "mlflow-artifacts").Spec.Template.Spec
 }
 
-// The artifacts server inherits the requests and limits of the tracking server, but not its devices. [mlflow-90]
+// The artifacts server inherits the requests and limits of the tracking server, but not its resource claims. [mlflow-90]
 func TestArtifactsServerResources(t *testing.T) {
 	memory := func(size string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}

@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// The server and CronJobs mount the volume only if they use files, and the migration pod if the server does. A CronJob runs on the node of
-// the server only if it mounts the volume. [mlflow-22] [mlflow-96]
+// The server and CronJobs mount the volume only if they use files. The migration pod mounts it if the server does. A CronJob runs on the
+// node of the server only if it mounts the volume. [mlflow-22] [mlflow-96]
 func TestPodsThatMountTheVolume(t *testing.T) {
 	const server, gc, archival, migration = "server", "mlflow-gc", "mlflow-trace-archival", "migration"
 	from := mlflowtest.SecretKey("db", "uri")

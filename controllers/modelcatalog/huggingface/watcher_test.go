@@ -72,7 +72,7 @@ func TestTrimSecretDropsTheKey(t *testing.T) {
 		o := newSecret(t, "ns", "a", "team", data)
 		trimSecret(o)
 		if _, found := o.Object["data"]; found {
-			t.Errorf("got a hash for data %v without a key", data)
+			t.Errorf("got a hash for data %v without an API key", data)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestSelectKeys(t *testing.T) {
 	}{
 		"no Secrets":     {nil, nil, nil},
 		"two valid keys": {[]keySecret{valid("a", "team_B"), valid("b", "0")}, []resources.HuggingFaceAPIKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
-		"names that differ in case": {
+		"sources that differ in case": {
 			[]keySecret{valid("a", "team"), valid("b", "TEAM")}, []resources.HuggingFaceAPIKey{key("a", "HF_API_KEY_TEAM")},
 			[]string{"Secret b: HF_API_KEY_TEAM is already set by Secret a; change the label hub.kubeflow.org/hf-source of one of the Secrets"},
 		},

@@ -88,7 +88,7 @@ func TestErrorsKeepStatusCode(t *testing.T) {
 	}
 }
 
-// A response is limited, and so is the text of an error: a pod that poses as the mesh must not exhaust the memory of the operator.
+// The sizes of responses and of error messages are limited: a pod that poses as the mesh must not exhaust the memory of the operator.
 func TestResponsesAreLimited(t *testing.T) {
 	p, _ := newPool(t)
 	mesh := &fakeMesh{respond: func(context.Context) error { return status.Error(codes.NotFound, strings.Repeat("x", 1<<20)) }}

@@ -25,7 +25,7 @@ func TestNewAccount(t *testing.T) {
 	}
 	for description, other := range map[string]Account{
 		"recreated namespace": account(rootConnection, "team", "2"), "another password": account(strings.Replace(rootConnection, "secret", "other", 1), "team", "1"),
-		"another namespace": account(rootConnection, "other", "1"), "namespace named like namespace and UID": account(rootConnection, "team1", ""),
+		"another namespace": account(rootConnection, "other", "1"), "namespace and UID with the same concatenation": account(rootConnection, "team1", ""),
 	} {
 		if other.Password == first.Password {
 			t.Errorf("%s: the password is the same", description)

@@ -109,7 +109,7 @@ func TestWatchErrors(t *testing.T) {
 	}
 }
 
-// respondOnce sends one response and leaves the stream open until the test ends, as etcd does.
+// respondOnce confirms a watch, if the response does not, and sends the response. The stream stays open until the test ends, as with etcd.
 func respondOnce(t *testing.T, response *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestParseErrors(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
 		"not JSON":        {"endpoints", "key etcd_connection is not the JSON of a connection"},
 		"number":          {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},

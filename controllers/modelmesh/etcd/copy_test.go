@@ -39,7 +39,7 @@ func toStrings(data map[string][]byte) map[string]string {
 	return result
 }
 
-// qualifyHosts adds the operator's namespace to names of Services and keeps addresses and qualified names. [O1]
+// qualifyHosts adds the operator's namespace to names of Services and keeps addresses, qualified names and localhost. [O1]
 func TestQualifyHosts(t *testing.T) {
 	for endpoints, want := range map[string]string{
 		"http://etcd:2379":                     "http://etcd.mesh:2379",

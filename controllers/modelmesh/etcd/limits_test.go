@@ -79,8 +79,8 @@ func TestResponseWithTooManyElementsIsRefused(t *testing.T) {
 	}
 }
 
-// A watch ends with an error after responses for which the etcd client would panic or hold more and more memory.
-func TestWatchRefusesResponsesOfNoEtcd(t *testing.T) {
+// A watch ends with an error after responses for which the etcd client would panic or use unlimited memory.
+func TestWatchRejectsInvalidResponses(t *testing.T) {
 	event := &mvccpb.Event{Kv: kv("p/a", strings.Repeat("x", 64<<10), 8)}
 	for name, tc := range map[string]struct {
 		response func(n int) *pb.WatchResponse

@@ -38,7 +38,7 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// Material uses an inline value only if the connection refers to no key of the Secret.
+// Material uses an inline value only if the connection names no key of the Secret for it.
 func TestMaterialSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := map[string][]byte{}

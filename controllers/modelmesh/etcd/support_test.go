@@ -109,7 +109,7 @@ func (s *fakeServer) Watch(stream pb.Watch_WatchServer) error {
 	return s.watch(request.GetCreateRequest(), stream.Send)
 }
 
-// serve starts a server and returns its address.
+// serve starts a server that stops when the test ends or stop is called.
 func serve(t *testing.T, address string, s *fakeServer, config *tls.Config) (boundAddress string, stop func()) {
 	t.Helper()
 	listener, stop := meshtest.Serve(t, address, config, func(g *grpc.Server) {

@@ -55,7 +55,7 @@ func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	poll.Until(t, 30*time.Second, "the gauge has a series for both watches", func() bool { return maps.Equal(gaugeValues(t), want) })
 }
 
-// floodingReader lists the keys from 0 to known, and sends those from 0 to keys to a watch.
+// floodingReader lists the keys from 0 to known-1, and sends the keys from 0 to keys-1 to a watch.
 type floodingReader struct{ keys, known int }
 
 func (r *floodingReader) List(_ context.Context, prefix string, _ bool) (meshetcd.Listing, error) {
@@ -76,7 +76,7 @@ func (r *floodingReader) Watch(ctx context.Context, prefix string, _ int64, hand
 	return errors.New("the watch was not cancelled")
 }
 
-// A watch ends with ErrTooLarge when it exceeds MaxKeys. A known key may change at MaxKeys, which a listing may have.
+// A watch ends with ErrTooLarge when more than MaxKeys keys are known. With MaxKeys known keys, changes of these keys do not end it.
 func TestListAndWatchLimitsKeys(t *testing.T) {
 	w := &prefixWatch{
 		client: &floodingReader{keys: meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
@@ -91,8 +91,9 @@ func TestListAndWatchLimitsKeys(t *testing.T) {
 	}
 }
 
-// Texts that are too long for a model are not stored: a namespace can have its own etcd, which must not exhaust the operator's memory.
-func TestLongTextsOfEtcdAreNotStored(t *testing.T) {
+// Keys and owners that are too long for a model are not stored: a namespace can have its own etcd, which must not exhaust the memory of the
+// operator.
+func TestLongKeysAndOwnersAreNotStored(t *testing.T) {
 	var notified []Event
 	w := &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { notified = append(notified, e) }, parse: parseVModel, known: map[string]knownKey{}}
 	long := strings.Repeat("x", maxIDBytes+1)
@@ -104,7 +105,7 @@ func TestLongTextsOfEtcdAreNotStored(t *testing.T) {
 	}
 }
 
-// panickingReader is an etcd whose listing causes a panic.
+// panickingReader is an etcdReader whose List panics.
 type panickingReader struct{ *floodingReader }
 
 func (panickingReader) List(context.Context, string, bool) (meshetcd.Listing, error) { panic("test") }

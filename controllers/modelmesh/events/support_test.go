@@ -221,7 +221,7 @@ func (f *fixture) connect(t *testing.T, store, root string) {
 	}
 }
 
-// expect waits until these events, and no others, have been emitted at least once since the last call, in any order.
+// expect waits until each of these events has been emitted since the last call, in any order. Any other event fails the test.
 func (f *fixture) expect(t *testing.T, want ...Event) {
 	t.Helper()
 	poll.Until(t, 30*time.Second, fmt.Sprintf("%v were emitted", want), func() bool {

@@ -77,7 +77,8 @@ url: grpc://modelmesh-serving.ns:8033
 	}
 }
 
-// The status equals one recorded from the legacy controller, plus the reason and message of the conditions.
+// The status is that of testdata/recordings/claims-and-inferenceservice.yaml with another model name, without the empty targetModelState,
+// and with the reason and message of the conditions.
 func TestStatusOfInferenceServiceWithoutPods(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: newFailure("RuntimeUnhealthy", messageNoPods, "digits__isvc-9793aabec7", "", nil)}
 	want := `conditions:
@@ -245,7 +246,8 @@ func TestInferenceServiceStatusIsStable(t *testing.T) {
 	})
 }
 
-// [C-11] The transition of a failed first model is BlockedByFailedLoad: Argo CD and KServe interpret it as degraded, and UpToDate as progressing.
+// [C-11] The transition of a failed first model is BlockedByFailedLoad: Argo CD and KServe interpret it as degraded, and UpToDate as
+// progressing.
 func TestTransitionStatusOfInferenceService(t *testing.T) {
 	for name, c := range map[string]struct {
 		status v1alpha1.PredictorStatus

@@ -85,7 +85,7 @@ func TestBackoffGrowsToOneMinute(t *testing.T) {
 	}
 }
 
-// needsCall returns true for another request, a dirty state or a due call.
+// needsCall returns true for another request, a dirty state, a model for which the mesh was never called, or a due call.
 func TestNeedsCall(t *testing.T) {
 	clean := modelState{requestKey: "m", result: statusReceived}
 	for name, tc := range map[string]struct {

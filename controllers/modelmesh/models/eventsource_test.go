@@ -90,7 +90,7 @@ func TestOnEndpointsChanged(t *testing.T) {
 	}
 }
 
-// A key of etcd that is the name of no resource gets no state: the mesh may refuse to delete it for ever.
+// A key in etcd whose name no resource can have gets no state: the mesh may refuse to delete such a model for ever.
 func TestEtcdEventOfInvalidNameIsIgnored(t *testing.T) {
 	es, q := newEventSource(t)
 	if err := es.Start(t.Context(), q); err != nil {

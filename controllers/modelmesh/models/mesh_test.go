@@ -58,7 +58,8 @@ func isWaitingForPod(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loading && !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
-// [modelmesh-68] [modelmesh-85] A model that no runtime supports stays failed: the mesh reports that only in responses to calls with LoadNow.
+// [modelmesh-68] [modelmesh-85] A model that no runtime supports stays failed: the mesh reports that only in responses to calls with
+// LoadNow.
 func TestUnsupportedModelStaysFailed(t *testing.T) {
 	simulate(t, func(t *testing.T, sim *simulation) {
 		sim.edit(t, "p1", "unsupported", "good", false)
@@ -90,7 +91,7 @@ func TestModelWaitsForPod(t *testing.T) {
 		sim.expectStable(t, "p1", 5*time.Minute, isWaitingForPod)
 		sim.mesh.loadTime = 0
 		other := modelmesh.Instance{ID: "two", Labels: []string{"mt:b"}}
-		if err := sim.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
+		if err := sim.mesh.SetInstances(t.Context(), []modelmesh.Instance{podOfFormatA, other}); err != nil {
 			t.Fatal(err)
 		}
 		sim.onEndpointsChanged() // before clients can call the pod
@@ -180,7 +181,7 @@ func TestLostCopyIsReloaded(t *testing.T) {
 		sim.edit(t, "p1", "a", "good", false)
 		sim.waitFor(t, "p1", isLoaded)
 		second := modelmesh.Instance{ID: "two", Labels: []string{"mt:a"}}
-		if err := sim.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, second}); err != nil {
+		if err := sim.mesh.SetInstances(t.Context(), []modelmesh.Instance{podOfFormatA, second}); err != nil {
 			t.Fatal(err)
 		}
 		sim.run(t, time.Second)

@@ -81,7 +81,7 @@ func TestInferenceServiceWithoutPods(t *testing.T) {
 	env.expectSteadyState(inferenceServiceKey)
 }
 
-// A long message of a runtime is truncated: the API server would reject the status.
+// A long message of a runtime is truncated, because the API server would reject the status with the whole message.
 func TestLongFailureMessageIsTruncated(t *testing.T) {
 	env := newTestEnv(t, newInferenceService(t, sklearnModel))
 	env.mesh.response = responseFor(inferenceServiceModelID, withCopies(modelStatus(loadFailed, strings.Repeat("ä", 1<<20)), newCopy("a", loadFailed, unixMilliAfter(0))))
@@ -172,7 +172,7 @@ func TestInferenceServiceConversionErrors(t *testing.T) {
 	}
 }
 
-// An InferenceService of another mode is ignored. It is deleted from the mesh if it was in ModelMesh mode.
+// An InferenceService of another mode is ignored. If it was in ModelMesh mode before, its model is deleted from the mesh.
 func TestInferenceServiceOfAnotherMode(t *testing.T) {
 	s := newInferenceService(t, sklearnModel)
 	s.Annotations = nil

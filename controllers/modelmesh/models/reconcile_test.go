@@ -48,7 +48,7 @@ func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
 	}
 	env.expectSteadyState(predictorKey)
 
-	// Any event causes a call, which returns that the model is loaded.
+	// A dirty state causes a call, whose response is that the model is loaded.
 	env.mesh.response = responseFor(id, withCopies(modelStatus(loaded), newCopy("a", loaded, 1)))
 	env.states.markDirty(predictorKey)
 	if requeueAfter := env.reconcile(predictorKey); requeueAfter != 0 {
@@ -181,7 +181,7 @@ func TestStatusWritesOfNewModel(t *testing.T) {
 	}
 }
 
-// A model is not reconciled until the cache contains the last status, for a limited time: an update would conflict.
+// While the cached object is older than its last status update, the model is not reconciled for a limited time: an update would conflict.
 func TestModelWaitsForCacheWithLastStatus(t *testing.T) {
 	env := newTestEnv(t, newPredictor())
 	source := env.sources[modelmesh.SourcePredictor].(*predictorSource)
@@ -370,7 +370,7 @@ func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 func TestModelIDConflictIsReported(t *testing.T) {
 	env := newTestEnv(t, newPredictor())
 	env.mesh.setErr = alreadyExists()
-	env.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: modelStatus(notFound)} // the operator owns no model of this name
+	env.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: modelStatus(notFound)} // no vmodel of this name has the owner ksp
 	if requeueAfter := env.reconcile(predictorKey); requeueAfter == 0 {
 		t.Error("no requeue after a conflict")
 	}
@@ -657,8 +657,9 @@ func TestRecreatedModelIsLoaded(t *testing.T) {
 	}
 }
 
-// A model that the mesh does not have is not deleted again, and a mesh that refuses the deletion is called less and less often.
-func TestRefusedDeletion(t *testing.T) {
+// The deletion of a model that the mesh does not have is not retried. A failed call is retried with exponential backoff: up to maxBackoff
+// if the mesh is unreachable, and up to maxRefusedBackoff if it refuses the deletion.
+func TestFailedDeletion(t *testing.T) {
 	for code, wantDelay := range map[codes.Code]time.Duration{
 		codes.NotFound: 0, codes.InvalidArgument: 0, codes.Unavailable: maxBackoff, codes.PermissionDenied: maxRefusedBackoff,
 	} {

@@ -42,7 +42,7 @@ type simulatedMesh struct {
 	loads    map[string]int
 }
 
-var sklearnPod = modelmesh.Instance{ID: "one", Labels: []string{"mt:a"}}
+var podOfFormatA = modelmesh.Instance{ID: "one", Labels: []string{"mt:a"}}
 
 const typeConstraints = `{"_default":{"required":["_no_runtime"]},"mt:a":{"required":["mt:a"]},"mt:b":{"required":["mt:b"]}}`
 
@@ -58,7 +58,7 @@ func newSimulatedMesh(t testing.TB, change ...func(*modelmesh.LayerOptions)) *si
 	if m.Layer, err = modelmesh.NewLayer(options); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(m.SetConstraints([]byte(typeConstraints)), m.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod})); err != nil {
+	if err := errors.Join(m.SetConstraints([]byte(typeConstraints)), m.SetInstances(t.Context(), []modelmesh.Instance{podOfFormatA})); err != nil {
 		t.Fatal(err)
 	}
 	elapse(time.Second) // until clients can call the pod
@@ -165,7 +165,7 @@ func (sim *simulation) deliverEvents(values map[string][]byte) {
 	}
 }
 
-// enqueueName enqueues a model by its name. The names of InferenceServices start with s.
+// enqueueName marks the state of a model dirty and enqueues the model. The names of InferenceServices start with s.
 func (sim *simulation) enqueueName(name string) {
 	source := "ksp"
 	if strings.HasPrefix(name, "s") {
@@ -308,8 +308,8 @@ func (sim *simulation) edit(t testing.TB, name, format, path string, deleted boo
 	}
 }
 
-// Each model has the expected status, the mesh has no other models, and the operator sends no more requests, after the end of any sequence
-// of changes and faults of resources, mesh, etcd and operator.
+// After any sequence of changes of resources, restarts of the operator, and faults of the mesh and of etcd, each model has the expected
+// status, the mesh has no other models, and no call to the mesh is scheduled.
 func TestStatusConvergesAfterRandomEvents(t *testing.T) {
 	actions := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "two seconds", "pods", "mesh", "disconnect etcd", "relist etcd", "restart", "five seconds"})
 	step := rapid.Custom(func(rt *rapid.T) simulationStep {
@@ -370,7 +370,7 @@ func (sim *simulation) step(t testing.TB, s simulationStep, want map[string]stri
 func (sim *simulation) togglePods(t testing.TB) {
 	var running []modelmesh.Instance
 	if !sim.mesh.hasPods {
-		running = append(running, sklearnPod)
+		running = append(running, podOfFormatA)
 	}
 	if err := sim.mesh.SetInstances(context.Background(), running); err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func (sim *simulation) endFaults(t testing.TB) {
 		case waited:
 			return
 		default:
-			elapse(8 * time.Minute) // the mesh loads targets without a pod every 7 minutes
+			elapse(8 * time.Minute) // the mesh loads models without an instance every 7 minutes
 			waited = true
 		}
 	}

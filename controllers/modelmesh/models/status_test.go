@@ -25,7 +25,8 @@ func metaTimeAfter(d time.Duration) *metav1.Time {
 	return &metav1.Time{Time: now.Add(d).Truncate(time.Second)}
 }
 
-// modelStatus returns the status of a concrete model. If an instance failed to load the model, it has a failed copy.
+// modelStatus returns the status of a concrete model. A status loadFailed has a failed copy, unless its error is that no instance can load
+// the model.
 func modelStatus(state meshpb.ModelStatusInfo_ModelStatus, errors ...string) *meshpb.ModelStatusInfo {
 	m := &meshpb.ModelStatusInfo{Status: state, Errors: errors}
 	if state == loadFailed && (len(errors) == 0 || !strings.HasPrefix(errors[0], noInstancePrefix)) {
@@ -220,7 +221,7 @@ func TestParsedStatusOfHugeResponseIsSmall(t *testing.T) {
 	}
 }
 
-// The current time replaces an unset or later time: the API server rejects a year of more than four digits.
+// The current time replaces an unset time and a time after the year 9999, which the API server rejects.
 func TestTimesOutOfRangeAreReplaced(t *testing.T) {
 	for ms, want := range map[uint64]*metav1.Time{
 		0: metaTimeAfter(0), maxUnixMilli: metaTime(time.UnixMilli(maxUnixMilli)), maxUnixMilli + 1: metaTimeAfter(0), math.MaxInt64: metaTimeAfter(0), math.MaxUint64: metaTimeAfter(0),
@@ -237,7 +238,7 @@ func TestTimesOutOfRangeAreReplaced(t *testing.T) {
 	}
 }
 
-// A model waits if its runtime exists, because the pods learn of the runtime later.
+// A model waits if its runtime exists, because the pods load the type constraints of the runtime later.
 func TestWaitIfUnsupported(t *testing.T) {
 	for _, label := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
 		a := parseVModelStatus(singleModelResponse(modelStatus(loadFailed, noInstancePrefix+label)), nil)

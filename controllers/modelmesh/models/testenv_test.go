@@ -250,7 +250,6 @@ func (env *testEnv) inferenceService() *v1beta1.InferenceService {
 	return s
 }
 
-// updatePredictor updates the Predictor.
 func (env *testEnv) updatePredictor(edit func(*v1alpha1.Predictor)) {
 	env.t.Helper()
 	p := &v1alpha1.Predictor{}

@@ -24,7 +24,7 @@ var (
 	plain     = capability.NewSet(capability.ServiceMonitor)
 )
 
-// inputs returns the inputs of a namespace with models and changed settings.
+// inputs returns the inputs of a namespace with models, runtimes and changed default settings.
 func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inputs {
 	s := meshsettings.Default()
 	for _, change := range changes {
@@ -152,7 +152,7 @@ func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 	t.Error("the BackendTLSPolicy was not built")
 }
 
-// possibleObjects contains every desired object: others would never be deleted.
+// possibleObjects contains every desired object except the storage Secret: other objects would never be deleted.
 func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
 	possible := map[apply.Key]bool{}
 	for _, key := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
@@ -210,6 +210,6 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	statusWritten := newObjectManagedBy("kubectl", nil)
 	statusWritten.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
 	if isWrittenByLegacyController(statusWritten) {
-		t.Error("isWrittenByLegacyController returned true for a writer of the status")
+		t.Error("isWrittenByLegacyController returned true for an object of which the legacy controller wrote only the status")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// Joined errors are blocked or terminating only if all of them are.
-func TestClassifiesJoinedErrors(t *testing.T) {
+// A joined error counts as blocked, or as caused by a terminating namespace, only if all its errors do.
+func TestJoinedErrors(t *testing.T) {
 	foreign := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
 	terminating := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},

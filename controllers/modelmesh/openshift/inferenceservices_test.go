@@ -91,7 +91,7 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 	}
 }
 
-// A Route requires the deployment mode, a valid model, an enabled namespace, the Route API and a runtime.
+// A Route requires the deployment mode ModelMesh, a valid model, an enabled namespace, the Route API and a runtime.
 func TestNoRouteWithoutPrerequisites(t *testing.T) {
 	for name, change := range map[string]func(*testEnv, *v1beta1.InferenceService){
 		"namespace not enabled": func(env *testEnv, _ *v1beta1.InferenceService) { env.enabled = false },
@@ -208,7 +208,7 @@ func TestForeignRoute(t *testing.T) {
 	}
 }
 
-// [O3] The Route verifies the mesh with the CA in its TLS Secret, which is read again after a change.
+// [O3] The Route contains the CA in the TLS Secret of the mesh, or the certificate if the Secret has no CA. A changed Secret is read again.
 func TestRouteTrustsMeshCA(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
 	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService("digits"))

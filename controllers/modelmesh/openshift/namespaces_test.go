@@ -208,15 +208,15 @@ func TestReportsStorageEntriesThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// Connections of other types are read once and create no Secret.
-func TestIgnoresConnectionsOfOtherTypes(t *testing.T) {
+// Connections of another type without S3 fields are read once and create no Secret.
+func TestIgnoresConnectionsWithoutS3Fields(t *testing.T) {
 	uri := newConnection("model", "uri", map[string]string{"URI": "x"})
 	env := newTestEnv(t, plain, newPredictor("p"), &uri)
 	env.reconcileNamespace()
 	if got := storageEntries(t, env); got != nil {
 		t.Errorf("entries %v", got)
 	}
-	env.expectNoRequests("connection of another type", env.reconcileNamespace)
+	env.expectNoRequests("connection without S3 fields", env.reconcileNamespace)
 }
 
 // The storage Secret of a user is not changed, and one Event reports it. It is adopted when the user labels it.

@@ -174,7 +174,7 @@ func TestSpecOrAnnotationsChanged(t *testing.T) {
 		"deletion":                   {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
 		"label":                      {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
 		"finalizer without deletion": {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
-		"finalizer removed from a terminating object": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
+		"deletion, no finalizers":    {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
 	} {
 		oldObject := newInferenceService("digits")
 		oldObject.Generation = 1

@@ -170,7 +170,8 @@ func toClusterRuntime(r v1alpha1.ServingRuntime) v1alpha1.ClusterServingRuntime 
 	return v1alpha1.ClusterServingRuntime{ObjectMeta: r.ObjectMeta, Spec: r.Spec}
 }
 
-// servingRuntimeAnnotations returns the annotations of the runtime that the mesh selects.
+// servingRuntimeAnnotations returns the annotations of the runtime that the model names, or of the supporting one with the highest
+// precedence.
 func TestServingRuntimeAnnotations(t *testing.T) {
 	disabled := func(r *v1alpha1.ServingRuntime) { r.Spec.Disabled = new(true) }
 	singleModel := func(r *v1alpha1.ServingRuntime) { r.Spec.MultiModel = nil }

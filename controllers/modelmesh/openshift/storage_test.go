@@ -29,7 +29,7 @@ func s3Data(endpoint string) map[string]string {
 	}
 }
 
-// The keys and the type of a data connection determine the fields of its storage entry.
+// The keys and the type of a data connection, and the CAs of the platform, determine the fields of its storage entry.
 func TestBuildStorageData(t *testing.T) {
 	allKeys := map[string]string{
 		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",

@@ -71,7 +71,7 @@ func TestUpdatePredicates(t *testing.T) {
 	}
 }
 
-// A ClusterRoleBinding enqueues its namespace.
+// A ClusterRoleBinding enqueues the namespace in its name.
 func TestRequestsForBinding(t *testing.T) {
 	for name, want := range map[string]string{
 		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-other": "", delegatorSuffix: "", BindingName("x" + delegatorSuffix): "x" + delegatorSuffix,

@@ -21,7 +21,8 @@ func required(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
-// Node selector terms get the architectures unless they are empty or name others; in the legacy form a term is added. [M4] [modelmesh-25]
+// Node selector terms get the architectures unless they are empty or require an architecture; in the legacy form a term is added. [M4]
+// [modelmesh-25]
 func TestAffinity(t *testing.T) {
 	arch := expression("kubernetes.io/arch", "amd64", "arm64", "s390x")
 	gpu, zone, otherArch := expression("gpu", "yes"), expression("zone", "a"), expression("kubernetes.io/arch", "ppc64le")

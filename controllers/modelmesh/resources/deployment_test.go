@@ -85,7 +85,7 @@ func TestRuntimeContainerKeepsSpec(t *testing.T) {
 	}
 }
 
-// Variables of the runtime replace those of the adapter, or are appended. [modelmesh-22] [modelmesh-28]
+// Variables in spec.builtInAdapter.env replace other variables of the adapter, or are appended. [modelmesh-22] [modelmesh-28]
 func TestAdapterEnvironment(t *testing.T) {
 	spec := runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
 		s.BuiltInAdapter.Env = []corev1.EnvVar{
@@ -117,7 +117,8 @@ func TestAdapterEnvironment(t *testing.T) {
 	}
 }
 
-// Without a data endpoint the adapter's management endpoint serves inference, and its port has a default. [M1]
+// Without endpoints in the spec, the adapter listens on its default port, and RUNTIME_DATA_ENDPOINT is the management port of the model
+// server. [M1]
 func TestAdapterDefaults(t *testing.T) {
 	pod := buildPod(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
 	adapter := getContainer(t, pod, "triton-adapter")
@@ -163,7 +164,7 @@ func TestDuplicateVariablesAndPorts(t *testing.T) {
 	}
 }
 
-// Conflicting names and paths, which the API server would reject, and invalid endpoints are errors that name the field. [M41]
+// Conflicting names and paths, mounts of unknown volumes, and invalid endpoints are errors that name the field. [M41]
 func TestConflictingNamesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
@@ -279,7 +280,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// [UP-F6] Pods have the scheduler and the devices of the runtime, and ignored fields are reported.
+// [UP-F6] Pods have the scheduler and the resource claims of the runtime, and ignored fields are reported.
 func TestSchedulerAndResourceClaims(t *testing.T) {
 	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.SchedulerName, s.ResourceClaims, s.Ignored = "gpus", []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}, []string{"workerSpec"}
@@ -340,7 +341,7 @@ func TestDeploymentReplicas(t *testing.T) {
 	}
 }
 
-// Runtimes with names of maximum length result in valid, unique object names.
+// Long names of runtimes result in valid, unique names of Deployments.
 func TestLongNamesAreValidAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, suffix := range []string{"a", "b"} {

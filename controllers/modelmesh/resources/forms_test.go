@@ -126,7 +126,7 @@ func namesInPod(t *rapid.T, u *unstructured.Unstructured) []string {
 	return names
 }
 
-// inputsWithText returns inputs with the given text in each free-form field.
+// inputsWithText returns inputs with the given text in free-form fields of the runtime and of the settings.
 func inputsWithText(text string) RuntimeInputs {
 	spec := runtimeSpec(withAdapter, withVolume("own"), withMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		c := &s.Containers[0]

@@ -74,7 +74,7 @@ func TestMeshEnvironmentMinimal(t *testing.T) {
 	}
 }
 
-// Variables of the settings override others, except those that the mesh requires. [modelmesh-20] [modelmesh-21]
+// Variables of the settings override those before them, but not those after them, such as MM_LABELS. [modelmesh-20] [modelmesh-21]
 func TestInternalModelMeshEnvVars(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{
@@ -99,7 +99,7 @@ func TestInternalModelMeshEnvVars(t *testing.T) {
 	}
 }
 
-// The metrics settings affect ports, annotations and variables. [modelmesh-32]
+// The metrics settings affect the ports and annotations of pods. [modelmesh-32]
 func TestMetricsSettingsChangePods(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"

@@ -22,7 +22,7 @@ import (
 // Each file of testdata/recordings contains a runtime, the settings unless they are the defaults, and the objects that the legacy
 // controller created in the namespace, as the API server of Kubernetes 1.36.3 returned them.
 
-// defaultedFields matches fields that the API server sets and builders omit.
+// defaultedFields matches fields that builders may omit, because the API server sets them.
 var defaultedFields = regexp.MustCompile(strings.Join([]string{
 	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\.type)$`,
 	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount)$`,
@@ -34,7 +34,7 @@ var defaultedFields = regexp.MustCompile(strings.Join([]string{
 	`^Secret/.*\.type$`,
 }, "|"))
 
-// acceptedDifference is an intended difference to the legacy controller, with its reason.
+// acceptedDifference is an intended difference from the legacy controller, with its reason.
 type acceptedDifference struct {
 	path   *regexp.Regexp
 	reason string

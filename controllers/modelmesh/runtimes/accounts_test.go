@@ -54,7 +54,7 @@ func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 	}
 }
 
-// A connection without the user root is reported and not copied.
+// A connection without userid and password is reported and not copied.
 func TestEtcdUserPerNamespaceRequiresRootUser(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"))
 	env.settings.EtcdUserPerNamespace = true

@@ -24,8 +24,8 @@ func newTestEnvWithGuards(t *testing.T, objects ...client.Object) *testEnv {
 	return env
 }
 
-// [M34] No Deployment is created or changed before all guards of the namespace were applied. If one cannot be applied, for example
-// because of a quota or a foreign object, an Event on each runtime names it.
+// [M34] No Deployment is created before the guards and the type constraints of the namespace were applied. If a quota or a foreign object
+// prevents that, an Event on each runtime names the object; a temporary error is only retried.
 func TestNoDeploymentWithoutGuards(t *testing.T) {
 	const foreign, temporary = "exists and was not created by this operator", "the API server is down"
 	for _, guard := range []client.Object{
@@ -132,7 +132,7 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 		change(env)
 		env.reconcileOnce("ns")
 		if writes := env.takeWrites(); env.hasDeployment("r") || env.hasDeployment("shared") || slices.Contains(writes, deletions[1]) {
-			t.Errorf("%s: first writes %q, want only the Deployments deleted", name, writes)
+			t.Errorf("%s: first writes %q, want the Deployments deleted and the NetworkPolicy kept", name, writes)
 		}
 		env.expect(name+": next writes", env.reconcileUntilStable("ns"), deletions)
 	}

@@ -147,12 +147,12 @@ func (env *testEnv) hasCurrentForm(runtime string) bool {
 	return false
 }
 
-// [M40] An adopted Deployment keeps the legacy form of its pod template until the template changes.
+// [M40] An adopted Deployment keeps the legacy form of its pod template until the template changes or a user removes the annotation.
 func TestFormOfAdoptedDeployment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// beforeAdoption changes the legacy Deployment, afterAdoption the adopted one, the runtime or the settings.
 		beforeAdoption, afterAdoption func(*testEnv, *v1alpha1.ServingRuntime, *appsv1.Deployment)
-		// wantCurrent is true if the pods have the current form after the adoption or the change.
+		// wantCurrentAfterAdoption and wantCurrentAfterChange are true if the pods then have the current form.
 		wantCurrentAfterAdoption, wantCurrentAfterChange bool
 	}{
 		"no changes": {},
@@ -205,7 +205,8 @@ func newLegacyDeploymentWithProxy(t *testing.T, env *testEnv, r *v1alpha1.Servin
 	return d
 }
 
-// [M7] [O2] Pods whose proxy has a public cookie key are replaced once, after the cookie Secret if they need it. One Event reports it.
+// [M7] [O2] Pods whose proxy has a public cookie key are replaced once, and one Event reports it. If a model exists and the new proxy needs
+// the cookie Secret, the Deployment waits for it.
 func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	noChange := func(*testEnv) {}
 	for name, tc := range map[string]struct {

@@ -172,7 +172,7 @@ func (n *randomNamespace) check() {
 	}
 }
 
-// managedObjects returns the managed objects in ns as kind and name.
+// managedObjects returns the managed Deployments, autoscalers, Services, ConfigMaps and Secrets in ns as kind and name.
 func (n *randomNamespace) managedObjects() map[string]bool {
 	objects := map[string]bool{}
 	for _, list := range []client.ObjectList{
@@ -207,8 +207,8 @@ func (n *randomNamespace) managedObjects() map[string]bool {
 
 func sortedLines(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
 
-// [M11] [M16] [M20] After any sequence of changes the expected objects exist, foreign objects are unchanged, and a further reconcile
-// sends no request.
+// [M11] [M16] [M20] After any sequence of changes the expected objects exist, the foreign Service is neither deleted nor adopted, and a
+// further reconcile sends no request.
 func TestRandomChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := &randomNamespace{

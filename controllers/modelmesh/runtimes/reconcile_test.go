@@ -66,8 +66,8 @@ func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 	}
 }
 
-// [M12] [modelmesh-88] Single-model runtimes are ignored, even if their spec is invalid. A ServingRuntime takes precedence over a ClusterServingRuntime
-// of the same name.
+// [M12] [modelmesh-88] Single-model runtimes are ignored, even if their spec is invalid. A ServingRuntime takes precedence over a
+// ClusterServingRuntime of the same name.
 func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	reservedName := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
@@ -342,7 +342,7 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 	}
 }
 
-// The ServiceMonitor exists unless a setting disables it, and if its API is served.
+// The ServiceMonitor exists if its API is served, unless a setting disables it.
 func TestServiceMonitor(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "onnx"))
 	env.reconcileUntilStable("ns")

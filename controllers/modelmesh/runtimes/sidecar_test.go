@@ -36,7 +36,7 @@ func (env *testEnv) sidecarState() (pods, service bool, account string) {
 }
 
 // [O4] [O5] In a single-namespace installation pods have no sidecar, because the controller that creates its ServiceAccount, cookie key and
-// rules does not run. An Event reports settings that require a sidecar.
+// ClusterRoleBinding does not run. An Event reports settings that require a sidecar.
 func TestNoSidecarInSingleNamespace(t *testing.T) {
 	env := newOpenShiftEnv(t)
 	env.reconcileUntilStable("ns")

@@ -132,7 +132,7 @@ func TestServiceOwnerIsNamespace(t *testing.T) {
 	}
 }
 
-// Runtimes support models in enabled namespaces only.
+// Only enabled multi-model runtimes in enabled namespaces support models.
 func TestHasSupportingRuntime(t *testing.T) {
 	env := newTestEnv(t, newServingRuntime("r", "sklearn"), newServingRuntime("disabled", "onnx", disabled), newServingRuntime("single-model", "pmml", singleModel), newClusterServingRuntime("c", "xgboost"))
 	for label, want := range map[string]bool{

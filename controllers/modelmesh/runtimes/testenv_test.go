@@ -100,7 +100,7 @@ var plainAPIs = []schema.GroupVersionKind{
 	capability.ServingRuntime, capability.ClusterServingRuntime, capability.InferenceService, capability.ServiceMonitor,
 }
 
-// newTestEnv returns an environment with the operator and an etcd Secret in namespace own. Namespace ns is enabled.
+// newTestEnv returns an environment with own, the namespace of the operator and of the etcd Secret, and the enabled namespace ns.
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
@@ -155,8 +155,8 @@ func (env *testEnv) restart() {
 	})
 }
 
-// managerCache hides the objects that the manager does not cache, unmanaged Deployments and other children, and the labels and annotations
-// of foreign Secrets and ConfigMaps.
+// managerCache hides unmanaged Deployments, Services, HorizontalPodAutoscalers and NetworkPolicies, which the manager does not cache, and the
+// labels and annotations of foreign Secrets and ConfigMaps.
 func (env *testEnv) managerCache() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {

@@ -109,7 +109,7 @@ func TestSettingsEnqueueNamespaces(t *testing.T) {
 	env.expect("settings of all namespaces", enqueuedNamespaces(t, env.Namespaces.Enqueue(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
-// Of all Secrets in the cache, only those that a reconcile reads enqueue namespaces. [M10] [M30] [M31]
+// Only Secrets that a reconcile reads enqueue namespaces. [M10] [M30] [M31]
 func TestEnqueueForSecret(t *testing.T) {
 	all := []string{"ns", "other", "own"}
 	for name, tc := range map[string]struct {

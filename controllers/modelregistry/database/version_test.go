@@ -70,12 +70,12 @@ func TestCheckImage(t *testing.T) {
 		reason             string
 		parts              []string
 	}{
-		"same major version":  {Image{"postgres:16.4", 16}, Image{"postgres:16.3", 16}, "", nil},
-		"no data yet":         {Image{"postgres:17", 17}, Image{}, "", nil},
-		"newer major version": {Image{"postgres:17", 17}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"spec.postgres.image is postgres:17 with PostgreSQL 17", "PostgreSQL 16 wrote", "stays at image postgres:16", "docs/production.md"}},
-		"older major version": {Image{"postgres:15", 15}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"PostgreSQL 15"}},
-		"unknown version":     {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
-		"same unnamed image":  {Image{"mine", 0}, Image{"mine", 16}, "", nil},
+		"same major version":          {Image{"postgres:16.4", 16}, Image{"postgres:16.3", 16}, "", nil},
+		"no data yet":                 {Image{"postgres:17", 17}, Image{}, "", nil},
+		"newer major version":         {Image{"postgres:17", 17}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"spec.postgres.image is postgres:17 with PostgreSQL 17", "PostgreSQL 16 wrote", "stays at image postgres:16", "docs/production.md"}},
+		"older major version":         {Image{"postgres:15", 15}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"PostgreSQL 15"}},
+		"unknown version":             {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
+		"same image, unknown version": {Image{"mine", 0}, Image{"mine", 16}, "", nil},
 	} {
 		reason, message := CheckImage(test.desired, test.dataImage, "a-claim", "spec.postgres.image", test.dataImage.Name)
 		if reason != test.reason || (message == "") != (reason == "") {

@@ -172,7 +172,7 @@ func TestDatabaseVolumes(t *testing.T) {
 	}
 }
 
-// [S3] Only the Secret contains the password: the kubelet expands it.
+// [S3] Only the Secret contains the password; containers get it in a variable from the Secret.
 func TestPasswordsAreInSecretsOnly(t *testing.T) {
 	m := registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy)
 	for _, o := range append(buildDatabaseObjects(t, m, plain), buildObjects(t, m, plain)...) {

@@ -152,7 +152,7 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [D12] A name that the database image does not accept is rejected with its field.
+// [D12] A name that the database image does not accept is rejected with an error that names the field.
 func TestDatabaseNames(t *testing.T) {
 	for _, valid := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
 		if err := CheckIdentifier("spec.postgres.username", valid); err != nil {
@@ -169,8 +169,8 @@ func TestDatabaseNames(t *testing.T) {
 
 // Names are within the limits of Kubernetes and remain unique.
 func TestLongNames(t *testing.T) {
-	long, longer := registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 62)+"b"), registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 62)+"c")
-	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {
+	long, other := registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 62)+"b"), registrytest.SetName(registrytest.Registry(registrytest.UseGeneratedDatabase, registrytest.AddProxy), strings.Repeat("a", 62)+"c")
+	if DatabaseName(long) == DatabaseName(other) || routeHost(long) == routeHost(other) {
 		t.Errorf("long names collide in %s or %s", DatabaseName(long), routeHost(long))
 	}
 	for _, o := range append(buildObjects(t, long, gateway), buildDatabaseObjects(t, long, gateway)...) {

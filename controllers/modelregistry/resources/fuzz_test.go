@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// FuzzStringsKeepStructure tests that no text in a spec adds or removes a field of any object or a part of the database URL. Only values
-// differ, or an error names the field. [D31]
+// FuzzStringsKeepStructure tests that no text in a spec adds or removes a field of any object or a part of the database address. Only
+// values differ, or an error names the field. [D31]
 func FuzzStringsKeepStructure(f *testing.F) {
 	for _, seed := range []string{
 		"", "x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(POSTGRES_PASSWORD)", "$$(X)", "a: &b [*b]", "\x00\xff",
@@ -61,7 +61,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// validatedFields are the fields that reject some texts.
+// validatedFields holds some of the fields that reject invalid texts.
 var validatedFields = map[string]func(*v1beta1.ModelRegistrySpec, string){
 	"spec.postgres.host":                      func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.Host = text },
 	"spec.postgres.sslKeySecret":              func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLKeySecret.Key = text },

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// variant is a combination of the parameters that select the objects of a registry.
+// variant is a combination of parameters that select the objects of a registry. ocp is true on OpenShift, users if the Group API is served.
 type variant struct{ ocp, users, gateway, proxy, route, plainRoute bool }
 
 // variants returns all combinations.
@@ -159,7 +159,7 @@ func (f fileSource) file() (key, object string) {
 // checkServer compares the database address, the arguments after the port, and the mounted volumes with the expected ones.
 func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, address string, args []string, volumes map[string]string) {
 	t.Helper()
-	container, pod := serverOf(t, m)
+	container, podVolumes := serverOf(t, m)
 	if got := dsnOf(t, container); got != address {
 		t.Errorf("%s: address %s, want %s", name, got, address)
 	}
@@ -167,7 +167,7 @@ func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, address st
 		t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
 	}
 	got := map[string]string{}
-	for _, v := range pod {
+	for _, v := range podVolumes {
 		switch {
 		case v.Secret != nil:
 			got[v.Name] = "Secret " + v.Secret.SecretName

@@ -11,7 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// The objects of each mode. [modelregistry-29] [modelregistry-30] [modelregistry-32]
+// [modelregistry-29] [modelregistry-30] [modelregistry-32] The objects of a registry on each platform, with and without proxy, Routes and
+// gateway.
 func TestObjects(t *testing.T) {
 	plainRouted := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
 	for name, test := range map[string]struct {

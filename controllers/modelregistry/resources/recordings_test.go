@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Each file of testdata/recordings holds the objects that the legacy operator, at its snapshot of April 2026, created for a registry on
-// Kubernetes 1.36.3: the stored registry and its objects as returned by the API server. The first line names the platform.
+// Each file of testdata/recordings holds a registry and the objects that the legacy operator, at its snapshot of April 2026, created for it
+// on Kubernetes 1.36.3, as returned by the API server. The first line names the platform.
 
 // defaultedFields matches fields that the API server defaults and builders omit.
 var defaultedFields = regexp.MustCompile(strings.Join([]string{
@@ -56,7 +56,7 @@ var intendedDifferences = []struct {
 	{regexp.MustCompile(`^Group/.*\.labels\.modelregistry`), "[D30] the registry of a cluster-scoped object"},
 	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.strategy\.(type|rollingUpdate\..*)$`), "Recreate, newer than the recording"},
 	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.template\.spec\.(terminationGracePeriodSeconds|containers\[0\]\.(command|lifecycle)\b.*)$`), "[W10] only one server uses the volume, and it stops quickly"},
-	{regexp.MustCompile(`^Deployment/secured.*\.env\[2\]\.`), "the server replaces verify-full by require unless it is reported to verify"},
+	{regexp.MustCompile(`^Deployment/secured.*\.env\[2\]\.`), "the server replaces verify-full by require unless MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT is true"},
 	{regexp.MustCompile(`^(Secret|PersistentVolumeClaim)/.*\.ownerReferences\[0\]`), "data is kept when its registry is deleted"},
 	{regexp.MustCompile(`^Secret/.*\.data\.`), "the recording masks it, see TestCredentials"},
 }

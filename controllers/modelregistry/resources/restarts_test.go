@@ -17,7 +17,7 @@ import (
 
 var limits = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7Gi")}}
 
-// serverChanges changes one field of the server each, by the file and the name of the field.
+// serverChanges maps fields of server and proxy, by the file that declares them and their name, to functions that change them.
 var serverChanges = map[string]func(*v1beta1.ModelRegistrySpec){
 	"modelregistry port":         func(s *v1beta1.ModelRegistrySpec) { s.Rest.Port = new(int32(8081)) },
 	"modelregistry serviceRoute": func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled },

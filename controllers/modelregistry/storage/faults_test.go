@@ -41,7 +41,7 @@ func anyFault() *rapid.Generator[error] {
 	})
 }
 
-// Whatever requests fail, the source version is removed from the list after every object was written, and not earlier.
+// Whichever requests fail, the source version is removed from storedVersions after every object was written, and not earlier.
 func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.IntRange(0, 4).Draw(rt, "registries")
@@ -111,8 +111,8 @@ func TestMigrationRunsOnTheLeader(t *testing.T) {
 	}
 }
 
-// Objects rejected by admission are migrated through their status, and deleted ones are skipped. After other errors, the source version remains
-// in the list until a retry succeeds.
+// Objects rejected by admission are migrated through their status, and deleted ones are skipped. After other errors, the source version
+// remains in storedVersions until a retry succeeds.
 func TestRejectedPatches(t *testing.T) {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	for name, test := range map[string]struct {

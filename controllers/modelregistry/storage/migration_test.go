@@ -238,7 +238,7 @@ func TestOtherStorageVersionIsAnError(t *testing.T) {
 	})
 }
 
-// Each kind of request is retried after a failure, and then the source version is removed from the list.
+// Each kind of request is retried after a failure, and then the source version is removed from storedVersions.
 func TestFailuresAreRetried(t *testing.T) {
 	for name, request := range map[string]string{
 		"reading the CRD": "get " + crdName, "listing": "list", "patching an object": "patch a", "patching the CRD": "patch status of " + crdName,

@@ -76,7 +76,8 @@ func newCertManagerFixture(t *testing.T, existing ...client.Object) (*fixture, *
 	return f, cluster, &company
 }
 
-// Certificates have the names that the operator would issue, and pods and clients trust cert-manager's CA.
+// The operator applies Certificates and publishes cert-manager's CA in the CA Secret. A pod is annotated once the certificate with its
+// address is issued.
 func TestCertManagerIssues(t *testing.T) {
 	f, cluster, company := newCertManagerFixture(t)
 	ca, head, worker := demoSecrets(t)
@@ -104,7 +105,7 @@ func TestCertManagerIssues(t *testing.T) {
 	}
 	f.issue(company, worker)
 	f.mustReconcile(cluster, byCertManager)
-	expectAddresses(t, f.secret(worker), "10.0.0.2")
+	expectHosts(t, f.secret(worker), "10.0.0.2")
 	if f.patches != 1 {
 		t.Errorf("%d pods were annotated, want 1", f.patches)
 	}
@@ -183,7 +184,7 @@ func TestCertManagerCAIsRepaired(t *testing.T) {
 	}
 }
 
-// One Event reports that pods wait for a CA that the issuer does not return, or that another client stored without ca.crt.
+// One Event reports that pods wait for a CA, because the issuer returns none or another client created the CA Secret without ca.crt.
 func TestMissingCAOfCertManagerIsReported(t *testing.T) {
 	ca, head, _ := demoSecrets(t)
 	for name, tc := range map[string]struct {
@@ -211,7 +212,7 @@ func TestMissingCAOfCertManagerIsReported(t *testing.T) {
 	}
 }
 
-// A certificate that cert-manager does not renew is checked every minute, and one Event reports its expiry.
+// A certificate that cert-manager does not renew is checked every minute, and one Event for each role reports its expiry.
 func TestExpiredCertificateOfCertManagerIsReportedOnce(t *testing.T) {
 	f, cluster, company := newCertManagerFixture(t)
 	_, head, worker := demoSecrets(t)

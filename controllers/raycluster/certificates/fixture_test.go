@@ -30,7 +30,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// byOperator is the mode of a new cluster.
+// byOperator is the mode with mutual TLS and certificates that the operator issues.
 var byOperator = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator}
 
 // fixture is a Reconciler with a fake API server and a fake clock.
@@ -151,7 +151,7 @@ func (f *fixture) mustReconcile(cluster *unstructured.Unstructured, mode rayclus
 	return after
 }
 
-// expectIdle expects a reconcile without requests.
+// expectIdle reconciles once, which must neither write nor read from the API server.
 func (f *fixture) expectIdle(cluster *unstructured.Unstructured, mode raycluster.Mode) {
 	f.t.Helper()
 	reads, writes, patches := f.reads, f.writes, f.patches

@@ -46,7 +46,7 @@ type trustPair struct {
 	leaf  *x509.Certificate
 }
 
-// simulation simulates a RayCluster over years. The operator reconciles at the requested times, and when a pod is created or deleted.
+// simulation simulates a RayCluster over years. The operator reconciles at the requested times and after random events.
 type simulation struct {
 	*fixture
 	random      *rand.Rand
@@ -225,8 +225,8 @@ func (s *simulation) step() {
 	s.expectNothingDue()
 }
 
-// [R11] Over ten years with several rotations, all running pods and clients that issue their own certificates trust each other, and nothing is
-// written while nothing is due.
+// [R11] Over ten years with several rotations, all running pods and clients that issue their own certificates trust each other. No request
+// is sent while nothing is due.
 func TestRenewalOverTenYears(t *testing.T) {
 	const years = 10
 	legacy := func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }
@@ -267,7 +267,8 @@ func TestRenewalAfterDowntime(t *testing.T) {
 	for name, downtime := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
 		t.Run(name, func(t *testing.T) {
 			s := &simulation{fixture: newFixture(t), random: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}, verified: map[trustPair]time.Time{}}
-			s.minValidity = leafLifetime / 4 // a CA that is announced late signs until shortly before it expires, and no certificate outlives its CA
+			// If the next CA is announced late, the previous one signs until shortly before it expires, and no certificate outlives its CA.
+			s.minValidity = leafLifetime / 4
 			s.reconcileDue()
 			for range 12 {
 				s.startPod()

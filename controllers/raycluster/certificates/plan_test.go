@@ -71,12 +71,12 @@ func TestPlanCertificates(t *testing.T) {
 		want     []string // prefixes of the names of the Secrets
 		key      string
 	}{
-		"workers":    {demo(t), byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret, workerSecret}, "ECDSA"},
-		"no workers": {cluster, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
-		"RSA":        {demo(t), byOperator, rsa, []string{caSecret, headSecret, workerSecret}, "RSA"},
+		"workers":    {demo(t), byOperator, config.DefaultRayCluster(), []string{caSecretPrefix, headSecretPrefix, workerSecretPrefix}, "ECDSA"},
+		"no workers": {cluster, byOperator, config.DefaultRayCluster(), []string{caSecretPrefix, headSecretPrefix}, "ECDSA"},
+		"RSA":        {demo(t), byOperator, rsa, []string{caSecretPrefix, headSecretPrefix, workerSecretPrefix}, "RSA"},
 		"mTLS and kube-rbac-proxy": {
 			demo(t), raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}, config.DefaultRayCluster(),
-			[]string{caSecret, "demo-proxy-tls-secret-", headSecret, workerSecret}, "ECDSA",
+			[]string{caSecretPrefix, "demo-proxy-tls-secret-", headSecretPrefix, workerSecretPrefix}, "ECDSA",
 		},
 		"kube-rbac-proxy only":     {demo(t), raycluster.Mode{Auth: raycluster.AuthProxy}, config.DefaultRayCluster(), []string{"demo-proxy-tls-secret-"}, ""},
 		"OAuth proxy of OpenShift": {demo(t), raycluster.Mode{Auth: raycluster.AuthOAuth}, config.DefaultRayCluster(), nil, ""},
@@ -179,7 +179,7 @@ func TestBuildCertificate(t *testing.T) {
 		}
 		dns, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "dnsNames")
 		if slices.Contains(dns, "10.0.0.1") || !slices.Contains(dns, "localhost") || !slices.IsSorted(dns) {
-			t.Errorf("dnsNames %v are not sorted or contain an address", dns)
+			t.Errorf("dnsNames %v are not sorted, contain an address or lack localhost", dns)
 		}
 		ips, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "ipAddresses")
 		if !slices.Contains(ips, "10.0.0.1") {

@@ -94,7 +94,7 @@ func (s *scenario) drawPod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// reconcileUntilIdle reconciles until no requeue is due, as the work queue does.
+// reconcileUntilIdle reconciles until no requeue is due within a minute, as the work queue does.
 func (s *scenario) reconcileUntilIdle(t *rapid.T) {
 	for range 5 {
 		after, err := s.reconcile(s.t.Context(), s.cluster, byOperator)
@@ -146,8 +146,8 @@ func (s *scenario) verifyCertificates(t *rapid.T) {
 	}
 }
 
-// After any changes of pods, Secrets, time and the operator, each pod has a certificate with its addresses that is valid for half a year, and
-// reconciles in the steady state send no requests.
+// After any changes of pods, Secrets, time and the operator, each pod has a certificate with its addresses that is valid for half a year,
+// and reconciles in the steady state send no requests.
 func TestPodsHaveCertificatesAfterAnyEvents(t *testing.T) {
 	steps := []string{
 		"create a pod", "create a pod", "assign addresses", "assign addresses", "start a pod", "delete a pod", "advance the clock",

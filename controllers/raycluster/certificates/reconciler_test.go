@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	caSecret     = "demo-ca-secret-"
-	headSecret   = "demo-head-tls-"
-	workerSecret = "demo-worker-tls-"
+	caSecretPrefix     = "demo-ca-secret-"
+	headSecretPrefix   = "demo-head-tls-"
+	workerSecretPrefix = "demo-worker-tls-"
 )
 
 // demoSecrets returns the names of the Secrets of demo.
 func demoSecrets(t *testing.T) (ca, head, worker string) {
 	t.Helper()
 	n := raycluster.View(demo(t).Object).Names()
-	if !strings.HasPrefix(n.CASecret, caSecret) || !strings.HasPrefix(n.HeadTLS, headSecret) || !strings.HasPrefix(n.WorkerTLS, workerSecret) {
+	if !strings.HasPrefix(n.CASecret, caSecretPrefix) || !strings.HasPrefix(n.HeadTLS, headSecretPrefix) || !strings.HasPrefix(n.WorkerTLS, workerSecretPrefix) {
 		t.Fatalf("the names %+v do not have the prefixes that these tests expect", n)
 	}
 	return n.CASecret, n.HeadTLS, n.WorkerTLS
@@ -51,11 +51,11 @@ func certificateOf(t *testing.T, raw []byte) *x509.Certificate {
 	return c
 }
 
-func expectAddresses(t *testing.T, secret *corev1.Secret, ips ...string) {
+func expectHosts(t *testing.T, secret *corev1.Secret, hosts ...string) {
 	t.Helper()
 	c := certificateOf(t, secret.Data["tls.crt"])
-	for _, ip := range ips {
-		if err := c.VerifyHostname(ip); err != nil {
+	for _, host := range hosts {
+		if err := c.VerifyHostname(host); err != nil {
 			t.Errorf("%s: unexpected error: %v", secret.Name, err)
 		}
 	}
@@ -114,8 +114,8 @@ func TestAddressesFollowPods(t *testing.T) {
 	if f.writes != writes+2 {
 		t.Errorf("%d writes for a head and a worker, want 2", f.writes-writes)
 	}
-	expectAddresses(t, f.secret(head), "10.0.0.1", "[fd00::1]", "127.0.0.1", "localhost", "demo-head-svc.team.svc")
-	expectAddresses(t, f.secret(worker), "10.0.0.2")
+	expectHosts(t, f.secret(head), "10.0.0.1", "[fd00::1]", "127.0.0.1", "localhost", "demo-head-svc.team.svc")
+	expectHosts(t, f.secret(worker), "10.0.0.2")
 	f.expectIdle(cluster, byOperator)
 
 	// The addresses of many pods within the batch window are added in one write.
@@ -131,7 +131,7 @@ func TestAddressesFollowPods(t *testing.T) {
 	if f.writes != writes+1 {
 		t.Errorf("%d writes for three pods, want 1", f.writes-writes)
 	}
-	expectAddresses(t, f.secret(worker), "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")
+	expectHosts(t, f.secret(worker), "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")
 
 	// Deleted pods cause no write; their addresses are removed with the next new pod.
 	for _, name := range []string{"a", "b"} {
@@ -143,7 +143,7 @@ func TestAddressesFollowPods(t *testing.T) {
 	f.clock.Step(addressBatchWindow)
 	f.create(pendingPod("e", raycluster.NodeTypeWorker, "10.0.0.6"))
 	f.mustReconcile(cluster, byOperator)
-	expectAddresses(t, f.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
+	expectHosts(t, f.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
 	if c := certificateOf(t, f.secret(worker).Data["tls.crt"]); c.VerifyHostname("10.0.0.2") == nil {
 		t.Error("the certificate still has the address of a deleted pod")
 	}
@@ -171,7 +171,7 @@ func TestAnnotatePods(t *testing.T) {
 	}
 	f.expectIdle(cluster, byOperator)
 	newLeader := newFixture(t)
-	newLeader.Reconciler, newLeader.server = f.Reconciler, f.server // but without the state
+	newLeader.Reconciler, newLeader.server = f.Reconciler, f.server // the memory of the new leader is empty
 	if _, err := newLeader.reconcile(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	if f.patches != 0 {
 		t.Error("a pod was annotated before the cache contained its certificate")
 	}
-	expectAddresses(t, f.secret(head), "10.0.0.1")
+	expectHosts(t, f.secret(head), "10.0.0.1")
 	f.hidden[head] = false
 	f.mustReconcile(cluster, byOperator)
 	if f.patches != 1 {
@@ -404,7 +404,7 @@ func TestIssuerDeterminesSecrets(t *testing.T) {
 	}
 }
 
-// Disabling mutual TLS deletes the state and the metrics.
+// Disabling mutual TLS deletes the metrics, and Forget deletes the state and the metrics of a deleted cluster.
 func TestMemoryForget(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	f.mustReconcile(cluster, byOperator)
@@ -486,7 +486,7 @@ func TestNewClusterCostsNoReads(t *testing.T) {
 	f.expectIdle(cluster, byOperator)
 }
 
-// A Secret that disappears from the cache was deleted, even right after a write.
+// A Secret that disappears from the cache counts as deleted, even right after a write.
 func TestDeletionRightAfterWriteIsDetected(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
@@ -512,14 +512,14 @@ func TestReconcileErrorNamesObjectAndIsRetried(t *testing.T) {
 	f.expectIdle(cluster, byOperator)
 }
 
-// On Kubernetes without OAuth the proxy gets a certificate for its Service, even without mutual TLS.
+// Outside OpenShift the operator issues a certificate for the Service of the proxy, even without mutual TLS.
 func TestProxyCertificate(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	mode := raycluster.Mode{Auth: raycluster.AuthProxy}
 	name := raycluster.View(cluster.Object).Names().ProxyTLS
 	f.mustReconcile(cluster, mode)
 	secret := f.secret(name)
-	expectAddresses(t, secret, raycluster.View(cluster.Object).Names().ProxyService+".team.svc", "localhost")
+	expectHosts(t, secret, raycluster.View(cluster.Object).Names().ProxyService+".team.svc", "localhost")
 	if _, found := secret.Data["ca.key"]; found || f.writes != 1 {
 		t.Errorf("%d writes, the Secret contains ca.key: %t", f.writes, found)
 	}

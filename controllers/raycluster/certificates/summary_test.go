@@ -21,7 +21,8 @@ import (
 // withProxy is byOperator with the certificate of the proxy.
 var withProxy = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}
 
-// restart clears the state, as a new process does, and sets a creation time of the RayCluster before the start of the process.
+// restart clears the state, as a new process does, and sets a creation time of the RayCluster before the start of the process. It resets
+// the counts of reads and writes.
 func (f *fixture) restart(cluster *unstructured.Unstructured) {
 	cluster.SetCreationTimestamp(metav1.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	f.memory.Forget()
@@ -171,7 +172,7 @@ func (f *fixture) removeSummary(name string) {
 	}
 }
 
-// The CA of the proxy is read once it is published, even if publication is enabled after a restart.
+// The CA of the proxy is read when its publication is enabled, even after a restart.
 func TestPublishedCAIsRead(t *testing.T) {
 	f, cluster := newFixture(t), demo(t)
 	f.mustReconcile(cluster, withProxy)

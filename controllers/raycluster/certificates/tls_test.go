@@ -162,7 +162,7 @@ func TestRotationKeepsPodsConnected(t *testing.T) {
 	}
 }
 
-// With IssuerPod, pods sign with the key of the CA of any algorithm. They connect by the name of the Service, and by the address among the DNS
+// With IssuerPod, pods sign with the ECDSA or RSA key of the CA. They connect by the name of the Service, and by the address among the DNS
 // names, which gRPC compares as strings.
 func TestPodIssuedCertificatesVerify(t *testing.T) {
 	requireOpenSSL(t)
@@ -200,7 +200,7 @@ func TestPodIssuedCertificatesVerify(t *testing.T) {
 	}
 }
 
-// rotateCA advances the clock until the next CA signs.
+// rotateCA creates a CA and publishes the next one at times in the past, so that the next one signs from the current time on.
 func rotateCA(f *fixture, mode raycluster.Mode) {
 	for _, ago := range []time.Duration{2*leafLifetime + 24*time.Hour, leafLifetime} {
 		f.clock.SetTime(time.Now().Add(-ago))
@@ -208,8 +208,8 @@ func rotateCA(f *fixture, mode raycluster.Mode) {
 	}
 }
 
-// clientByDNSName returns a client that verifies the chain, and finds the address among the DNS names, as in certificates of the CodeFlare
-// operator.
+// clientByDNSName returns a client that verifies the chain, and requires the address among the DNS names, as in certificates of the
+// CodeFlare operator.
 func clientByDNSName(p process, address string, now time.Time) *tls.Config {
 	config := p.client("", now)
 	config.InsecureSkipVerify = true // VerifyConnection replaces the default verification

@@ -64,7 +64,7 @@ func TestTrimPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(raw) > 1600 || strings.Contains(string(raw), "secret\"}") || len(got.Spec.Containers[0].Args) > 0 || len(got.ManagedFields) > 0 {
-		t.Errorf("the trimmed pod has %d bytes, or contains environment variables, arguments or managed fields: %s", len(raw), raw)
+		t.Errorf("the trimmed pod has %d bytes, or contains unread environment variables, arguments or managed fields: %s", len(raw), raw)
 	}
 	if other, err := trimPod("tombstone"); err != nil || other != "tombstone" {
 		t.Error("trimPod changed an object that is not a Pod")

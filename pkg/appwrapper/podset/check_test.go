@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 		{"TrainJob with a declaration", trainJob, "[{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}]", 1, []string{
 			"c.template: error inferring PodSets: " + errTrainJob.Error()}},
 		{"no pods", `{apiVersion: v1, kind: Service}`, "[]", 0, nil},
-		// The sample declares 3 of 4 workers. The CodeFlare operator accepted it.
+		// The first declaration has 3 of 4 workers, which the CodeFlare operator accepted.
 		{"kind that the CodeFlare operator did not know", leaderWorkerSet, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}, {path: template.spec.leaderWorkerTemplate.workerTemplate, replicas: 3}]", 2, nil},
 		{"kind that the CodeFlare operator did not know, one pod set declared", leaderWorkerSet, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}]", 1, nil},
 		{"kind that the CodeFlare operator did not know, no declaration", leaderWorkerSet, "[]", 2, nil},
@@ -77,7 +77,7 @@ func TestCheck(t *testing.T) {
 			"[{path: template.spec.leaderWorkerTemplate.workerTemplate}]", 1, nil},
 		{"RayJob without the submitter", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}]", 3, nil},
 		{"RayJob with the submitter", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}, {path: template.spec.submitterPodTemplate}]", 3, nil},
-		{"RayJob with replicas without hosts", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 2}]", 3, []string{
+		{"RayJob with declared replicas that ignore numOfHosts", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 2}]", 3, []string{
 			"c.podSets: replica count 2 differs from inferred count 4 for PodSet at path position 'template.spec.rayClusterSpec.workerGroupSpecs[0].template': correct replicas"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSamplesAreValid(t *testing.T) {
 			}
 			count, known, errs := Check(aw.Spec.Components[i].PodSets, u, field.NewPath("c"))
 			if len(errs) != 0 || !known {
-				t.Errorf("%s: got known %t, errors %v, want none", file, known, errs)
+				t.Errorf("%s: got known %t, errors %v, want true and none", file, known, errs)
 			}
 			sets += count
 		}

@@ -42,7 +42,7 @@ const trainJob = `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, sp
   trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: "8"}}},
   podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}`
 
-// [appwrapper-35] [appwrapper-58] Infer returns the pod sets of each known kind.
+// [appwrapper-35] [appwrapper-58] Infer returns the pod sets of known kinds, and none for other kinds.
 func TestInfer(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"Pod", `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}]}}`, "template=1"},
@@ -110,7 +110,7 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// [D23] The error of an object that cannot be inferred names field and value.
+// [D23] Infer rejects invalid numbers of pods, missing or invalid pod templates, and pods that are not in the object.
 func TestInferRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"replicas that are not a number", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: two, template: ` + pod + `}}`, "spec.replicas is two: write a whole number"},
@@ -187,7 +187,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// [D8] MinReady of an object that scales itself down is its minimum.
+// [D8] MinReady is below Total if the object may scale down, has suspended workers, or creates pods later.
 func TestMinReady(t *testing.T) {
 	for _, test := range []struct {
 		name, text string

@@ -11,7 +11,8 @@ func rayClusterText(groups string) string {
 	return `{apiVersion: ray.io/v1, kind: RayCluster, spec: {workerGroupSpecs: [` + groups + `]}}`
 }
 
-// QuotaErrors rejects RayJobs that retain their cluster, clusters with autoscaling or other replicas than KubeRay creates, and suspended objects.
+// QuotaErrors rejects RayJobs that retain their cluster, clusters with autoscaling or with replicas outside of their bounds, and suspended
+// objects.
 func TestQuotaErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

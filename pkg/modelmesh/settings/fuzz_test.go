@@ -94,7 +94,8 @@ func FuzzStorageEntries(f *testing.F) {
 	})
 }
 
-// Large documents and many aliases are decoded fast: other namespaces wait for their settings. The limit allows for slow machines.
+// Documents that are large or have many aliases must be decoded fast, because other namespaces wait for their settings while a Source
+// decodes a document. The limit of a minute allows for slow machines.
 func TestLargeDocuments(t *testing.T) {
 	const size = maxDocumentBytes - 100
 	fill := func(start string, piece func(i int) string) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// keyLines returns, by the path of each setting but the digests of images, a document that changes it.
+// keyLines returns a document for each setting by path, which changes this setting. Digests of images are omitted.
 func keyLines(t *testing.T) map[string]string {
 	t.Helper()
 	fields, err := parse(allKeysDocument)
@@ -102,7 +102,8 @@ func TestDocumentsAreMergedPerKey(t *testing.T) {
 	})
 }
 
-// A key that a namespace can set has the same effect in its document and in that of the administrators. Other keys are rejected.
+// A key that a namespace can set has the same effect in the document of the namespace and in that of the administrators. Other keys are
+// rejected.
 func TestNamespaceDocumentEqualsAdminDocument(t *testing.T) {
 	for path, line := range keyLines(t) {
 		admin, _, adminErr := Read(Default(), line)
@@ -175,7 +176,7 @@ func TestSourceMatchesModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := newFixture(t, config.ModelMesh{})
 		expected := &sourceModel{overrides: map[string]string{}, tenants: map[string]Settings{}}
-		f.settingsFor(t, "one") // lists both names
+		f.settingsFor(t, "one") // lists the ConfigMaps of both names
 		expected.update()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
@@ -193,7 +194,7 @@ func TestSourceMatchesModel(t *testing.T) {
 			for len(f.recorder.Events) > 0 {
 				<-f.recorder.Events
 			}
-			f.deliverDocuments(t, expected) // nothing new
+			f.deliverDocuments(t, expected) // unchanged
 			for _, namespace := range namespaces {
 				if _, err := f.For(t.Context(), namespace); err != nil {
 					r.Fatal(err)

@@ -26,8 +26,9 @@ const (
 	Different Relation = "different"
 )
 
-// Compare compares the fields of the served versions of an installed CRD with those of this repository. It does not use annotations with
-// versions, because other installers drop them. A nil live CRD is [Missing].
+// Compare compares the fields of the served versions of an installed CRD with those of this repository's CRD. A field of another type
+// counts as a missing field. Compare does not use annotations with versions, because other installers drop them. A nil live CRD is
+// [Missing].
 func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	if live == nil {
 		return Missing

@@ -115,7 +115,7 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Encode writes objects as a stream of YAML documents.
+// Encode returns objects as a stream of YAML documents.
 func Encode(objects []*unstructured.Unstructured) (string, error) {
 	var text strings.Builder
 	for _, object := range objects {
@@ -128,7 +128,7 @@ func Encode(objects []*unstructured.Unstructured) (string, error) {
 	return text.String(), nil
 }
 
-// creationOrder returns the position of a kind in the order of creation. Dependencies have the lowest.
+// creationOrder returns the position of an object in the order of creation: CRDs, then namespaces, then the others.
 func creationOrder(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
@@ -140,7 +140,7 @@ func creationOrder(object *unstructured.Unstructured) int {
 	}
 }
 
-// managerDeployment returns the Deployment of the manager: the only one, or, among several, the only one with a container manager.
+// managerDeployment returns the Deployment of the manager: the only one, or, among several, the only one with a container named manager.
 func managerDeployment(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	deployments := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Deployment" })
 	if len(deployments) > 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-// The namespace and the Deployment of the operator in the manifests of [Pods].
+// The namespace and the Deployment of the operator in the manifests of [PackImages].
 const (
 	PodNamespace  = "opendatahub"
 	PodDeployment = "odh-platform-operator-controller-manager"
@@ -19,15 +19,15 @@ const (
 const (
 	// SampleImage is the image of the pods of samples.
 	SampleImage = "quay.io/project-codeflare/busybox:1.36"
-	// certGenerator is the image that waits for the certificates of Ray's pods.
+	// certGenerator is the image of the init container of Ray's pods that waits for their certificates.
 	certGenerator = "registry.redhat.io/ubi9:latest"
 )
 
 // digests matches the digests of images. The packed images have other digests.
 var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
 
-// PackImages packs the images of the operator and of its operands, except MLflow and Ray, for a cluster with a real node. It returns the
-// manifests of the overlay kubernetes.
+// PackImages packs the images of the operator and those of [PackOperandImages], for a cluster with a real node. It returns the manifests of
+// the overlay kubernetes, with tags in place of digests.
 func PackImages(ctx context.Context, store images.Store) (manifests string, err error) {
 	checkout, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -47,7 +47,7 @@ func PackImages(ctx context.Context, store images.Store) (manifests string, err 
 	return digests.ReplaceAllString(text, ":latest"), err
 }
 
-// PackOperandImages packs the images of the operands, except MLflow and Ray.
+// PackOperandImages packs the images of Model Registry, its proxy, PostgreSQL and the pods of samples, and certGenerator.
 func PackOperandImages(ctx context.Context, store images.Store) error {
 	if err := images.Base(ctx, store, SampleImage, certGenerator); err != nil {
 		return err

@@ -21,8 +21,8 @@ const kserveNamespace = "kserve"
 // kserveDeploy configures KServe to serve models with Deployments, because Knative is not installed.
 const kserveDeploy = `{"defaultDeploymentMode": "Standard"}`
 
-// StartKServe runs the controller of KServe with its shipped role and configuration, except kserveDeploy. It installs no webhooks, because
-// cert-manager would issue their certificate.
+// StartKServe runs the controller of KServe with its shipped role and, except for kserveDeploy, its shipped configuration. It installs no
+// webhooks, because cert-manager would issue their certificate.
 func StartKServe(ctx context.Context, instance *cluster.Instance, progress io.Writer) (*cluster.Process, error) {
 	files, err := cluster.PeerDir(ctx, cluster.KServeController)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 )
 
 // StartKueue runs Kueue with its webhooks and the frameworks of its shipped configuration. The CRDs of managed frameworks, including
-// AppWrapper, must be served before. Settings override those of the configuration.
+// AppWrapper, must already be served. Settings override those of the configuration.
 func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Writer, settings ...map[string]any) (*cluster.Process, error) {
 	args := func(l *launch) ([]string, error) { return newKueueArgs(l, settings) }
 	return start(ctx, instance, peer{name: cluster.Kueue, drop: isAPIService, args: args, mount: mountCertificate}, progress)
@@ -37,7 +37,7 @@ func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Wri
 func isAPIService(object *unstructured.Unstructured) bool { return object.GetKind() == "APIService" }
 
 // mountCertificate replaces the kubelet: it writes the certificate that Kueue issues for its webhooks into the folder from which Kueue
-// reads it. It does nothing until the certificate exists.
+// reads it. It does nothing while the Secret is empty.
 func mountCertificate(ctx context.Context, l *launch) error {
 	config, err := l.instance.Config()
 	if err != nil {
@@ -76,7 +76,8 @@ func newKueueArgs(l *launch, settings []map[string]any) ([]string, error) {
 	return []string{"--config=" + path, "--zap-log-level=2"}, err
 }
 
-// kueueConfig returns the shipped configuration with other listeners, without leader election, and with additional settings.
+// kueueConfig returns the shipped configuration with other listeners and additional settings, and without leader election, metrics and the
+// aggregated API.
 func kueueConfig(shipped, health, certDir string, webhookPort int, settings ...map[string]any) ([]byte, error) {
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(shipped), &config); err != nil {

@@ -159,7 +159,7 @@ func TestPyTorchOnly(t *testing.T) {
 	}
 	deployment.Object["spec"] = "none"
 	if _, err := withPyTorchOnly([]*unstructured.Unstructured{deployment}); err == nil {
-		t.Error("want an error for a Deployment without containers")
+		t.Error("want an error for a Deployment with an invalid spec")
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	developer = "developer"
 )
 
-// expectRejected expects that the API server rejects the object with the message.
+// expectRejected returns the body of a spec, which expects that the API server rejects the object as Forbidden or Invalid with the message.
 func expectRejected(username, namespace, text, message string) func(SpecContext) {
 	return func(ctx SpecContext) {
 		err := as(username).Create(ctx, object(namespace, text), client.DryRunAll)
@@ -94,7 +94,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		Expect(as(mlflowEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("it is the ServiceAccount of the manager")))
 		replicas := merge(`{"spec":{"replicas":2}}`)
 		Expect(as(mlflowEditor).Patch(ctx, m, replicas)).To(Succeed())
-		By("setting an image as an administrator, which the editor does not change")
+		By("setting an image as an administrator, and scaling the server as the editor")
 		image := merge(`{"spec":{"image":{"image":"quay.io/ours/mlflow:1"}}}`)
 		Expect(env.Admin.Patch(ctx, m, image)).To(Succeed())
 		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())

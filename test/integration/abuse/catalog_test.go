@@ -39,7 +39,7 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 		"a token Secret of the manager":                     {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
 		"an invalid sslMode":                                {"", "catalog", "{database: {external: {host: db, secretName: s, sslMode: off}}}", "sslMode"},
 		"port 0":                                            {"", "catalog", "{database: {external: {host: db, secretName: s, port: 0}}}", "port"},
-		"a host name of 254 characters":                     {"", "catalog", "{database: {external: {host: " + longName(254) + ", secretName: s}}}", "Too long"},
+		"a host name of 254 characters":                     {"", "catalog", "{database: {external: {host: " + longText(254) + ", secretName: s}}}", "Too long"},
 		"a negative volume size":                            {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
 		"an invalid proxy mode":                             {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
 		"a hostPath volume":                                 {"", "catalog", "{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
@@ -77,9 +77,9 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 			Expect(container.Resources.Claims).To(BeEmpty())
 			Expect(container.Image).NotTo(ContainSubstring("evil"))
 		}
-		By("creating a second Catalog in another namespace, which would share host and permissions")
+		By("rejecting a second Catalog in another namespace, because it would share the host and permissions of the first")
 		expectRejected(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "a cluster has only one Catalog")(ctx)
-		By("setting a database as a developer, the only host that may receive the password")
+		By("setting the host of the database as a developer: only this host may receive the password")
 		Expect(as(developer).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"host":"db","secretName":"other-credentials"}}}}`))).To(Succeed())
 		for _, change := range []string{`"host":"evil.example.com"`, `"host":"169.254.169.254"`, `"host":"kubernetes.default.svc"`, `"port":1234`} {
 			err := as(catalogEditor).Patch(ctx, c.DeepCopy(), merge(`{"spec":{"database":{"external":{`+change+`}}}}`))
@@ -89,7 +89,7 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ClusterServingRuntimes without other permissions", func() {
+var _ = Describe("An editor of ClusterServingRuntimes", func() {
 	container := func(fields string) string { return "{containers: [{name: server, image: i, " + fields + "}]}" }
 	for title, attempt := range map[string]struct{ user, spec, message string }{
 		"an image": {clusterRuntimeEditor, "{}", "create pods in all namespaces"},

@@ -66,7 +66,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 	}, NodeTimeout(floodTimeout))
 
 	const mutate = "/mutate-modelregistry-opendatahub-io-modelregistry"
-	largeReview := func() string { return conversionReview(`{"a":"`+longName(60<<20)+`"}`, 1) }
+	largeReview := func() string { return conversionReview(`{"a":"`+longText(60<<20)+`"}`, 1) }
 	objects := func(size int) string { return `{"a":[` + strings.Repeat(`{"":0},`, size/7) + `0]}` }
 	for title, flood := range map[string]struct {
 		path    string

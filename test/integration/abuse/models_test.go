@@ -127,7 +127,7 @@ var _ = Describe("An editor of MLflow", func() {
 		"a path outside the artifact root": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
 		"an absolute path":                 {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
 		"a name other than mlflow":         {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
-		"a path of 513 characters":         {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + longName(513) + "}", "Too long"},
+		"a path of 513 characters":         {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + longText(513) + "}", "Too long"},
 	} {
 		It("is denied "+title+" in an MLflowConfig", expectRejected(mlflowEditor, metav1.NamespaceDefault,
 			"{apiVersion: mlflow.kubeflow.org/v1, kind: MLflowConfig, metadata: {name: "+attempt.name+"}, spec: "+attempt.spec+"}", attempt.message),
@@ -186,7 +186,7 @@ var _ = Describe("Editors of models", func() {
 			"{runtime: {name: " + team + "/shared}, storage: {key: s3, path: m}}",
 			"{modelType: {name: 'sklearn|rt:other', version: '1|rt:other'}, storage: {key: s3, path: m}}",
 			"{protocolVersion: 'v2|rt:other', storage: {key: s3, path: m}}",
-			"{storage: {key: s3, path: " + longName(100<<10) + "}}",
+			"{storage: {key: s3, path: " + longText(100<<10) + "}}",
 			"{containers: [{name: c, image: quay.io/evil/image}], volumes: [{name: v, hostPath: {path: /}}], storage: {key: s3, path: m}}",
 		} {
 			p := object(namespace, predictor(fmt.Sprintf("attempt-%d", i), spec))
@@ -223,7 +223,7 @@ var _ = Describe("Editors of models", func() {
 			Expect(as(user).Create(ctx, o)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(as(user).Delete(ctx, o)).To(Succeed()) }, NodeTimeout(specTimeout))
 			Expect(apierrors.IsForbidden(as(user).Status().Patch(ctx, o.DeepCopy(), merge(`{"status":{"observedGeneration":7}}`)))).To(BeTrue())
-			Expect(as(user).Patch(ctx, o.DeepCopy(), merge(`{"metadata":{"annotations":{"a":"`+longName(300<<10)+`"}}}`))).NotTo(Succeed())
+			Expect(as(user).Patch(ctx, o.DeepCopy(), merge(`{"metadata":{"annotations":{"a":"`+longText(300<<10)+`"}}}`))).NotTo(Succeed())
 		}
 	}, NodeTimeout(specTimeout))
 })

@@ -1,5 +1,5 @@
-// Package abuse_test covers attacks by users who may only edit custom resources, and by pods that reach the port of the webhooks, against a
-// real API server with the shipped roles, webhooks and defaults.
+// Package abuse_test covers attacks by users who may edit custom resources, and by pods that reach the port of the webhooks, against a real
+// API server with the shipped roles, webhooks and defaults.
 package abuse_test
 
 import (
@@ -29,13 +29,13 @@ const (
 	webhookSecret     = "odh-platform-operator-webhook-cert"
 
 	specTimeout = 2 * time.Minute
-	// waitTimeout bounds the time in which the manager publishes its CA.
 	waitTimeout = time.Minute
 	poll        = 200 * time.Millisecond
 	idlePeriod  = time.Second
 )
 
-// All specs share one control plane and one manager with all components and the shipped permissions and defaults.
+// All specs share one control plane. They share one manager with all components and the shipped permissions and defaults, except for the
+// specs of floods and of hosts, which stop it and start their own.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -92,10 +92,10 @@ var images = []string{
 // admin is the administrator of the control plane, who is not impersonated.
 const admin = ""
 
-// clients by user name.
+// clients caches the impersonating clients by user name.
 var clients = map[string]client.Client{}
 
-// as returns a client that impersonates a user with the groups of every authenticated user.
+// as returns a client that impersonates a user in the group system:authenticated; for admin it returns env.Admin.
 func as(name string) client.Client {
 	GinkgoHelper()
 	if c, found := clients[name]; found {
@@ -130,7 +130,7 @@ func bindAll(ctx context.Context, name, role string) {
 
 func editorOf(role string) string { return "editor-of-" + strings.SplitN(role, "-editor", 2)[0] }
 
-// editorRole creates an editor role for a kind without a shipped one, and returns its name.
+// editorRole creates a ClusterRole that grants only a resource and not its subresources, and returns its name.
 func editorRole(ctx context.Context, group, resource string) string {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{
@@ -147,10 +147,10 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// merge returns a merge patch, as kubectl patch sends it.
+// merge returns a merge patch, as kubectl patch --type=merge sends it.
 func merge(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 
-func longName(length int) string { return strings.Repeat("x", length) }
+func longText(length int) string { return strings.Repeat("x", length) }
 
 func claim(name string) string {
 	return "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: " + name + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The webhooks do not validate changes of terminating objects, so the manager must not reconcile them.
+// The webhooks do not validate changes of terminating objects, so the manager must not apply these changes.
 var _ = Describe("An editor who blocks the deletion of an object with a finalizer", func() {
 	for title, attempt := range map[string]struct {
 		user, change string

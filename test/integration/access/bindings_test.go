@@ -73,7 +73,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		Expect(env.Exists(ctx, binding(other, viewBinding))).To(BeFalse(), "the namespace is labelled for an MLflow that does not exist")
 	}, NodeTimeout(specTimeout))
 
-	It("updates the bindings when the number of groups changes [mlflow-73] [mlflow-75]", func(ctx SpecContext) {
+	It("updates the bindings when the groups change [mlflow-73] [mlflow-75]", func(ctx SpecContext) {
 		_, a := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
@@ -195,7 +195,7 @@ var _ = Describe("A RoleBinding with a name of namespace RBAC", func() {
 		Expect(remaining.UID).To(Equal(foreign.UID))
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted although it has lost its label", func(ctx SpecContext) {
+	It("is deleted although it has lost its labels and its owner reference", func(ctx SpecContext) {
 		createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, viewBinding, "users", "admins")

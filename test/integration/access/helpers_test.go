@@ -136,8 +136,8 @@ func waitForViewBindings(ctx context.Context, count int, groups ...string) {
 	}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(time.Second).Should(Succeed())
 }
 
-// createForeign creates a RoleBinding as another client. The RoleBinding is deleted with its namespace, because at the end of the spec another
-// object may have its name.
+// createForeign creates a RoleBinding as another client. No cleanup deletes it, because at the end of the spec another object may have its
+// name; it is deleted with its namespace.
 func createForeign(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, b)).To(Succeed())

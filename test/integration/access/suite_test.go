@@ -18,7 +18,7 @@ const (
 	idlePeriod = 6 * time.Second
 )
 
-// All specs share one control plane, one manager with the shipped permissions, and one MLflow at a time.
+// All specs share one control plane and one manager with the shipped permissions. Each spec creates the only MLflow.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -102,7 +102,7 @@ func documentedMessages() map[string]string {
 	return texts
 }
 
-var _ = Describe("The status of a custom resource without pods", Serial, func() {
+var _ = Describe("The status of a custom resource whose pods do not run", Serial, func() {
 	for cause, c := range causes {
 		for _, w := range podWorkloads {
 			change := ""

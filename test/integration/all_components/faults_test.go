@@ -19,9 +19,9 @@ type fault struct {
 
 	namespace string
 	object    *unstructured.Unstructured
-	// refused is the resource whose writes are refused.
+	// refused is the resource whose writes are refused; "" without a fault.
 	refused string
-	// foreign has the name of a child; nil for a single fault.
+	// foreign has the name of a child; nil unless the fault is a pair.
 	foreign *unstructured.Unstructured
 	// unguarded reports whether the fault affects a guard.
 	unguarded bool
@@ -86,8 +86,8 @@ func (f *fault) createForeign(ctx context.Context, from int) {
 	}
 }
 
-// createWithFaults creates one custom resource for each kind of child, whose writes are refused. For pairs, a foreign object has the name of
-// another child.
+// createWithFaults creates one custom resource for each resource of the children, and refuses the writes of this resource. For pairs, a
+// foreign object has the name of another child.
 func (c component) createWithFaults(ctx context.Context, all []child, pairs bool) []fault {
 	GinkgoHelper()
 	var faults []fault

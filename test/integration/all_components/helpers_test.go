@@ -107,7 +107,7 @@ func children(entries framework.Entries, namespace string) []child {
 	return found
 }
 
-// conditionsAndEvents returns the conditions and Events of a custom resource as text.
+// conditionsAndEvents returns the status, with its conditions, and the Events of a custom resource as text.
 func conditionsAndEvents(ctx context.Context, object *unstructured.Unstructured) string {
 	GinkgoHelper()
 	live := object.DeepCopy()
@@ -138,7 +138,8 @@ func deploymentNames(ctx context.Context, namespace string) []string {
 	return names
 }
 
-// foreignObject returns an object of another client with the name of a child; nil for hashed names and other kinds.
+// foreignObject returns an object of another client with the name of a child; nil if the name has a hash, or if the resource is not one of
+// those below.
 func foreignObject(namespace string, c child) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{}}

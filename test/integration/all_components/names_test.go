@@ -10,8 +10,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// isAdmitted creates an object, and reports whether admission accepted it. The error of a denial must contain the name of the object.
-func isAdmitted(ctx context.Context, object *unstructured.Unstructured) bool {
+// createIfAdmitted creates an object, and reports whether admission accepted it. The error of a denial must contain the name of the object.
+func createIfAdmitted(ctx context.Context, object *unstructured.Unstructured) bool {
 	GinkgoHelper()
 	err := env.Admin.Create(ctx, object)
 	if err != nil {
@@ -30,17 +30,17 @@ func deleteAndWait(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// Each name is also the name of a child object.
 var _ = Describe("Resources with colliding names", func() {
 	It("reach the steady state", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
+		// Each name is also the name of a child object.
 		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")
 			env.SetLabel(ctx, framework.NamespaceNamed(namespace), "modelmesh-enabled", "true")
 			otherNamespace := env.Namespace(ctx, "collide")
 			for _, ns := range []string{namespace, otherNamespace} {
 				for _, c := range components {
-					if object := c.object(ns, name); isAdmitted(ctx, object) {
+					if object := c.object(ns, name); createIfAdmitted(ctx, object) {
 						created = append(created, object)
 					}
 				}
@@ -52,7 +52,7 @@ var _ = Describe("Resources with colliding names", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("do not replace the ClusterRoleBinding and the Deployment of the catalog when registries have its name", func(ctx SpecContext) {
+	It("do not replace the ClusterRoleBinding and the Deployment of the catalog", func(ctx SpecContext) {
 		catalog := framework.Sample("aihub_catalog.yaml")
 		catalog.SetNamespace(env.Namespace(ctx, "catalog"))
 		Expect(env.Admin.Create(ctx, catalog)).To(Succeed())
@@ -70,7 +70,7 @@ var _ = Describe("Resources with colliding names", func() {
 		for _, ns := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
 			var created []*unstructured.Unstructured
 			for _, registry := range []string{"model", "model-catalog"} {
-				if object := components[0].object(ns, registry); isAdmitted(ctx, object) {
+				if object := components[0].object(ns, registry); createIfAdmitted(ctx, object) {
 					created = append(created, object)
 				}
 			}

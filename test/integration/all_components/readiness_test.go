@@ -102,7 +102,7 @@ func (e example) expectKStatus(ctx context.Context, object *unstructured.Unstruc
 
 const badImage = "testcluster.invalid/image-pull:1"
 
-// Flux, Argo CD and helm --wait use kstatus to detect the end of a rollout.
+// Flux and helm --wait use kstatus to detect the end of a rollout.
 var _ = Describe("Tools based on kstatus", func() {
 	DescribeTable("derive Current, InProgress and Failed from the conditions", func(ctx SpecContext, e example) {
 		e.expectKStatus(ctx, e.create(ctx))
@@ -153,7 +153,7 @@ spec:
 		healthy.expectKStatus(ctx, registry)
 	}, SpecTimeout(specTimeout))
 
-	It("find all kinds by the category odh", func() {
+	It("find all kinds of this operator by the category odh", func() {
 		discoveryClient, err := discovery.NewDiscoveryClientForConfig(env.Config)
 		Expect(err).NotTo(HaveOccurred())
 		_, lists, err := discoveryClient.ServerGroupsAndResources()

@@ -1,4 +1,5 @@
-// Package all_components_test runs all components in one manager, with colliding names and with pairs of faults.
+// Package all_components_test runs all components in one manager. It covers colliding names, single faults and pairs of faults, the kstatus
+// of custom resources, and the reported causes of pods that do not run.
 package all_components_test
 
 import (

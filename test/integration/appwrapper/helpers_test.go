@@ -94,7 +94,7 @@ func waitForPhase(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2
 	})
 }
 
-// hasConditions expects conditions, as "Type=Status" or "Type=Status/Reason".
+// hasConditions returns a check that expects conditions, as "Type=Status" or "Type=Status/Reason".
 func hasConditions(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	return func(g Gomega) {
 		GinkgoHelper()
@@ -114,8 +114,8 @@ func conditionsOf(aw *awv1beta2.AppWrapper) []string {
 	return actual
 }
 
-// writtenStatuses returns the phase and conditions of an AppWrapper after each write of the manager since a position in the log, short-lived states
-// included.
+// writtenStatuses returns the phase and conditions of an AppWrapper after each write of the manager since a position in the log,
+// short-lived states included.
 func writtenStatuses(start framework.AuditPosition, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapperStatus {
 	GinkgoHelper()
 	var current awv1beta2.AppWrapperStatus
@@ -137,8 +137,8 @@ func writtenStatuses(start framework.AuditPosition, aw *awv1beta2.AppWrapper) []
 	return statuses
 }
 
-// waitForWrittenStatus waits until the manager has written the phase with the given conditions, even if only briefly, and returns that status.
-// The phase is empty if it has not changed since the position in the log.
+// waitForWrittenStatus waits until the manager has written the phase with the given conditions, even if only briefly, and returns that
+// status. The phase is empty if it has not changed since the position in the log.
 func waitForWrittenStatus(ctx context.Context, start framework.AuditPosition, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
 	GinkgoHelper()
 	observed := &awv1beta2.AppWrapper{}

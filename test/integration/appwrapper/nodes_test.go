@@ -44,7 +44,7 @@ func setHealthLabel(ctx context.Context, node, value string) {
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{awv1beta2.LabelAutopilot: value}}})
 }
 
-// deleteAndWait deletes an AppWrapper before its node is deleted.
+// deleteAndWait deletes an AppWrapper and waits, because its nodes are deleted at the end of the spec.
 func deleteAndWait(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, aw)).To(Succeed())

@@ -199,7 +199,7 @@ var _ = Describe("An existing AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("can be suspended, and accepts podSetInfos [appwrapper-31]", func(ctx SpecContext) {
+	It("accepts podSetInfos and annotations [appwrapper-31]", func(ctx SpecContext) {
 		aw := expectAdmitted(ctx, wrapper(namespace, component(pod)))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
 			aw.Spec.Suspend = true

@@ -16,7 +16,7 @@ import (
 
 const (
 	specTimeout = 4 * time.Minute
-	// webhookTimeout bounds the time in which the manager publishes its CA.
+	// webhookTimeout bounds the waits for a manager that has started or whose ConfigMap has changed.
 	webhookTimeout = 2 * time.Minute
 	poll           = 100 * time.Millisecond
 

@@ -22,7 +22,8 @@ import (
 
 const kueueAPIVersion = "kueue.x-k8s.io/v1beta2"
 
-// eventuallyCreate retries until the admission webhooks respond. An attempt whose response was lost may have created the object.
+// eventuallyCreate creates an object, and retries until the admission webhooks respond. An attempt whose response was lost may have created
+// the object.
 func eventuallyCreate(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Eventually(func() error { return client.IgnoreAlreadyExists(env.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
@@ -40,8 +41,8 @@ func createQueueDefaults(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
-// createQueue creates a namespace with the LocalQueue `queue` and the default one, and a ClusterQueue with the name of the namespace and the
-// given quota of CPUs. The end of the spec deletes the ClusterQueue.
+// createQueue creates a namespace with the LocalQueue `queue` and the default one, and a ClusterQueue with the name of the namespace and
+// the given quota of CPUs. The ClusterQueue is deleted at the end of the spec.
 func createQueue(ctx context.Context, cpus string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "kueue")
@@ -168,7 +169,7 @@ func expectSuspended(ctx context.Context, aw *v1beta2.AppWrapper) {
 		g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseSuspended))
 		g.Expect(aw.Spec.Suspend).To(BeTrue())
 		g.Expect(podsOf(ctx, g, aw)).To(BeEmpty())
-	}).WithContext(ctx).WithTimeout(suspendedDuration).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(stableDuration).WithPolling(poll).Should(Succeed())
 }
 
 func podsOf(ctx context.Context, g Gomega, aw *v1beta2.AppWrapper) []corev1.Pod {

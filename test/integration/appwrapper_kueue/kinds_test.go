@@ -24,7 +24,7 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		Consistently(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning))
-		}).WithContext(ctx).WithTimeout(suspendedDuration / 2).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(stableDuration / 2).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
 	It("can be a Job, whose success completes the AppWrapper and releases the quota [appwrapper-40] [appwrapper-43] [appwrapper-50]", func(ctx SpecContext) {

@@ -101,7 +101,7 @@ var _ = Describe("MultiKueue", func() {
 			g.Expect(next.Spec.Suspend).To(BeTrue())
 			g.Expect(next.Status.Phase).To(BeEmpty(), "the operator must not reconcile it")
 			g.Expect(apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(next), &v1beta2.AppWrapper{}))).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(suspendedDuration).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(stableDuration).WithPolling(poll).Should(Succeed())
 		deleteWrapper(ctx, next) // otherwise it would get the quota first
 
 		By("draining and resuming the queue")

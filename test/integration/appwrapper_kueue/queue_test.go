@@ -97,7 +97,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 				}
 			}
 			g.Expect(owners).To(ConsistOf("queued"))
-		}).WithContext(ctx).WithTimeout(suspendedDuration).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(stableDuration).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
 	It("wait as a whole while the quota is too small, and have each Job counted once [appwrapper-42]", func(ctx SpecContext) {

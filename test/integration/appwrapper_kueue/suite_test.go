@@ -21,8 +21,8 @@ const (
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
 	poll        = 200 * time.Millisecond
-	// suspendedDuration is the time for which a spec expects that an AppWrapper stays suspended.
-	suspendedDuration = 10 * time.Second
+	// stableDuration is the time for which a spec expects that a state lasts, such as that of a suspended AppWrapper.
+	stableDuration = 10 * time.Second
 	// podsReadyTimeout is the time after which Kueue evicts a workload with pods that are not ready.
 	podsReadyTimeout = time.Minute
 
@@ -30,7 +30,7 @@ const (
 )
 
 // All specs share one control plane with the real Kueue and KubeRay, each with its own role, and Kueue with its webhooks. Each
-// spec has its own namespace and ClusterQueue.
+// spec that creates AppWrappers has its own namespace and ClusterQueue.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -1,5 +1,5 @@
-// Package availability tests that webhooks respond and a leader is elected while replicas of the manager are replaced. Each pod is a
-// process, and a Service of [framework.Serve] routes to the processes like kube-proxy.
+// Package availability tests that webhooks respond and a leader is elected while replicas of the manager are replaced, restarted or killed.
+// Each pod is a process, and a Service of [framework.Serve] routes to the processes like kube-proxy.
 package availability
 
 import (
@@ -41,7 +41,8 @@ type pod struct {
 	port int
 }
 
-// newPod starts a replica with leader election and the variables of the Deployment, and adds it to the endpoints of the Service once it is ready.
+// newPod starts a replica with leader election and the literal environment variables of the Deployment, and adds it to the endpoints of the
+// Service once it is ready.
 func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 	GinkgoHelper()
 	ports, err := env.Instance.ReservePorts(ctx, 1)
@@ -60,8 +61,8 @@ func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 	return p
 }
 
-// remove deletes a pod as Kubernetes does: the pod gets SIGTERM after the preStop hook, and nodes update the endpoints with a delay. It returns
-// the time of the signal.
+// remove deletes a pod as Kubernetes does: the pod gets SIGTERM after the preStop hook, and nodes update the endpoints with a delay. It
+// returns the time of the signal.
 func (p *pod) remove(ctx context.Context, service *framework.Service) time.Time {
 	GinkgoHelper()
 	updated := make(chan struct{})

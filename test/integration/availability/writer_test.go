@@ -29,7 +29,7 @@ const (
 	minWrites = 20
 )
 
-// samples has a resource of each kind with webhooks of the operator.
+// samples has the file of a resource by kind. The kinds cover all admission webhooks of the operator.
 var samples = map[string]string{
 	"AppWrapper": "appwrapper_job.yaml", "Catalog": "aihub_catalog.yaml", "MLflow": "mlflow_minimal.yaml", "ModelRegistry": "modelregistry_postgres.yaml",
 	"RayCluster": "raycluster.yaml", "ServingRuntime": "modelmesh_runtime_custom.yaml",
@@ -42,7 +42,7 @@ type failedWrite struct {
 	err  error
 }
 
-// writer writes resources of all kinds continuously.
+// writer writes resources continuously, see startWriter.
 type writer struct {
 	mu      sync.Mutex
 	written map[string]int

@@ -90,7 +90,7 @@ func createRestrictedNamespace(ctx context.Context) string {
 	return namespace
 }
 
-// install applies the rendered chart as Helm does, first as a dry run, and deletes it at the end of the spec.
+// install applies the rendered chart like Helm, after a dry run of each object, and deletes the objects at the end of the spec.
 func install(ctx context.Context, namespace string, values map[string]any) {
 	GinkgoHelper()
 	release := parity.Release{Namespace: namespace, Cluster: env.Config, APIVersions: []string{"monitoring.coreos.com/v1"}}

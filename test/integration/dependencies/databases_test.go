@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("The sample databases of registries", func() {
-	DescribeTable("match their registries and run in pods of the restricted level",
+	DescribeTable("match their registries, and the restricted Pod Security level admits their pods",
 		func(ctx SpecContext, database, registry, member string, port int64) {
 			samples, err := framework.ReadObjects("../../../config/samples/modelregistry_" + registry + ".yaml")
 			Expect(err).NotTo(HaveOccurred())

@@ -48,7 +48,7 @@ type localDeployment struct {
 // etcdDeployment is the Deployment of etcd, with access to its passwords and data.
 type etcdDeployment struct{ *localDeployment }
 
-// objectsIn builds a kustomization and sets the namespace of its objects.
+// objectsIn builds a kustomization, leaves out its Namespace, and sets the namespace of the other objects.
 func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize(dir)
@@ -85,7 +85,8 @@ func installEtcd(ctx context.Context) *etcdDeployment {
 	return &etcdDeployment{install(ctx, "test/integration/dependencies/testdata/etcd", "etcd")}
 }
 
-// install creates the objects of a kustomization and returns the localDeployment with the given name.
+// install creates the objects of a kustomization in a new restricted namespace, except Predictors, and returns its Deployment of the given
+// name.
 func install(ctx context.Context, dir, deployment string) *localDeployment {
 	GinkgoHelper()
 	instance := &localDeployment{deployment: deployment, namespace: createRestrictedNamespace(ctx, deployment), dir: GinkgoT().TempDir()}
@@ -110,7 +111,7 @@ func install(ctx context.Context, dir, deployment string) *localDeployment {
 	return instance
 }
 
-// store stores the parts of an object that are needed to run its containers.
+// store stores the pod spec, the scripts or the PersistentVolumeClaim of an object for the specs.
 func (local *localDeployment) store(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	convert := func(target any) {
@@ -210,7 +211,7 @@ func (local *localDeployment) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: local.namespace, Name: name}}
 }
 
-// createSecret replaces a Secret, like a user.
+// createSecret creates a Secret like a user, and replaces an existing one.
 func (local *localDeployment) createSecret(ctx context.Context, name, key, value string) {
 	GinkgoHelper()
 	secret := local.secret(name)

@@ -59,7 +59,7 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		Expect(string(read(ctx, "storage-config")["localMinIO"])).To(ContainSubstring(string(credentials["password"])))
 	}, NodeTimeout(specTimeout))
 
-	It("runs in pods of the restricted level, and contains the sample model", func(ctx SpecContext) {
+	It("runs in pods of the restricted level, and contains the sample Predictor", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, Name: "minio"}, Spec: instance.podSpec})).To(Succeed())
 		quickstart, err := os.ReadFile("../../../config/quickstart/predictor.yaml")
 		Expect(err).NotTo(HaveOccurred())

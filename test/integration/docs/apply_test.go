@@ -26,7 +26,7 @@ import (
 // fluxManager is the field manager of Flux.
 const fluxManager = "kustomize-controller"
 
-// oauthProxyCase is the registry whose deprecated oauthProxy the webhook moves to kubeRBACProxy.
+// oauthProxyCase is the name of the spec with a registry whose deprecated oauthProxy the webhook moves to kubeRBACProxy.
 const oauthProxyCase = "empty registry, oauthProxy"
 
 // Users may move from client-side to server-side apply with kubectl, with Argo CD, which migrates managed fields like kubectl, and with Flux.

@@ -80,15 +80,14 @@ func (a *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRol
 	return owner
 }
 
-// earlyClock is one minute behind. Otherwise, an owner that is created after the applier could appear to be older, because creationTimestamps
-// are rounded down to seconds.
+// earlyClock is one minute behind, so that the applier treats the owners of a spec as created after its own start.
 type earlyClock struct{ clock.RealClock }
 
 func (c earlyClock) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
 
 func (c earlyClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// restart replaces the applier with one that has no state and starts after the creation of all objects.
+// restart replaces the applier with one that has no records and treats the existing owners as created before its start.
 func (a *applyEnv) restart(legacyManagers ...string) { a.start(clock.RealClock{}, legacyManagers...) }
 
 func (a *applyEnv) start(clk clock.PassiveClock, legacyManagers ...string) {

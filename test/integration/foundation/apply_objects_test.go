@@ -182,7 +182,7 @@ func newUnstructured(apiVersion, kind, namespace string, spec map[string]any) *u
 	return u
 }
 
-// httpRoute has atomic lists whose items omit optional fields, which the API server defaults.
+// httpRoute returns an HTTPRoute with atomic lists. Their items omit optional fields, which the API server defaults.
 func httpRoute(namespace string) *unstructured.Unstructured {
 	backend := map[string]any{"name": "server", "port": int64(8443)}
 	path := map[string]any{"type": "PathPrefix", "value": "/server"}

@@ -175,7 +175,7 @@ var _ = Describe("The applier", func() {
 		Expect(testEnv.live(ctx, configMapKind, "held").GetUID()).NotTo(Equal(terminating.GetUID()))
 	})
 
-	It("returns the error of an immutable field unchanged, and continues with the other objects", func(ctx context.Context) {
+	It("returns the error of an immutable field, and applies the objects of the earlier stages", func(ctx context.Context) {
 		testEnv := newApplyEnv(ctx)
 		testEnv.expectRequests(ctx, desiredOf(apply.Object{Config: deployment(testEnv.namespace)}), 0, 1)
 		changed := deployment(testEnv.namespace)
@@ -220,12 +220,12 @@ var _ = Describe("Adoption by the applier", func() {
 		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
 		foreign.Namespace, foreign.Name = testEnv.namespace, "server"
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
-		for _, attempt := range []int64{1, 0, 0} {
+		for _, expectedWrites := range []int64{1, 0, 0} {
 			reads, writes, err := testEnv.apply(ctx, desiredOf(apply.Object{Config: configMap(testEnv.namespace, "server")}))
 			_, refused := errors.AsType[*apply.ForeignError](err)
 			Expect(refused).To(BeTrue(), "%v", err)
 			Expect(reads).To(BeEquivalentTo(1))
-			Expect(writes).To(Equal(attempt))
+			Expect(writes).To(Equal(expectedWrites))
 		}
 		Expect(testEnv.live(ctx, configMapKind, "server").GetResourceVersion()).To(Equal(foreign.ResourceVersion))
 	})
@@ -249,13 +249,13 @@ var _ = Describe("Adoption by the applier", func() {
 
 			testEnv.patch(ctx, live, `{"data":{"later":"1"}}`, client.FieldOwner(manager))
 			testEnv.restart("manager", "kubectl-client-side-apply")
-			testEnv.expectRequests(ctx, desired, 1, 0) // fields that the manager sets after the adoption stay
+			testEnv.expectRequests(ctx, desired, 1, 0) // fields that this field manager sets after the adoption stay
 		},
-		Entry("by update", "manager", func(testEnv *applyEnv) client.Object { return legacyConfigMap(testEnv, nil) }),
-		Entry("by client-side apply", "kubectl-client-side-apply", func(testEnv *applyEnv) client.Object {
+		Entry("written by update", "manager", func(testEnv *applyEnv) client.Object { return legacyConfigMap(testEnv, nil) }),
+		Entry("written by client-side apply", "kubectl-client-side-apply", func(testEnv *applyEnv) client.Object {
 			return legacyConfigMap(testEnv, map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})
 		}),
-		Entry("by update with the field manager of the operator", fieldOwner, func(testEnv *applyEnv) client.Object { return legacyConfigMap(testEnv, nil) }),
+		Entry("written by update with the field manager of the operator", fieldOwner, func(testEnv *applyEnv) client.Object { return legacyConfigMap(testEnv, nil) }),
 	)
 
 	It("adopts objects of its field manager without its labels with one write", func(ctx context.Context) {

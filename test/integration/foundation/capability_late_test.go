@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// watchStartTimeout bounds the time from the creation of a CRD to the watch of its component, as documented.
+// watchStartTimeout bounds the time from the creation of a CRD to the watch of its component.
 const watchStartTimeout = 5 * time.Second
 
 var _ = Describe("A component whose API is missing", func() {

@@ -26,10 +26,10 @@ const (
 	mlflowCRD         = "mlflows.mlflow.opendatahub.io"
 	defaultEnv        = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
 	specTimeout       = 5 * time.Minute
-	idlePeriod        = 5 * time.Second // longer than any timer of an idle manager
+	idlePeriod        = 5 * time.Second // time for which an idle manager must send no write and no live read
 )
 
-// onlyMLflow contains the flags that disable all components but mlflow.
+// onlyMLflow contains the flags that disable all components but mlflow, and TLS for metrics.
 var onlyMLflow = []string{
 	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelmesh=false", "--enable-modelregistry=false",
 	"--enable-raycluster=false",
@@ -69,7 +69,7 @@ func createMLflow(ctx context.Context) *mlflowv1.MLflow {
 	return m
 }
 
-// waitAvailable waits until an MLflow is available and its manager sends no more requests.
+// waitAvailable waits until an MLflow is available and the manager is idle.
 func waitAvailable(ctx context.Context, manager *framework.Manager, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")

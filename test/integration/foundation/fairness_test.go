@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// blockedNamespace is a namespace in which all writes to registries block until the context released is cancelled, and then fail.
+// blockedNamespace is a namespace in which all writes of the manager to registries block until the context released is cancelled, and then
+// fail.
 type blockedNamespace struct {
 	namespace string
 	released  context.Context // cancelled to let blocked writes return
@@ -63,7 +64,7 @@ var _ = Describe("A namespace with 300 registries whose writes block or fail", f
 		admin := clientWithoutWarnings()
 		DeferCleanup(func(ctx SpecContext) {
 			release()
-			// On a loaded machine a single request exceeds the timeout of the API server.
+			// On a loaded machine, a single request can exceed the timeout of the API server.
 			Eventually(admin.DeleteAllOf).WithContext(ctx).WithArguments(registry(s.namespace, ""), client.InNamespace(s.namespace)).WithTimeout(specTimeout).Should(Succeed())
 		}, NodeTimeout(specTimeout))
 		for i := range registries {

@@ -26,12 +26,12 @@ import (
 
 const (
 	secretCount = 1000
-	// secretBytes is the size of the data of each Secret, and also of its annotations. The data or the annotations of all Secrets are larger than
-	// maxHeapGrowth.
+	// secretBytes is the size of the data of each Secret, and also of its annotations. The data of all Secrets exceed maxHeapGrowth, and so do
+	// their annotations.
 	secretBytes = 16 << 10
 	// maxHeapGrowth bounds the heap growth for all Secrets, in bytes.
 	maxHeapGrowth = 5 << 20
-	// wrapperCount is the number of AppWrappers, each with a template of one megabyte.
+	// wrapperCount is the number of AppWrappers, each with a template of 1 MiB.
 	wrapperCount = 40
 	// maxWrapperHeapGrowth bounds the heap growth for all AppWrappers, in bytes, at less than half of their size.
 	maxWrapperHeapGrowth = 15 << 20

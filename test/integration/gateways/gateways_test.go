@@ -20,7 +20,8 @@ type publishedServer struct {
 	object, route, policy *unstructured.Unstructured
 }
 
-// expectReport waits until the Event or the condition reports the reason with the text.
+// expectReport waits for a Warning Event with the text if the kind reports by Event, otherwise for the condition RouteAccepted with the
+// status, reason and text.
 func (o publishedServer) expectReport(ctx context.Context, status, reason, text string) {
 	GinkgoHelper()
 	if o.reason != "" {
@@ -34,7 +35,8 @@ func (o publishedServer) expectReport(ctx context.Context, status, reason, text 
 	}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 }
 
-// waitForAccepted waits until the condition RouteAccepted is absent and the status contains the address, unless Events report rejections.
+// waitForAccepted waits until the condition RouteAccepted is absent and the status contains the address. It does not wait for kinds that
+// report by Event.
 func (o publishedServer) waitForAccepted(ctx context.Context) {
 	GinkgoHelper()
 	if o.reason != "" {

@@ -60,7 +60,7 @@ type publishedKind struct {
 	routeNamespace string
 	// route and policy are the names of its HTTPRoute and BackendTLSPolicy.
 	route, policy string
-	// reason of the Event about a rejected route; "" if a condition reports it.
+	// reason of the Event about a route that is not accepted; "" if a condition reports it.
 	reason string
 	// address reports whether the status contains the address at the Gateway; nil for kinds without such an address.
 	address func(*unstructured.Unstructured) bool

@@ -127,7 +127,7 @@ func removeFinalizers(ctx context.Context) {
 	}
 }
 
-// live returns the stored object; nil if it does not exist.
+// live returns the stored object; nil if it does not exist or its kind is not served.
 func live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	found := &unstructured.Unstructured{}
@@ -154,7 +154,8 @@ func waitRolledOut(ctx context.Context, namespace string) *appsv1.Deployment {
 // podOnlyFlags are flags with fixed ports, which are available only in a pod.
 var podOnlyFlags = []string{"--health-probe-bind-address", "--metrics-bind-address"}
 
-// startManager starts the program with the arguments, variables and ServiceAccount of its deployed Deployment.
+// startManager starts the manager with the arguments, variables and ServiceAccount of its Deployment, except podOnlyFlags and variables
+// with valueFrom. files maps mount paths in the arguments to local paths.
 func startManager(ctx context.Context, objects []*unstructured.Unstructured, deployment *appsv1.Deployment, files map[string]string) *framework.Manager {
 	GinkgoHelper()
 	routeWebhooks(ctx, objects)

@@ -111,8 +111,8 @@ func createServers(ctx context.Context) {
 	Expect(deprecated).To(HaveSuffix("modelregistry.opendatahub.io/v1alpha1"), "the output ends with the object, after the deprecation warning")
 }
 
-// disableComponent disables the component with its environment variable. The API server then accepts objects with a warning, and nothing
-// reconciles them.
+// disableComponent disables the component appwrapper with its environment variable. The API server then accepts AppWrappers with a warning,
+// and nothing reconciles them.
 func disableComponent(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) *framework.Manager {
 	GinkgoHelper()
 	By("disabling a component")

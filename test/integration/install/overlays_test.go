@@ -15,7 +15,7 @@ import (
 
 const host = "gateway.apps.example.org"
 
-// createGateway creates the Gateway of the platform, with the given addresses in its status.
+// createGateway creates a Gateway in the namespace of the platform's Gateway, with the given addresses in its status.
 func createGateway(ctx context.Context, name string, addresses ...any) {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{

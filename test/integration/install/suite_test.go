@@ -1,4 +1,4 @@
-// Package install_test installs, changes and removes the operator with make and kubectl, as a user does, on a real control plane.
+// Package install_test installs, changes and removes the operator with make, kubectl and Helm, as a user does, on a real control plane.
 package install_test
 
 import (

@@ -136,7 +136,7 @@ var _ = Describe("The page about the upgrade", func() {
 			"MutatingWebhookConfiguration codeflare-operator-mutating-webhook-configuration",
 			"ValidatingWebhookConfiguration codeflare-operator-validating-webhook-configuration")
 
-		By("deleting the RayCluster and its objects in other namespaces")
+		By("deleting the RayCluster, which deletes its objects")
 		Expect(env.Admin.Delete(ctx, cluster)).To(Succeed())
 		env.WaitDeleted(ctx, cluster)
 		for _, child := range children {

@@ -100,7 +100,7 @@ spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: 
 })
 
 var _ = Describe("gather", func() {
-	It("collects the data for a diagnosis, and redacts the values of Secrets", func(ctx SpecContext) {
+	It("collects the data for a diagnosis, and redacts secret values", func(ctx SpecContext) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-secret", Namespace: managerNamespace}, StringData: map[string]string{"password": secretValue}}
 		Expect(env.Admin.Create(ctx, secret)).To(Succeed())
 		leaky := &unstructured.Unstructured{}

@@ -29,7 +29,7 @@ func artifactsDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}}
 }
 
-// artifactsServer returns the objects of a server for artifacts, except its certificate, which OpenShift creates.
+// artifactsServer returns the Deployment, HTTPRoute and Service of a server for artifacts.
 func artifactsServer() []client.Object {
 	return []client.Object{
 		artifactsDeployment(), framework.Unstructured(capability.HTTPRoute, namespace, "mlflow-artifacts"),

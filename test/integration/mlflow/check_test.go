@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// setOutdated sets the version of the database to an older MLflow, and changes the image while the manager is stopped.
+// setOutdated sets status.version to an older MLflow, and changes the image, while the manager is stopped.
 func setOutdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	GinkgoHelper()
 	manager.StopTemporarily(ctx)
@@ -34,7 +34,7 @@ func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 }
 
 var _ = Describe("The check before a migration", func() {
-	It("pulls the image, and the server keeps running until then", func(ctx SpecContext) {
+	It("pulls the image, and the server keeps running until the image is pulled", func(ctx SpecContext) {
 		m := createReady(ctx, newMLflow(withJobs))
 		start := env.AuditPosition()
 		setOutdated(ctx, m, unpullableImage)

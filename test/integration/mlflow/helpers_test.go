@@ -63,8 +63,8 @@ func deleteAndWait(ctx context.Context, object client.Object) {
 	}
 }
 
-// deleteChildren deletes the dependents of an MLflow and its PersistentVolumeClaim. The garbage collector of Kubernetes may take minutes after a
-// restart of an API server or a change of a CRD, and the next spec uses the same names.
+// deleteChildren deletes the migration and check Jobs of an MLflow, its children and its PersistentVolumeClaim. The garbage collector of
+// Kubernetes may take minutes after a restart of an API server or a change of a CRD, and the next spec uses the same names.
 func deleteChildren(ctx context.Context) {
 	GinkgoHelper()
 	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
@@ -136,7 +136,7 @@ func consoleLink() *unstructured.Unstructured {
 	return framework.Unstructured(capability.ConsoleLink, "", "mlflow")
 }
 
-// children returns the objects of an MLflow if every optional API is served, except the PersistentVolumeClaim.
+// children returns the child objects of newMLflow if every optional API is served, except the PersistentVolumeClaim and the Job.
 func children() []client.Object {
 	return []client.Object{
 		serviceAccount("mlflow-sa"),
@@ -155,5 +155,5 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// isAuthError reports whether a status code means that the request was not authorized.
+// isAuthError reports whether a status code means that the request was not authenticated or not authorized.
 func isAuthError(code int) bool { return code == 401 || code == 403 }

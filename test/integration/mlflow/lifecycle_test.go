@@ -96,7 +96,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
 	}, NodeTimeout(specTimeout))
 
-	It("restores the shared roles [mlflow-35]", func(ctx SpecContext) {
+	It("restores the shared ClusterRole [mlflow-35]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Patch(ctx, role, map[string]any{"rules": []any{}})
@@ -121,7 +121,7 @@ var _ = Describe("A new MLflow", func() {
 		env.WaitIdle(manager.User, idlePeriod, specTimeout) // the cache of the manager may still contain the Job of the previous spec
 		start := env.AuditPosition()
 		createReady(ctx, newMLflow())
-		// Other components and the certificate of the webhooks are written after the start of the manager too.
+		// After its start, the manager also writes the certificate of the webhooks and objects of other components.
 		managed := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
 		all := env.Since(start)
 		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(managed)

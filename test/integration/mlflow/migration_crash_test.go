@@ -22,7 +22,7 @@ import (
 // crashTimeout bounds three complete migrations, each with a start of the manager.
 const crashTimeout = 5 * time.Minute
 
-// snapshot returns the objects after a migration, without the fields that differ between runs.
+// snapshot returns the status, annotations and child objects of an MLflow after a migration, without the fields that differ between runs.
 func snapshot(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 	GinkgoHelper()
 	env.Get(ctx, m)
@@ -42,13 +42,13 @@ func snapshot(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 		if err != nil {
 			kind = object.GetObjectKind().GroupVersionKind()
 		}
-		fields[kind.Kind+"/"+object.GetName()] = timeIndependentFields(object)
+		fields[kind.Kind+"/"+object.GetName()] = stableFields(object)
 	}
 	return fields
 }
 
-// timeIndependentFields returns the fields of an object that do not depend on the time of its creation.
-func timeIndependentFields(object client.Object) map[string]any {
+// stableFields returns the fields of an object that are the same in each run.
+func stableFields(object client.Object) map[string]any {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	Expect(err).NotTo(HaveOccurred())
@@ -76,8 +76,8 @@ func migrationCompleted(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 	}
 }
 
-// The tests of controllers/mlflow crash after every write with a fake API server. Here the manager is killed at three random points: while
-// the guards of the server are written, during the creation of the Job, and after it.
+// The tests of controllers/mlflow crash after every write with a fake API server. Here the manager is killed after an early, a middle
+// and a late write, which depend on the random seed.
 var _ = Describe("A manager that is killed during a forced migration", Serial, func() {
 	It("reaches the same final state", func(ctx SpecContext) {
 		crasher := env.StartCrasher(ctx, manager, specTimeout)

@@ -29,7 +29,7 @@ func userJob(name string, labels map[string]string) *batchv1.Job {
 }
 
 var _ = Describe("A migration that fails permanently", func() {
-	It("keeps the server stopped, reports the reason, and runs again only when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
+	It("keeps the server stopped, reports the reason, and does not run again after a restart until it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		m := newMLflow(withImage(exit11Image))
 		create(ctx, m)
@@ -84,7 +84,7 @@ var _ = Describe("A migration that fails permanently", func() {
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 	}, NodeTimeout(specTimeout))
 
-	It("is kept if the legacy operator recorded it, and recorded in the status [mlflow-53] [D11]", func(ctx SpecContext) {
+	It("is not repeated if the legacy operator recorded it, and is recorded in status.migration [mlflow-53] [D11]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		m := newMLflow()
 		create(ctx, m)

@@ -69,7 +69,7 @@ func jobs(ctx context.Context) []batchv1.Job {
 	return list.Items
 }
 
-// jobPods returns the pods of all migration Jobs, including Jobs that were deleted.
+// jobPods returns the pods of all migration and check Jobs, including Jobs that were deleted.
 func jobPods(ctx context.Context) []corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}

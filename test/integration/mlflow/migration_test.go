@@ -79,8 +79,8 @@ var _ = Describe("The database of a new MLflow", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("The database of an MLflow with an older schema", func() {
-	It("is migrated while the server is stopped, and the server is restarted [mlflow-56]", func(ctx SpecContext) {
+var _ = Describe("The database of an existing MLflow", func() {
+	It("with an older schema is migrated while the server is stopped, and the server is restarted [mlflow-56]", func(ctx SpecContext) {
 		m := createReady(ctx, newMLflow(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}))
@@ -108,7 +108,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Expect(order[5:]).To(workloads)
 	}, NodeTimeout(specTimeout))
 
-	It("waits for every pod that uses it, including terminating ones [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
+	It("with an older schema is migrated only when no pod uses it, not even a terminating one [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
 		m := createReady(ctx, newMLflow())
 		pods := serverPods(ctx)
 		Expect(pods).To(HaveLen(1))

@@ -78,7 +78,7 @@ var _ = Describe("The manager", func() {
 		},
 		Entry("unknown flag", "--nonsense", "--nonsense"),
 		Entry("unknown component", "nonsense", "--components=mlflow,nonsense"),
-		Entry("unreadable configuration file", "/does/not/exist", "--config=/does/not/exist"),
+		Entry("missing configuration file", "/does/not/exist", "--config=/does/not/exist"),
 		Entry("invalid namespace name", "NOT_A_NAME", "--namespace=NOT_A_NAME"),
 	)
 })

@@ -72,7 +72,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Labels).To(HaveKey(names.OperatorLabel)) })
 		expectNoRollout(ctx, original)
 
-		By("rotating while the manager restarts")
+		By("rotating the database password while the manager is stopped")
 		original = template(ctx)
 		manager.StopTemporarily(ctx)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://c"}})

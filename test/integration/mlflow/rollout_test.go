@@ -24,7 +24,7 @@ func transition(m *mlflowv1.MLflow) metav1.Time {
 }
 
 var _ = Describe("Availability [D18]", func() {
-	It("is kept while a rollout keeps serving, and the rollout does not count as ready", func(ctx SpecContext) {
+	It("is kept while the previous pod serves during a rollout, and Ready is False until the rollout is complete", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a"})
 		create(ctx, db)
 		m := createReady(ctx, newMLflow(withoutVolumes))
@@ -96,8 +96,8 @@ var _ = Describe("A ServiceAccount that a user created", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("Optional APIs that are removed and restored at run time [D31]", func() {
-	It("delete their objects when they are removed, and recreate them when they are served again", func(ctx SpecContext) {
+var _ = Describe("The removal of an API at run time [D31]", func() {
+	It("deletes the objects of optional APIs, and the manager recreates them when the APIs are served again", func(ctx SpecContext) {
 		optional := map[string]client.Object{
 			"servicemonitors.monitoring.coreos.com": serviceMonitor(),
 			"httproutes.gateway.networking.k8s.io":  httpRoute(),
@@ -138,7 +138,7 @@ var _ = Describe("Optional APIs that are removed and restored at run time [D31]"
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 
-	It("include the MLflow API itself: the manager exits when it is removed, and waits for it after a restart", func(ctx SpecContext) {
+	It("restarts the manager if the API is that of MLflow, and the manager then waits for the API", func(ctx SpecContext) {
 		const crd = "mlflows.mlflow.opendatahub.io"
 		savedCRD := copyCRD(ctx, crd)
 		restore := func(ctx context.Context) {

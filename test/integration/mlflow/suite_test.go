@@ -20,7 +20,7 @@ const (
 	specTimeout = 5 * time.Minute
 	// idlePeriod is the time without requests after which the manager counts as idle, see also [framework.Env.ExpectIdle].
 	idlePeriod = time.Second
-	// garbageCollectionTimeout is the time after which a spec deletes pods that the garbage collector of Kubernetes has not deleted.
+	// garbageCollectionTimeout is the time after which a spec deletes ReplicaSets and pods that the garbage collector has not deleted.
 	garbageCollectionTimeout = 2 * time.Second
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("The TLS profile of the cluster", func() {
-	// setProfile sets the adherence policy and the TLS profile of the cluster.
+	// setProfile patches the spec of the APIServer, which contains the TLS profile and the adherence policy of the cluster.
 	setProfile := func(ctx context.Context, spec map[string]any) {
 		GinkgoHelper()
 		apiServer := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "APIServer"}}

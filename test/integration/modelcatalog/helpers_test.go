@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// waitTimeout bounds the time until another process has an effect.
+// waitTimeout bounds each wait for a change by the manager or the API server.
 const waitTimeout = 90 * time.Second
 
 // controlPlane is a control plane with its manager.
@@ -70,7 +70,7 @@ func (env *controlPlane) deleteAndWait(ctx context.Context, o client.Object) {
 	}
 }
 
-// deleteRetained deletes the ConfigMaps that remain when a Catalog is deleted, and waits until its children are deleted.
+// deleteRetained deletes the ConfigMaps that remain when a Catalog is deleted, and waits until the main children of the Catalog are deleted.
 func (env *controlPlane) deleteRetained(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, name := range userSources {

@@ -66,7 +66,7 @@ var _ = Describe("The administrators", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-func withLegacyLabels(o client.Object) client.Object {
+func withLegacyMetadata(o client.Object) client.Object {
 	o.SetLabels(map[string]string{"component": "model-catalog", "app.kubernetes.io/created-by": "model-registry-operator"})
 	o.SetAnnotations(map[string]string{"banzaicloud.com/last-applied": "UEsDBBQACAAIAAAAAAA"})
 	return o
@@ -85,7 +85,7 @@ func legacyServer(ns string) *appsv1.Deployment {
 	server.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
 	server.Spec.Template.Labels = selector
 	server.Spec.Template.Spec.Containers = []corev1.Container{{Name: "catalog", Image: "quay.io/example/old:v0"}, {Name: "oauth-proxy", Image: "quay.io/example/oauth:v0"}}
-	withLegacyLabels(server)
+	withLegacyMetadata(server)
 	return server
 }
 
@@ -95,7 +95,7 @@ func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (se
 	GinkgoHelper()
 	platform := &metav1.ObjectMeta{Name: "default-modelregistry", UID: "6c1f5f3e-0000-4000-8000-000000000001"}
 	owned := func(o client.Object) client.Object {
-		return withOwner(withLegacyLabels(o), "components.platform.opendatahub.io/v1alpha1", "ModelRegistry", platform)
+		return withOwner(withLegacyMetadata(o), "components.platform.opendatahub.io/v1alpha1", "ModelRegistry", platform)
 	}
 	create := func(o client.Object) {
 		GinkgoHelper()
@@ -106,29 +106,29 @@ func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (se
 	binding := authDelegatorBinding()
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "model-catalog"}}
-	create(withLegacyLabels(binding))
+	create(withLegacyMetadata(binding))
 	create(owned(&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}))
 	database = secret(ns, "model-catalog-postgres")
 	database.Data = map[string][]byte{"database-password": []byte("legacy-password"), "database-name": []byte("model_catalog")}
 	create(owned(database))
 	create(owned(secret(ns, "model-catalog-oauth-cookie-secret")))
-	create(withLegacyLabels(configMap(ns, "model-catalog-default-sources")))
+	create(withLegacyMetadata(configMap(ns, "model-catalog-default-sources")))
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(ns, "model-catalog-postgres")}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse("5Gi")}
-	create(withLegacyLabels(claim))
+	create(withLegacyMetadata(claim))
 	serverService = service(ns, "model-catalog")
 	serverService.Spec.Ports = []corev1.ServicePort{{Name: "https-api", Port: 8443}}
 	serverService.Spec.Selector = server.Spec.Selector.MatchLabels
-	create(withOwner(withLegacyLabels(serverService), "apps/v1", "Deployment", server))
+	create(withOwner(withLegacyMetadata(serverService), "apps/v1", "Deployment", server))
 	reader := role(ns, "model-catalog")
 	reader.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"model-catalog"}, Verbs: []string{"get"}}}
-	create(withOwner(withLegacyLabels(reader), "apps/v1", "Deployment", server))
+	create(withOwner(withLegacyMetadata(reader), "apps/v1", "Deployment", server))
 	return server, database, serverService
 }
 
 var _ = Describe("The catalog of the legacy operator", func() {
-	It("is taken over by a Catalog without losing data or leaving objects [modelregistry-77] [modelregistry-85] [modelregistry-88] [modelregistry-89] [D24]", func(ctx SpecContext) {
+	It("is taken over with the password of its database and without leftover objects [modelregistry-77] [modelregistry-85] [modelregistry-88] [modelregistry-89] [D24]", func(ctx SpecContext) {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		env.manager.Stop(ctx)
@@ -185,7 +185,7 @@ var _ = Describe("The catalog of the legacy operator", func() {
 })
 
 var _ = Describe("A Deployment with the labels of the legacy catalog", func() {
-	It("is taken over only in the namespace of the operator or of registries, and is reported elsewhere", func(ctx SpecContext) {
+	It("is taken over in the namespace of the operator or of registries, and is reported in an untrusted namespace", func(ctx SpecContext) {
 		env := onKubernetes
 		forged := legacyServer(env.Namespace(ctx, "team"))
 		forged.Spec.Replicas = new(int32(0))

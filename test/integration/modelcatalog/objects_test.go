@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A new Catalog", func() {
-	It("creates its objects on plain Kubernetes, sources of users and the ClusterRoleBinding without an owner, and then sends no request [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
+	It("creates its objects on plain Kubernetes, sources of users and the ClusterRoleBinding without an owner, and then causes no request [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		start := env.AuditPosition()
@@ -97,7 +97,7 @@ var _ = Describe("A new Catalog", func() {
 	It("is published on OpenShift by a Route and a gateway, and is unpublished when it is deleted [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
 		env := onOpenShift
 		ns := env.namespace(ctx)
-		legacyGrant := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
+		legacyGrant := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the legacy operator, for every Service
 		legacyGrant.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
 		legacyGrant.Object["spec"] = map[string]any{
 			"from": []any{map[string]any{"group": capability.HTTPRoute.Group, "kind": "HTTPRoute", "namespace": routes}},
@@ -121,7 +121,7 @@ var _ = Describe("A new Catalog", func() {
 		s := service(ns, "model-catalog")
 		env.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
-		env.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
+		env.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // OpenShift creates it
 		env.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
 		env.ExpectIdle(env.manager.User, idlePeriod)
 

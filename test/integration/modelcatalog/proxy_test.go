@@ -30,7 +30,7 @@ func (env *controlPlane) proxyVariables(ctx context.Context, namespace string) [
 }
 
 var _ = Describe("The egress proxy of the server", func() {
-	It("uses the proxy of the cluster on OpenShift, unless the Catalog sets its own or none [modelregistry-116]", func(ctx SpecContext) {
+	It("is the proxy of the cluster on OpenShift, unless the Catalog sets another one or none [modelregistry-116]", func(ctx SpecContext) {
 		env := onOpenShift
 		ns := env.namespace(ctx)
 		clusterProxy := framework.Unstructured(capability.OpenShiftProxy, "", "cluster")
@@ -48,7 +48,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		}
 
 		By("using the proxy of the cluster")
-		c := env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
+		c := env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // mode is the legacy name of authProxy.mode
 			s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: server.Enabled}
 		}))
 		waitForVariables("HTTPS_PROXY=http://cluster:3128", "NO_PROXY=.svc")
@@ -66,7 +66,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		env.ExpectIdle(env.manager.User, idlePeriod)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is rejected if it is not the address of a proxy [modelregistry-120]", func(ctx SpecContext, field, value, message string) {
+	DescribeTable("is validated [modelregistry-120]", func(ctx SpecContext, field, value, message string) {
 		c := catalog(registries)
 		invalid := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
 		invalid.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}

@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// referencesAnnotation of a Deployment contains the hashes of the objects that its pods have read.
+	// referencesAnnotation of a Deployment contains the last known hashes of the objects that its pods consume.
 	referencesAnnotation = "platform.opendatahub.io/references"
-	// rolloutAnnotation of a pod template contains the hashes after a change.
+	// rolloutAnnotation of a pod template is set after the first change of such a hash.
 	rolloutAnnotation = "platform.opendatahub.io/references-rollout"
 )
 
-// labelledSources returns the labeled sources that the pods of the catalog mount in addition to the fixed ones, and checks their arguments.
+// labelledSources returns the labeled sources that the pods of the catalog mount in addition to the fixed ones, and checks the
+// argument and the mount of each.
 func (env *controlPlane) labelledSources(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
 	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
@@ -223,7 +224,7 @@ var _ = Describe("A second Catalog", func() {
 })
 
 var _ = Describe("The pods of a Catalog", func() {
-	It("are restarted when the password of their database is rotated, and for no other key [W2]", func(ctx SpecContext) {
+	It("are restarted when the password of their database is rotated, and not for a key that they do not use [W2]", func(ctx SpecContext) {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		c := env.createReady(ctx, catalog(ns))
@@ -316,7 +317,7 @@ var _ = Describe("The pods of a Catalog", func() {
 })
 
 var _ = Describe("The spec of a Catalog", func() {
-	It("can disable the access of all users, the proxy and the database [S6]", func(ctx SpecContext) {
+	It("can disable access for authenticated users, the authenticating proxy and the generated database [S6]", func(ctx SpecContext) {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		c := env.createReady(ctx, catalog(ns))

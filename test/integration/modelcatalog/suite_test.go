@@ -23,7 +23,7 @@ const (
 	domain     = "apps.example.com"
 )
 
-// onOpenShift and onKubernetes are shared by all specs, which create one Catalog at a time.
+// All specs share onOpenShift and onKubernetes. They run one at a time, because only one Catalog of a cluster is active.
 var onOpenShift, onKubernetes *controlPlane
 
 func TestModelCatalog(t *testing.T) { framework.Run(t, "Model catalog") }

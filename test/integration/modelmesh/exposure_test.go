@@ -37,7 +37,7 @@ func createInferenceService(ctx context.Context, namespace, name string) *v1beta
 	return service
 }
 
-var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
+var _ = Describe("The HTTPRoute or Ingress of a model", Serial, func() {
 	It("is created for the exposure that is configured, and deleted when another one is configured", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		runtime := createRuntime(ctx, ns, "r", "onnx", withAnnotations(modelmesh.AnnotationRoute, "true"))

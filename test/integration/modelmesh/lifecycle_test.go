@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("An enabled namespace", func() {
-	It("gets a Service, the objects that pods mount and a Deployment for each runtime, which are not written again [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
+	It("gets a Service, the objects that pods mount and a Deployment for each multi-model runtime, which are not written again [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		shared := createClusterRuntime(ctx, "shared-"+ns, "sklearn")
@@ -158,7 +158,7 @@ var _ = Describe("An enabled namespace", func() {
 			g.Expect(h.Spec.Metrics[0].Resource.Name).To(Equal(corev1.ResourceMemory))
 			g.Expect(h.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(Equal(int32(90))))
 		})
-		manager.Restart(ctx) // a restart causes no write
+		manager.Restart(ctx)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		waitForReplicas(ctx, deployment, 0)

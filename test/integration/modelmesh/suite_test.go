@@ -23,8 +23,8 @@ const (
 )
 
 // All specs share one control plane with the APIs of KServe and one manager with exactly the shipped permissions; each spec has its own namespaces.
-// No pod of a runtime runs, because no node matches its selector. Specs that change the settings of all namespaces, or stop the manager,
-// are serial.
+// No pod of a runtime runs, because no node matches its selector. Specs that change the settings of all namespaces, or stop the manager
+// temporarily, are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager

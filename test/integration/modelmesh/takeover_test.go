@@ -20,8 +20,8 @@ import (
 // recordings is the directory with the objects that the legacy controller created in a cluster.
 const recordings = "../../../controllers/modelmesh/resources/testdata/recordings/"
 
-// createLegacyObjects creates the objects of a recording with the field manager of the legacy controller. Deployments have its annotation with a
-// copy of the object.
+// createLegacyObjects creates the objects of a recording, except ServiceMonitors, with the field manager of the legacy controller.
+// Deployments have the annotations of that controller.
 func createLegacyObjects(ctx context.Context, ns, file, recordedNamespace string) {
 	GinkgoHelper()
 	owners := map[string]types.UID{}

@@ -55,7 +55,7 @@ var _ = Describe("Runtimes at admission", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("can be deleted while the manager is down, and created if they are for KServe only", func(ctx SpecContext) {
+	It("can finish their deletion while the manager is down, and be created if they are for KServe only", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "manager-down")
 		terminating := newRuntime(namespaced, namespace, "", multiModelSpec)
 		terminating.SetFinalizers([]string{"example.com/kept"})
@@ -99,7 +99,7 @@ var _ = Describe("Runtimes at admission", func() {
 })
 
 var _ = Describe("Warnings about runtimes", func() {
-	DescribeTable("name the fields that prevent the creation of pods", func(ctx SpecContext, spec, text string) {
+	DescribeTable("name the fields that prevent the creation of pods or have no effect", func(ctx SpecContext, spec, text string) {
 		user, warnings := env.WithWarnings()
 		Expect(user.Create(ctx, newRuntime(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
 		if text == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// loadGates delays loads: a model whose path starts with the name of a closed gate is loaded only after the gate is opened.
+// loadGates delays loads: a model is loaded only after the gate with the name of its first path element, if any, is opened.
 type loadGates struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{}
@@ -120,7 +120,7 @@ func createInferenceService(ctx SpecContext, namespace, name, predictor string) 
 	return s
 }
 
-// state holds the fields of a status that are documented in docs/behaviours.
+// state holds the fields of a Predictor's status that the specs compare.
 type state struct {
 	available      bool
 	active, target v1alpha1.ModelState

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// sklearn is a model that loads immediately.
+// sklearn is the spec of a Predictor whose model loads immediately.
 const sklearn = `{modelType: {name: sklearn}, storage: {key: k, path: a}}`
 
 var _ = Describe("An InferenceService", func() {
@@ -41,7 +41,7 @@ var _ = Describe("An InferenceService", func() {
 		Entry("framework", "framework", `{sklearn: {storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`, SpecTimeout(specTimeout)),
 	)
 
-	It("does not change fields of KServe", func(ctx SpecContext) {
+	It("keeps the fields of KServe in its status", func(ctx SpecContext) {
 		s := createInferenceService(ctx, served, "shared", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		waitReady(ctx, s)
 		env.Patch(ctx, s, map[string]any{"status": map[string]any{
@@ -273,7 +273,7 @@ var _ = Describe("A namespace", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// asRecorded returns a status with only the fields that the recordings contain.
+// asRecorded returns the status of an object with only the fields that the recordings contain, and with their placeholder for times.
 func asRecorded(object *unstructured.Unstructured) map[string]any {
 	status, _ := object.DeepCopy().Object["status"].(map[string]any)
 	delete(status, "observedGeneration") // the legacy controller did not set it

@@ -28,7 +28,7 @@ const (
 )
 
 // All specs share one control plane with the APIs of KServe, one manager with exactly the shipped permissions, and one fake of the routing
-// layers, whose pods run on fake nodes. Most share one namespace with runtimes, and each has its own models. Specs that stop the
+// layers, whose pods run on a fake node. Most share one namespace with runtimes, and each has its own models. Specs that stop the
 // manager are serial.
 var (
 	env     *framework.Env

@@ -121,7 +121,7 @@ func networkPolicy(namespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(namespace, "modelmesh-runtimes")}
 }
 
-// namespaceObjects returns the objects for the models of a namespace, except Routes and storage entries.
+// namespaceObjects returns the objects of the sidecar, the RoleBinding of Prometheus and the NetworkPolicy of a namespace with models.
 func namespaceObjects(namespace string) []client.Object {
 	return []client.Object{serviceAccountOf(namespace), authDelegatorBinding(namespace), cookieSecret(namespace), prometheusBinding(namespace), networkPolicy(namespace)}
 }
@@ -154,7 +154,8 @@ func storageEntries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	return out
 }
 
-// requestsFor returns the writes and live reads of the manager in a namespace since a position in the audit log.
+// requestsFor returns the writes and live reads of the manager in a namespace, and of its ClusterRoleBinding, since a position in the audit
+// log.
 func requestsFor(start framework.AuditPosition, namespace string) framework.Entries {
 	return framework.UnexpectedWhenIdle(env.Since(start), manager.User).Where(func(e framework.Entry) bool {
 		return e.Namespace == namespace || e.Name == authDelegatorBinding(namespace).Name
@@ -173,7 +174,8 @@ func expectNoRequestsFor(namespace string) {
 	env.ExpectNoRequests(func(start framework.AuditPosition) framework.Entries { return requestsFor(start, namespace) }, idlePeriod)
 }
 
-// expectNotForbidden checks that no request of the manager in a namespace was forbidden since a position in the audit log.
+// expectNotForbidden checks that no request of the manager in a namespace or at cluster scope was forbidden since a position in the audit
+// log.
 func expectNotForbidden(start framework.AuditPosition, namespace string) {
 	GinkgoHelper()
 	Expect(env.Since(start).ByUser(manager.User).Forbidden().Where(func(e framework.Entry) bool {

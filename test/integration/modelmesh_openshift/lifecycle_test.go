@@ -157,7 +157,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		expectNoRequestsFor(ns)
 	}, NodeTimeout(specTimeout))
 
-	It("keeps foreign objects when its label is removed, and loses the managed ones", func(ctx SpecContext) {
+	It("keeps foreign objects when it is disabled, and loses the managed ones", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		createRuntime(ctx, ns, modelmesh.AnnotationRoute, "true")
 		model := createInferenceService(ctx, ns, "digits")
@@ -190,7 +190,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitExists(ctx, serviceAccountOf(ns), authDelegatorBinding(ns))
 	}, NodeTimeout(specTimeout))
 
-	It("removes the finalizer of the legacy controller from a terminating InferenceService of ModelMesh once it is the last one [O8]", func(ctx SpecContext) {
+	It("removes the finalizer of the legacy controller from a terminating InferenceService of ModelMesh once no other finalizer is left [O8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		held := createInferenceService(ctx, ns, "held", openshift.LegacyFinalizer)
 		both := createInferenceService(ctx, ns, "both", openshift.LegacyFinalizer, "example.com/hold")

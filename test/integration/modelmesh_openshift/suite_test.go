@@ -26,8 +26,8 @@ const (
 )
 
 // All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped permissions; each spec
-// has its own namespaces. No pod of a runtime runs, because no node matches its node selector. No router and no certificate signer run.
-// Specs that stop the manager are serial.
+// has its own namespaces. No node matches the node selector of createRuntime. Pods of a recorded runtime run on fake nodes, without a
+// routing layer. No router and no certificate signer run. Specs that stop the manager are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -143,8 +143,8 @@ func firstWrite(start framework.AuditPosition, ns, resource, name string) framew
 	return writes[0]
 }
 
-// waitMeshUnreachable waits until the status of a model reports that its mesh, which has no running pod, does not respond. The manager writes
-// this some seconds after the first call, and nothing afterwards.
+// waitMeshUnreachable waits until the status of a model reports that its mesh does not respond, because pods on fake nodes run no routing
+// layer. The manager writes this some seconds after the first call, and nothing afterwards.
 func waitMeshUnreachable(ctx context.Context, model *v1beta1.InferenceService) {
 	GinkgoHelper()
 	env.WaitFor(ctx, model, func(g Gomega) {
@@ -155,7 +155,7 @@ func waitMeshUnreachable(ctx context.Context, model *v1beta1.InferenceService) {
 }
 
 var _ = Describe("A take-over from Open Data Hub", Serial, func() {
-	It("replaces pods with a sidecar once, for a random cookie key, and no other pods [M7] [O2] [O4] [O7]", func(ctx SpecContext) {
+	It("replaces pods that have a sidecar once, for a random cookie key, and no other pods [M7] [O2] [O4] [O7]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		sidecarNamespaces, plainNamespace := []string{env.Namespace(ctx, "project", "modelmesh-enabled", "true"), env.Namespace(ctx, "project", "modelmesh-enabled", "true")}, env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		models, originals := map[string]*v1beta1.InferenceService{}, map[string]*appsv1.Deployment{}

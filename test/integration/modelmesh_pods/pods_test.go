@@ -53,7 +53,7 @@ var _ = Describe("Pods of runtimes", func() {
 		}, SpecTimeout(specTimeout))
 	}
 
-	It("are rejected by restricted Pod Security if the author makes them run as root", func(ctx SpecContext) {
+	It("are rejected by restricted Pod Security if the author allows them to run as root", func(ctx SpecContext) {
 		in := inputs(createRestrictedNamespace(ctx), bases[0], changes[0])
 		in.Restricted = true
 		in.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(false)}

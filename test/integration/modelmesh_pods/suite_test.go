@@ -18,7 +18,7 @@ const (
 )
 
 // The specs send the rendered objects of runtimes to an API server without a manager, to check validation, defaulting and Pod Security.
-// Each spec has its own namespace.
+// Each spec has its own namespaces.
 var env *framework.Env
 
 func TestModelMeshPods(t *testing.T) { framework.Run(t, "Pods of ModelMesh") }

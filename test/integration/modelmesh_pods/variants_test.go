@@ -19,7 +19,7 @@ type variant struct {
 	change func(*resources.RuntimeInputs)
 }
 
-// bases are all types of runtimes.
+// bases are the types of runtimes.
 var bases = []variant{
 	{"a puller", func(*resources.RuntimeInputs) {}},
 	{"no puller", func(in *resources.RuntimeInputs) { in.Spec.StorageHelper = &v1alpha1.StorageHelper{Disabled: true} }},

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// listVModels returns the names of the vmodels in the routing layer of a namespace.
+// listVModels returns a function that returns the names of the vmodels of a namespace in etcd.
 func listVModels(ctx context.Context, namespace string) func() ([]string, error) {
 	return func() ([]string, error) {
 		etcdClient, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})

@@ -69,7 +69,7 @@ func sharedGrant(namespace string) *unstructured.Unstructured {
 	return grant
 }
 
-// backendOf returns the first backend of the first rule of an HTTPRoute.
+// backendOf returns the only backend of an HTTPRoute.
 func backendOf(route *unstructured.Unstructured) any {
 	rules, _, err := unstructured.NestedSlice(route.Object, "spec", "rules")
 	Expect(err).NotTo(HaveOccurred())

@@ -116,7 +116,8 @@ func usersGroup(registry *v1beta1.ModelRegistry) *unstructured.Unstructured {
 	return framework.Unstructured(groupKind, "", registry.Name+"-users")
 }
 
-// children returns the namespaced objects of a registry with an existing database, on OpenShift without gateway mode.
+// children returns the namespaced objects of a registry with an existing database on OpenShift without gateway mode, except the egress
+// policy.
 func children(registry *v1beta1.ModelRegistry) []client.Object {
 	return []client.Object{
 		child(registry, &corev1.ServiceAccount{}, ""), child(registry, &corev1.Service{}, ""), child(registry, &appsv1.Deployment{}, ""),

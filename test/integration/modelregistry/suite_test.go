@@ -22,7 +22,8 @@ const (
 	routeNamespace = "opendatahub"
 )
 
-// All specs share one control plane with every optional API and one manager with exactly the shipped permissions. Each has its own namespace.
+// All specs share one control plane with every optional API and one manager with exactly the shipped permissions. Each has its own
+// namespaces.
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
-// The embedded manifests are complete.
+// The embedded manifests are not empty, and each role and each webhook configuration belongs to a known component.
 func TestShipped(t *testing.T) {
 	s := shippedManifests(t)
 	if len(s.crds) < 8 || len(s.roles) < 15 || len(s.configurations) < 8 {
@@ -74,7 +74,7 @@ func TestEqualVersions(t *testing.T) {
 	}
 }
 
-// Each missing permission of the account is returned.
+// A missing permission is listed once, even if several rules require it.
 func TestMissingPermissions(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}

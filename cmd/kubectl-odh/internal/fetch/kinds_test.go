@@ -43,7 +43,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 		t.Errorf("ForGVK returned %+v, want the resource modelregistries in the requested version", got)
 	}
 	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {
-		t.Error("want the served version in the set, and no other")
+		t.Error("want the served version v1alpha1 in the set, and v1 not in the set")
 	}
 	if set.Kind("Other.modelregistry.opendatahub.io").Served() {
 		t.Error("a kind that is not served was found")

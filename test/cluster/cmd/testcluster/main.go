@@ -26,7 +26,7 @@ const usage = `testcluster runs real Kubernetes control planes on loopback.
   testcluster restart NAME                kill a real node as in a power failure, and start it with its stored data
   testcluster list                        print instances and their processes
   testcluster kubeconfig NAME             print the path of the administrator's kubeconfig
-  testcluster clean                       remove binaries, images and everything else from the user's cache directory
+  testcluster clean                       remove binaries, images and all other files of this repository from the user's cache directory
   testcluster kubectl                     print the path of the kubectl that is built with the control plane
   testcluster env [NAME]                  print shell commands that set PATH for kubectl, and KUBECONFIG of an instance
 

@@ -38,7 +38,7 @@ func TestWrongUsage(t *testing.T) {
 		"up without name":                  {[]string{"up"}, "up takes one name"},
 		"up with two names":                {[]string{"up", "a", "b"}, "up takes one name"},
 		"down without name":                {[]string{"down"}, "down takes names or --all"},
-		"down with name, all":              {[]string{"down", "a", "--all"}, "down takes names or --all"},
+		"down with name and --all":         {[]string{"down", "a", "--all"}, "down takes names or --all"},
 		"kubeconfig without name":          {[]string{"kubeconfig"}, "kubeconfig takes one name"},
 		"kubeconfig of a missing instance": {[]string{"kubeconfig", "absent"}, "no such instance"},
 		"kubectl with arguments":           {[]string{"kubectl", "get", "pods"}, "run $(testcluster kubectl) get pods"},

@@ -1,5 +1,5 @@
-// Command certmanager runs the controllers of cert-manager that issue certificates, self-signed or signed by a CA in a Secret, and those that
-// write CAs into webhook configurations and CRDs. The commands of cert-manager can be built only in its own repository.
+// Command certmanager runs the controllers of cert-manager that issue certificates, self-signed or signed by a CA in a Secret, and those
+// that write CAs into webhook configurations and CRDs. The commands of cert-manager can be built only in its own repository.
 package main
 
 import (
