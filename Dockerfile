@@ -15,6 +15,7 @@ RUN go mod download
 COPY Makefile ./
 COPY apis/ apis/
 COPY cmd/ cmd/
+COPY config/ config/
 COPY controllers/ controllers/
 COPY pkg/ pkg/
 COPY webhooks/ webhooks/

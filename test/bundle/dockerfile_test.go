@@ -3,6 +3,7 @@ package bundle
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,9 +113,20 @@ func TestBuildContextHasSources(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"apis", "cmd", "controllers", "pkg", "webhooks", "go.mod", "go.sum", "Makefile"} {
-		if !slices.Contains(copied, folder) {
-			t.Errorf("%s is not copied", folder)
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{if .Module.Main}}{{.ImportPath}}{{end}}{{end}}", "./cmd/manager")
+	list.Dir = root
+	packages, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := []string{"go.mod", "go.sum", "Makefile"}
+	for _, path := range strings.Fields(string(packages)) {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(path, "github.com/odh-platform/odh-platform-operator/"), "/")
+		required = append(required, folder)
+	}
+	for _, path := range required {
+		if !slices.Contains(copied, path) {
+			t.Errorf("%s is not copied", path)
 		}
 	}
 }
