@@ -25,7 +25,7 @@ func (w *workloadReconciler) setController(ctx context.Context, aw *awv1beta2.Ap
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(template.GroupVersionKind())
 	if err := w.applier.Live.Get(ctx, client.ObjectKeyFromObject(template), live); err != nil {
-		return "", err //nolint:wrapcheck // the caller names the object
+		return "", err //nolint:wrapcheck // the error names the object
 	}
 	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil {
 		return "", errNotAdoptable

@@ -30,7 +30,7 @@ import (
 // terminalError is an error that no retry can fix.
 type terminalError struct{ error }
 
-// Unwrap implements errors.Unwrap.
+// Unwrap returns the cause.
 func (e terminalError) Unwrap() error { return e.error }
 
 // notCreatedError is a retriable error of an attempt that created no object.
@@ -296,8 +296,9 @@ func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 }
 
 const (
-	// maxGeneratedLength is the maximum length of the name of a CronJob, the lowest limit of all kinds: controllers append suffixes to names.
-	maxGeneratedLength = 52
+	// maxGeneratedLength is the maximum length of the name of a RayJob or RayService, the lowest limit of the kinds that Kueue supports:
+	// controllers append suffixes to names.
+	maxGeneratedLength = 47
 	// suffixLength is the number of digits of the suffix.
 	suffixLength = 10
 )

@@ -140,8 +140,8 @@ func TestSuspensionDeletesObjectWithLostCreateResponse(t *testing.T) {
 		}
 	}
 	aw := f.get()
-	if c := aw.Status.ComponentStatus[0].Conditions[0]; aw.Status.Phase != awv1beta2.PhaseRunning && (c.Status != metav1.ConditionUnknown || c.Reason != awv1beta2.ReasonComponentInitiated) {
-		t.Errorf("got phase %s, condition %+v, want Running or ResourcesDeployed Unknown", aw.Status.Phase, c)
+	if c := aw.Status.ComponentStatus[0].Conditions[0]; aw.Status.Phase != awv1beta2.PhaseResuming || c.Status != metav1.ConditionUnknown || c.Reason != awv1beta2.ReasonComponentInitiated {
+		t.Errorf("got phase %s, condition %+v, want Resuming and ResourcesDeployed Unknown", aw.Status.Phase, c)
 	}
 	f.updateAppWrapper(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	crashed := false
@@ -172,19 +172,24 @@ func TestForbiddenCreationNamesMissingPermissions(t *testing.T) {
 	if aw := f.get(); aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "bind a ClusterRole") {
 		t.Errorf("got phase %s, failure %+v, want Failed with the missing permissions", aw.Status.Phase, aw.Status.LastFailure)
 	}
-	if attempts := countRequests(f.writes, f.writes[3]); attempts < 3 || attempts > 10 {
+	if attempts := countRequests(f.writes, "create ConfigMap "+generateName("settings-", "aw-uid", 0)); attempts < 3 || attempts > 10 {
 		t.Errorf("got %d attempts in ten seconds, want 3 to 10; writes %q", attempts, f.writes)
 	}
 }
 
-// [D6] [appwrapper-57] The controller rejects kinds that grant permissions, as the webhook does.
-func TestKindThatGrantsPermissionsIsRejected(t *testing.T) {
-	f := newFixture(t, newAppWrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
-	if aw := f.reconcileToPhase(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant permissions") {
-		t.Errorf("got status %+v, want a failure without retries", aw.Status)
-	}
-	if slices.ContainsFunc(f.writes, func(r string) bool { return strings.HasPrefix(r, "create") }) {
-		t.Errorf("got writes %q, want no creation", f.writes)
+// [D6] [appwrapper-57] The controller rejects cluster-scoped kinds and kinds that grant permissions, as the webhook does.
+func TestForbiddenKindsAreRejected(t *testing.T) {
+	for template, wantMessage := range map[string]string{
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`: "grant permissions",
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`:                                         "cannot create cluster-scoped objects such as Namespace",
+	} {
+		f := newFixture(t, newAppWrapper([]string{template}))
+		if aw := f.reconcileToPhase(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, wantMessage) {
+			t.Errorf("got status %+v, want a failure with %q and without retries", aw.Status, wantMessage)
+		}
+		if slices.ContainsFunc(f.writes, func(r string) bool { return strings.HasPrefix(r, "create") }) {
+			t.Errorf("got writes %q, want no creation", f.writes)
+		}
 	}
 }
 

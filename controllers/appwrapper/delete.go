@@ -22,7 +22,7 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 // wait. With force it sets a grace period of 0, and deletes the pods once every component is deleted or terminating.
 func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
 	progress := &rules.Deletion{}
-	notTerminating := 0   // number of components without a deletionTimestamp
+	notTerminating := 0   // number of objects without a deletionTimestamp, and of components with an error
 	var unreachable []int // indexes of components of kinds that are no longer served
 	var unreachableErr error
 	for i := range aw.Status.ComponentStatus {
@@ -51,7 +51,8 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 	return progress
 }
 
-// isUnreachable reports whether a component cannot be read: its API was deleted, or is not served while deletion is forced.
+// isUnreachable reports whether a component cannot be read: its API was deleted, or is not served while deletion is forced. Unless
+// deletion is forced, it stops the watch of a deleted API.
 func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.AppWrapper, index int, err error, force bool) bool {
 	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }

@@ -107,6 +107,7 @@ func testMapper() meta.RESTMapper {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
 	m.Add(clusterRoleKind, meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return m
 }
 

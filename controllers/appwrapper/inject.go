@@ -197,8 +197,8 @@ func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	return err
 }
 
-// addRequirements adds the required labels to each required term, or as the only one, and the preferred labels as an additional term. It
-// does not change a required term without requirements, because such a term matches no node.
+// addRequirements excludes the labels in required in each required term, or in a new term if there is none, and the labels in preferred in
+// an additional preferred term. It does not change a required term without requirements, because such a term matches no node.
 func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabels, weight int32) {
 	if len(required) > 0 {
 		if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -247,8 +247,9 @@ func isNonZero(value any) bool {
 	return false
 }
 
-// Render returns the components of an AppWrapper as created after Kueue has admitted it. Names from generateName depend on the UID, which an
-// AppWrapper outside a cluster lacks. The additions of Kueue are read from spec.components.podSetInfos. Unknown fields are errors.
+// Render returns the components of an AppWrapper as created after Kueue has admitted it. Objects with generateName have no name, because
+// the name depends on the UID of the AppWrapper. The additions of Kueue are read from spec.components.podSetInfos. Unknown fields are
+// errors.
 func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	aw := &awv1beta2.AppWrapper{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, aw, true); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,6 +116,19 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 				t.Errorf("got pod sets %+v, want one with path template", sets)
 			}
 		})
+	}
+}
+
+// The deletion of an AppWrapper continues from the phase Terminating that the CodeFlare operator stored.
+func TestLegacyDeletionIsContinued(t *testing.T) {
+	aw := newAppWrapper([]string{podJSON("a")}, withLegacyStatus(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
+		rules.NewCondition(resourcesDeployed, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(quotaReserved, metav1.ConditionTrue, "Resuming", "")))
+	aw.DeletionTimestamp = &metav1.Time{Time: noon}
+	f := newFixture(t, aw, legacyPod(corev1.PodRunning))
+	crashed := false
+	f.reconcileWithCrash(&crashed)
+	if err := f.server.Get(t.Context(), awKey, aw); !apierrors.IsNotFound(err) || countRequests(f.writes, "delete Pod a") != 1 {
+		t.Errorf("got error %v, writes %q, want the pod and the AppWrapper deleted", err, f.writes)
 	}
 }
 

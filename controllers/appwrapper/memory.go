@@ -67,7 +67,8 @@ func (m *memory) setCreated(owner types.UID, index int, uid types.UID, adopted b
 	})
 }
 
-// restoreDeferred sets the status of created components that is not stored yet, and drops that status once the AppWrapper leaves Resuming.
+// restoreDeferred sets the status of created components that is not stored yet, and drops that status once the AppWrapper leaves Resuming
+// or is terminating.
 func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
 	m.withState(aw.UID, func(state *workloadState) {
 		if aw.Status.Phase != awv1beta2.PhaseResuming || aw.DeletionTimestamp != nil {

@@ -23,8 +23,8 @@ const pollInterval = time.Minute
 // podIndex is the index of pods by AppWrapper.
 const podIndex = "appwrapper"
 
-// collectFacts collects the inputs of the rules. It reads components only while the AppWrapper runs; createComponents and deleteComponents read
-// them directly.
+// collectFacts collects the inputs of the rules. It reads components only while the AppWrapper runs. In other phases, createComponents and
+// deleteComponents read the components that they need.
 func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
 	terms := rules.TermsOf(aw.Annotations, w.settings.FaultTolerance)
 	facts := &rules.Facts{
@@ -78,8 +78,9 @@ func isUnreviewed(aw *awv1beta2.AppWrapper) bool {
 	return !found && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
 }
 
-// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold. Its error is a fact about an
-// AppWrapper that never started. A deletion needs no new status: an AppWrapper without one has created nothing.
+// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold. In the phases Empty, Suspended and
+// Failed, it stores an error of initComponentStatus in facts instead of returning it. A deletion needs no new status: an AppWrapper without
+// one has created nothing.
 func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) error {
 	if len(aw.Status.ComponentStatus) > 0 || aw.DeletionTimestamp != nil {
 		return nil

@@ -16,13 +16,15 @@ import (
 )
 
 const (
-	// eventsInterval is the time from the start until Events about missing pods are read, and the minimum interval of reading them.
+	// eventsInterval is the time from the start of the workload until Events about missing pods are read, and the minimum interval of
+	// reading them.
 	eventsInterval = 10 * time.Second
 	// maxEvents limits the Events of one read.
 	maxEvents = 500
 )
 
-// diagnoseMissingPods sets the diagnosis of missing pods from eventsInterval after the start, or requests a reconcile for that time.
+// diagnoseMissingPods sets the diagnosis of missing pods once the workload has run for eventsInterval. Before that, it requests a reconcile
+// at that time.
 func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1beta2.AppWrapper, facts *rules.Facts) {
 	missingFor := facts.PodsMissingFor()
 	if missingFor == 0 || facts.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {
@@ -36,8 +38,8 @@ func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1be
 	facts.Pods.Diagnosis = w.podCreationFailure(ctx, aw)
 }
 
-// podCreationFailure returns the reason why controllers could not create pods of an AppWrapper, such as a quota, a LimitRange, Pod Security or
-// SecurityContextConstraints. It reads Events, because most kinds have no condition for it. No decision depends on the result.
+// podCreationFailure returns the reason why controllers could not create pods of an AppWrapper, such as a quota, a LimitRange, Pod Security
+// or SecurityContextConstraints. It reads Events, because most kinds have no condition for it. The result changes only messages.
 func (w *workloadReconciler) podCreationFailure(ctx context.Context, aw *awv1beta2.AppWrapper) string {
 	var stored creationFailure
 	w.memory.withState(aw.UID, func(state *workloadState) { stored = state.creationFailure })
@@ -54,7 +56,7 @@ func (w *workloadReconciler) podCreationFailure(ctx context.Context, aw *awv1bet
 	return message
 }
 
-// isComponent reports whether a name is that of a component, or of its ReplicaSet or Job.
+// isComponent reports whether a name is that of a component, or starts with it and a hyphen, as the names of its ReplicaSets and Jobs do.
 func isComponent(aw *awv1beta2.AppWrapper, name string) bool {
 	return slices.ContainsFunc(aw.Status.ComponentStatus, func(c awv1beta2.AppWrapperComponentStatus) bool {
 		return c.Name != "" && (name == c.Name || strings.HasPrefix(name, c.Name+"-"))

@@ -12,13 +12,14 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const (
 	// maxReportedPods limits the pods in a failure report.
 	maxReportedPods = 10
-	// labelJobSet is set on the pods of a JobSet, because their owner is a Job.
+	// labelJobSet selects the pods of a JobSet, because their owner is a Job.
 	labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 )
 
@@ -156,7 +157,7 @@ func inParentheses(reason, message string) string {
 	if text == "" {
 		return ""
 	}
-	return " (" + conditions.Clip(text, maxCauseBytes) + ")"
+	return " (" + redact.Clip(text, maxCauseBytes) + ")"
 }
 
 // podSelector selects the pods of a component.

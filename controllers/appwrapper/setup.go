@@ -135,8 +135,7 @@ func SettingsOf(c config.AppWrapper) Settings {
 	return Settings{AppWrapper: c, Clock: clock.RealClock{}}
 }
 
-// Validate returns an error for each period out of its bounds. Errors name the keys below faultTolerance in the configuration. Their
-// values are nanoseconds.
+// Validate returns an error for each period out of its bounds. Errors name the keys below faultTolerance in the configuration.
 func Validate(f config.FaultTolerance) error {
 	var errs []error
 	checkAtMost := func(key string, value time.Duration, boundKey string, bound time.Duration) {

@@ -74,9 +74,8 @@ func setResourcesDeployed(status *awv1beta2.AppWrapperComponentStatus, value met
 
 // setCondition sets a condition. The transition time changes only with the status of the condition.
 func setCondition(ref *[]metav1.Condition, c metav1.Condition, now time.Time) {
-	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
+	c.Message = redact.Clip(c.Message, conditions.MaxMessage)
 	c.LastTransitionTime = metav1.NewTime(now)
-	c.Message = redact.Text(c.Message)
 	meta.SetStatusCondition(ref, c)
 }
 
@@ -140,12 +139,8 @@ func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 // RecorderName is the name of the Event recorder. Clients select Events by this name.
 const RecorderName = "appwrappers"
 
-const (
-	// eventAction is the action of Events.
-	eventAction = "Reconcile"
-	// maxNoteBytes is the maximum size of the note of an Event, within the limit of the events API.
-	maxNoteBytes = 1000
-)
+// eventAction is the action of Events.
+const eventAction = "Reconcile"
 
 // phaseTransitions counts transitions under the metric name that dashboards of the CodeFlare operator use.
 var phaseTransitions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
@@ -169,7 +164,7 @@ func (w *workloadReconciler) recordTransition(original, aw *awv1beta2.AppWrapper
 	ctrl.Log.WithName("appwrapper").Info("The AppWrapper has entered another phase", "namespace", aw.Namespace,
 		"name", aw.Name, "from", original.Status.Phase, "to", aw.Status.Phase)
 	for _, e := range transitionEvents(original, aw) {
-		w.recorder.Eventf(aw, nil, e.eventType, e.reason, eventAction, "%s", conditions.Clip(e.note, maxNoteBytes))
+		w.recorder.Eventf(aw, nil, e.eventType, e.reason, eventAction, "%s", e.note)
 	}
 }
 

@@ -39,7 +39,7 @@ func (w *workloadReconciler) nodeToAppWrappers(ctx context.Context, node client.
 	pods := &corev1.PodList{}
 	err := w.kinds.cache.List(ctx, pods, client.MatchingFields{nodeIndex: node.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the pods on a node whose health changed", "node", node.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the pods on a node whose health changed", "node", node.GetName())
 		return nil
 	}
 	var requests []reconcile.Request
@@ -49,7 +49,8 @@ func (w *workloadReconciler) nodeToAppWrappers(ctx context.Context, node client.
 	return requests
 }
 
-// podChanged selects updates of pods that may change a number in PodFacts, or that give a new reason why the pod does not run.
+// podChanged selects updates of a pod that change its phase, its node or whether it is terminating, or that give a new reason why it does
+// not run.
 type podChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -103,7 +104,7 @@ func stateOf(o client.Object) reportedState {
 	return readState(o.GetObjectKind().GroupVersionKind(), o)
 }
 
-// trimObject removes fields that the controller does not read from the objects in the cache, which may hold thousands of pods.
+// trimObject removes the fields of cached objects that the controller does not read, because the cache may hold thousands of pods.
 func trimObject(in any) (any, error) {
 	switch object := in.(type) {
 	case *corev1.Pod:

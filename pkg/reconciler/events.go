@@ -9,12 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-const (
-	// action is the action field of the Events.
-	action = "Reconcile"
-	// maxNoteBytes is the maximum length of a note; the events API allows 1024 bytes.
-	maxNoteBytes = 1000
-)
+// action is the action field of the Events.
+const action = "Reconcile"
 
 // recordTransitions records an event for each condition whose status or reason changed, and for new conditions that are not Unknown.
 // Conditions for which isDerived returns true get no event.
@@ -30,7 +26,7 @@ func recordTransitions(recorder events.EventRecorder, obj client.Object, readyCo
 		if previous != nil && previous.Status == c.Status && previous.Reason == c.Reason {
 			continue
 		}
-		note := conditions.Clip(c.Type+" is "+string(c.Status)+": "+c.Message, maxNoteBytes)
+		note := c.Type + " is " + string(c.Status) + ": " + c.Message
 		recorder.Eventf(obj, nil, conditions.Severity(previous, c), c.Reason, action, "%s", note)
 	}
 }

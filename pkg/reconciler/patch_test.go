@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"pgregory.net/rapid"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 func TestEventsOnTransitionsOnly(t *testing.T) {
@@ -23,10 +25,10 @@ func TestEventsOnTransitionsOnly(t *testing.T) {
 		t.Errorf("first reconcile: got events %q, want %q", got, want)
 	}
 	f.mustReconcile()
-	f.change(func(w *widget) { w.Generation = 2 }) // observedGeneration changes, no condition does
+	f.change(func(w *widget) { w.Generation = 2 }) // changes only observed generations
 	f.mustReconcile()
 	if got := f.events(); len(got) != 0 {
-		t.Errorf("no condition changed: got events %q, want none", got)
+		t.Errorf("no status or reason changed: got events %q, want none", got)
 	}
 	f.change(func(w *widget) { w.Spec.Size = -1 })
 	f.mustReconcile()
@@ -64,13 +66,13 @@ func TestRecordTransitions(t *testing.T) {
 	recordTransitions(nil, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", "")}) // no recorder
 
 	r := events.NewFakeRecorder(1)
-	recordTransitions(r, newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", strings.Repeat("100% ", 500))})
-	if note := <-r.Events; len(note) > maxNoteBytes+20 || strings.Contains(note, "MISSING") {
+	recordTransitions(redact.Recorder(r), newWidget(), available, nil, []metav1.Condition{c("A", "True", "X", strings.Repeat("100% ", 500))})
+	if note := <-r.Events; len(note) > redact.MaxNote+20 || strings.Contains(note, "MISSING") {
 		t.Errorf("the note is longer than the API allows, or was formatted twice: %d bytes, %q", len(note), note[:40])
 	}
 }
 
-// anyError draws a tree of errors, and returns the waits and the number of failures in it.
+// anyError draws a tree of errors. It returns the Retry of each Wait and the number of failures in the tree.
 func anyError(t *rapid.T, depth int) (waits []time.Duration, failures int, err error) {
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
 	case kind == 0 || depth == 0:
@@ -91,7 +93,7 @@ func anyError(t *rapid.T, depth int) (waits []time.Duration, failures int, err e
 	}
 }
 
-// A tree of errors is a wait only if it has no failure, and the shortest Retry is used.
+// A tree of errors is a wait only if it has no failure, and the shortest positive Retry is used.
 func TestAsWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		waits, failures, err := anyError(t, 3)
@@ -143,9 +145,9 @@ func TestTrackerCounts(t *testing.T) {
 			}
 			status := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status")
 			uid := types.UID(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid"))
-			deleted, replaced := tracker.track(name, uid, []metav1.Condition{{Type: available, Status: status}})
-			if want, exists := uids[name]; replaced != (exists && want != uid) || (replaced && deleted != want) {
-				t.Fatalf("track: got %q, %t, want %q", deleted, replaced, want)
+			previousUID, replaced := tracker.track(name, uid, []metav1.Condition{{Type: available, Status: status}})
+			if want, exists := uids[name]; replaced != (exists && want != uid) || (replaced && previousUID != want) {
+				t.Fatalf("track: got %q, %t, want %q", previousUID, replaced, want)
 			}
 			model[name], uids[name] = status, uid
 		}

@@ -10,9 +10,10 @@ var (
 	sensitiveField = regexp.MustCompile(`(?i)^` + sensitiveInJSON + `$`)
 )
 
-// Object redacts the content of an object in place: the values of Secrets and ConfigMaps, environment variables and fields with sensitive
-// names, and in other strings the values and the credentials that [Text] recognizes. It includes embedded objects, such as the components of
-// an AppWrapper. The annotations with copies of the object, by kubectl and by the legacy operator of registries, are removed.
+// Object redacts the content of an object in place: the values of Secrets and ConfigMaps, environment variables, fields and flags with
+// sensitive names, and in other strings the values given to [ValuesOf] and the credentials that [Text] recognizes. It includes embedded
+// objects, such as the components of an AppWrapper. The annotations with copies of the object, by kubectl and by the legacy operator of
+// registries, are removed.
 func (v Values) Object(content map[string]any) {
 	if content["kind"] == "Secret" || content["kind"] == "ConfigMap" {
 		for _, field := range []string{"data", "stringData", "binaryData"} {

@@ -21,17 +21,17 @@ func (w redactingWriter) Write(entry []byte) (int, error) {
 	return len(entry), nil
 }
 
-// Recorder returns a recorder that redacts the notes of events.
+// Recorder returns a recorder that redacts the notes of Events, and limits them to MaxNote.
 func Recorder(next recorder.EventRecorder) recorder.EventRecorder { return redactingRecorder{next} }
 
 type redactingRecorder struct{ next recorder.EventRecorder }
 
 // Eventf implements events.EventRecorder.
 func (r redactingRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	r.next.Eventf(regarding, related, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
+	r.next.Eventf(regarding, related, eventType, reason, action, "%s", Clip(fmt.Sprintf(note, args...), MaxNote))
 }
 
 // AnnotatedEventf implements events.AnnotatedEventRecorder.
 func (r redactingRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
-	r.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
+	r.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Clip(fmt.Sprintf(note, args...), MaxNote))
 }

@@ -41,7 +41,7 @@ type Decision struct {
 	Conditions []metav1.Condition
 	// Announce sets components from NotCreated to Announced, and clears Completed.
 	Announce bool
-	// Defer keeps the status of created components in memory. The next decision stores the status.
+	// Defer keeps the status of created components in memory. The next decision without Defer stores the status.
 	Defer bool
 	// Retry is added to the number of retries.
 	Retry          int32

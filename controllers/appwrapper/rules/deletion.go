@@ -10,7 +10,6 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 var whileResetting = []Rule{
@@ -203,6 +202,6 @@ func (f *Facts) fail(reason, message, detail string) Decision {
 // failure describes a failure before the failed objects are deleted.
 func (f *Facts) failure(reason, message, detail string) *awv1beta2.AppWrapperFailure {
 	parts := slices.DeleteFunc([]string{message, detail, f.Pods.Report}, func(text string) bool { return text == "" })
-	text := conditions.Clip(redact.Text(strings.Join(parts, "; ")), maxFailureMessage)
+	text := redact.Clip(strings.Join(parts, "; "), maxFailureMessage)
 	return &awv1beta2.AppWrapperFailure{Time: metav1.NewTime(f.Now), Reason: reason, Message: text}
 }

@@ -24,7 +24,7 @@ type Facts struct {
 	ComponentsChanged bool
 	// PodSetsUnknown is the error if an AppWrapper that never started has a component whose pods cannot be counted.
 	PodSetsUnknown error
-	// Unreviewed reports whether the AppWrapper has never run, and no webhook has processed it.
+	// Unreviewed reports whether the AppWrapper has never run, and no webhook has processed it; false if no review is configured.
 	Unreviewed bool
 	// Created and Deleted are the outcome of an action in this reconcile; nil before it.
 	Created *Creation
@@ -78,7 +78,8 @@ type ComponentFact struct {
 	MinReady int
 	// ReportsCompletion reports whether the kind reports success in its status.
 	ReportsCompletion bool
-	// Missing reports whether, according to the API server, the object does not exist, is terminating, or has another owner.
+	// Missing reports whether the object does not exist, is terminating or has another owner, according to the API server, or the status of
+	// the component names no object.
 	Missing bool
 	Outcome Outcome
 	// Completed reports whether the success of the component is stored in the status.
@@ -87,10 +88,11 @@ type ComponentFact struct {
 	Message string
 }
 
-// Done reports whether the component has succeeded. Its object and pods may be deleted.
+// Done reports whether the component has succeeded. Its object and pods may no longer exist.
 func (c ComponentFact) Done() bool { return c.Completed || c.Outcome == Succeeded }
 
-// PodFacts counts the pods of an AppWrapper, except pods that are older than the AppWrapper and those of components that are done.
+// PodFacts counts the pods of an AppWrapper, except pods that are older than the AppWrapper and those of components that are done. Running
+// does not include terminating pods.
 type PodFacts struct {
 	Pending, Running, Succeeded, Failed int
 	// All is the number of labeled pods in any state. Active is the number of labeled pods that have not finished. Both include the

@@ -98,7 +98,7 @@ func baseSettings(cfg config.ModelMesh, defaults *document) (settings Settings, 
 func adminSettings(cfg config.ModelMesh, base Settings, admin *document) (Settings, []string, error) {
 	settings, notes, err := admin.applyTo(base, ConfigMapKey, Read)
 	if cfg.EtcdSecretName != "" && cfg.EtcdSecretName != DefaultEtcdSecret {
-		settings.EtcdSecretName = cfg.EtcdSecretName // the environment takes precedence
+		settings.EtcdSecretName = cfg.EtcdSecretName // the operator's configuration takes precedence
 	}
 	return settings, notes, err
 }
@@ -110,7 +110,7 @@ type Documents struct {
 	Defaults, Admin, Namespace *corev1.ConfigMap
 }
 
-// Resolve returns the settings that a new Source would return for a namespace, without a cluster. Notes describe keys without effect.
+// Resolve returns the settings that a new Source would return for a namespace, without a cluster. The notes are those of Read.
 // Unlike a Source, it returns an error for an invalid document of the namespace.
 func Resolve(cfg config.ModelMesh, d Documents) (Settings, []string, error) {
 	settings, notes, err := baseSettings(cfg, newDocument(d.Defaults))

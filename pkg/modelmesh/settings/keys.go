@@ -19,7 +19,7 @@ type keySpec struct {
 	merge func() error
 }
 
-// authority defines who can set a key.
+// authority defines who can set a key. For a document it is the author: adminOnly for administrators, adminOrNamespace for a namespace.
 type authority bool
 
 const (

@@ -15,7 +15,7 @@ import (
 )
 
 // keyLines returns a document for each setting by path, which changes this setting. Digests of images are omitted.
-func keyLines(t *testing.T) map[string]string {
+func keyLines(t testing.TB) map[string]string {
 	t.Helper()
 	fields, err := parse(allKeysDocument)
 	if err != nil {
@@ -174,16 +174,18 @@ func TestSourceMatchesModel(t *testing.T) {
 		"modelMeshResources: {limits: {cpu: 1}}", "inferenceServiceName: other", "odd: 1", "", "{", "runtimePodLabels: {a: b}"}
 	namespaces := []string{"one", "two"}
 	rapid.Check(t, func(r *rapid.T) {
-		f := newFixture(t, config.ModelMesh{})
+		f := newFixture(r, config.ModelMesh{})
 		expected := &sourceModel{overrides: map[string]string{}, tenants: map[string]Settings{}}
-		f.settingsFor(t, "one") // lists the ConfigMaps of both names
+		if _, err := f.For(t.Context(), "one"); err != nil { // lists the ConfigMaps of both names
+			r.Fatal(err)
+		}
 		expected.update()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
 			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
 			target := rapid.SampledFrom([]string{"defaults", "admin", "one", "two"}).Draw(r, "where")
 			expected.write(target, text, remove)
-			f.deliverDocuments(t, expected)
+			f.deliverDocuments(r, expected)
 			for _, namespace := range append(namespaces, "three") {
 				want, served := expected.respond(namespace)
 				got, err := f.For(t.Context(), namespace)
@@ -194,13 +196,13 @@ func TestSourceMatchesModel(t *testing.T) {
 			for len(f.recorder.Events) > 0 {
 				<-f.recorder.Events
 			}
-			f.deliverDocuments(t, expected) // unchanged
+			f.deliverDocuments(r, expected) // unchanged
 			for _, namespace := range namespaces {
 				if _, err := f.For(t.Context(), namespace); err != nil {
 					r.Fatal(err)
 				}
 			}
-			f.expectNoEvents(t)
+			f.expectNoEvents(r)
 		}
 	})
 }
@@ -228,7 +230,7 @@ func (s *sourceModel) write(target, text string, remove bool) {
 }
 
 // deliverDocuments delivers the documents of the model to the source, as watches do.
-func (f *fixture) deliverDocuments(t *testing.T, s *sourceModel) {
+func (f *fixture) deliverDocuments(t rapid.TB, s *sourceModel) {
 	t.Helper()
 	var all []*unstructured.Unstructured
 	if s.admin != nil {

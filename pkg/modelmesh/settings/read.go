@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // Names of the ConfigMaps and of their keys.
@@ -33,12 +33,12 @@ const (
 	maxDocumentBytes = 64 << 10
 	// maxNamespacePods limits the replica count that a namespace can set, unless the administrators set more.
 	maxNamespacePods = 20
-	// maxMessages limits the number of reported errors, and that of notes.
+	// maxMessages limits the number of reported errors of single keys, and that of notes.
 	maxMessages = 20
 )
 
 // Read merges a document into settings. Notes describe keys without effect and unsupported values. The error has one line for each
-// problem, up to maxMessages.
+// problem. After maxMessages notes or errors of single keys, the last one reports that there are more.
 func Read(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOnly)
 }
@@ -204,7 +204,7 @@ func quoteValue(raw any) string {
 }
 
 // clip shortens a text for messages.
-func clip(text string) string { return conditions.Clip(text, 83) }
+func clip(text string) string { return redact.Clip(text, 83) }
 
 // validate returns the errors that setters do not find: missing names, invalid payload processors, and invalid combinations of values.
 func (s Settings) validate() []error {

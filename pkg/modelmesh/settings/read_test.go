@@ -204,7 +204,7 @@ func TestListsReplace(t *testing.T) {
 	}
 }
 
-// [modelmesh-44] Quantities are compared by value.
+// [modelmesh-44] Quantities are compared by value. Invalid quantities, and requests above their limits, are errors.
 func TestQuantitiesAreComparedByValue(t *testing.T) {
 	a := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15000m, memory: 0.5Gi}, limits: {cpu: 15000m, memory: 0.5Gi}}")
 	b := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15, memory: 512Mi}, limits: {cpu: 15, memory: 512Mi}}")

@@ -1,5 +1,5 @@
-// Package settings holds the settings of ModelMesh: types and defaults (settings.go), keys and values of documents (keys.go, values.go,
-// read.go), the Source that watches the ConfigMaps (source.go), and the parser of the storage Secret (storage.go).
+// Package settings holds the settings of ModelMesh: types and defaults (settings.go, image.go), keys and values of documents (document.go,
+// keys.go, values.go, read.go), the Source that watches the ConfigMaps (source.go), and the parser of the storage Secret (storage.go).
 package settings
 
 import (

@@ -23,7 +23,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Reasons of Events on ConfigMaps.
@@ -40,17 +39,14 @@ const (
 	keptNone     = "runtimes and models are not reconciled until the document is corrected"
 )
 
-// maxEventNoteBytes limits the note of an Event, with a margin to the limit of the API server.
-const maxEventNoteBytes = 960
-
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source holds the current settings of all namespaces. It is a runnable that watches the ConfigMaps on every replica, so that changes
 // take effect without a restart. An invalid document is reported by an Event on its ConfigMap and in the log, and the previous settings
 // are kept. It lists and watches only ConfigMaps named ConfigMapName or DefaultsName.
 //
-// Documents are merged in this order: built-in settings, defaults (the ConfigMap, else the file), images in the operator's environment,
-// the ConfigMap of the administrators, and the ConfigMap of the namespace.
+// Documents are merged in this order: built-in settings, defaults (the ConfigMap, else the file), images and TLS profile of the operator's
+// configuration, the ConfigMap of the administrators, the etcd Secret of the operator's configuration, and the ConfigMap of the namespace.
 type Source struct {
 	Options
 	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed, or "" for all
@@ -61,7 +57,7 @@ type Source struct {
 	defaults, admin *document
 	validBase       *Settings // of the last valid defaults; nil before
 	adminSettings   *Settings // of the last valid document of the administrators; nil before
-	lastError       error     // why adminSettings is nil
+	lastError       error     // of the last invalid document; For returns it while adminSettings is nil
 	overrides       map[string]*namespaceOverride
 }
 
@@ -291,7 +287,7 @@ func (s *Source) report(doc *document, notes []string, err error, consequence st
 		log.Info("Settings of ModelMesh contain keys without effect or unsupported values")
 	}
 	if doc != nil {
-		s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))
+		s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", message)
 	}
 }
 

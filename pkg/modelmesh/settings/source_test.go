@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
@@ -245,8 +246,8 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 		text.WriteString(key + ": " + value + "\n")
 	}
 	f.apply(t, settingsConfigMap(home, text.String()))
-	if message := f.nextEvent(t); len(message) > 1024 || !strings.HasSuffix(message, "...") {
-		t.Errorf("got a message of %d bytes, want at most 1024 that end in ...", len(message))
+	if message := f.nextEvent(t); len(message) > redact.MaxNote+len("Warning "+ReasonIgnored+" ") || !strings.HasSuffix(message, "...") {
+		t.Errorf("got a message of %d bytes, want a note of at most %d that ends in ...", len(message), redact.MaxNote)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestStorageClaims(t *testing.T) {
 		"claims are sorted":            {entries("a", `{"type":"pvc","name":"z"}`, "b", `{"type":"pvc","name":"m.n"}`), []string{"m.n", "z"}, nil},
 		"duplicate claim":              {entries("a", `{"type":"pvc","name":"z"}`, "b", `{"name":"z","type":"pvc"}`), []string{"z"}, nil},
 		"entries do not share values":  {entries("a", `{"type":"pvc","name":"first"}`, "b", `{"name":"second"}`, "c", `{"type":"pvc"}`), []string{"first"}, []string{"c is ignored"}},
-		"headers that are not strings": {entries("web", `{"type":"http","url":"u","headers":{"a":"b"}}`, "vol", `{"type":"pvc","name":"v","n":1,"l":[null]}`), []string{"v"}, nil},
+		"fields that are not strings":  {entries("web", `{"type":"http","url":"u","headers":{"a":"b"}}`, "vol", `{"type":"pvc","name":"v","n":1,"l":[null]}`), []string{"v"}, nil},
 		"type or name is not a string": {entries("x", `{"type":["pvc"],"name":"v"}`, "y", `{"type":"pvc","name":7}`), nil, []string{"y is ignored: it is of type pvc and names no claim"}},
 		"invalid JSON":                 {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is ignored: it must be a JSON object"}},
 		"JSON that is not an object":   {entries("a", `null`, "b", `[]`, "c", `"s"`, "d", ""), nil, []string{"a is", "b is", "c is", "d is"}},

@@ -17,8 +17,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
@@ -41,7 +43,7 @@ func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap
 }
 
 // toUnstructured converts an object to the form of the dynamic client.
-func toUnstructured(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
+func toUnstructured(t rapid.TB, m *corev1.ConfigMap) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	if err != nil {
@@ -58,7 +60,7 @@ type fixture struct {
 	listErr  atomic.Pointer[error] // error of list requests
 }
 
-func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *fixture {
+func newFixture(t rapid.TB, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *fixture {
 	t.Helper()
 	if cfg.Namespace == "" {
 		cfg.Namespace = home
@@ -77,7 +79,7 @@ func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *
 		}
 	}
 	f.Source = NewSource(Options{
-		Config: cfg, Dynamic: f.dynamic, Recorder: f.recorder,
+		Config: cfg, Dynamic: f.dynamic, Recorder: redact.Recorder(f.recorder),
 		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Log: funcr.New(func(_, _ string) {}, funcr.Options{}),
 	})
 	return f
@@ -137,13 +139,13 @@ func (f *fixture) settingsFor(t *testing.T, namespace string) Settings {
 	return got
 }
 
-// expectPods waits until the settings of a namespace have the wanted podsPerRuntime.
+// expectPods waits until the settings of a namespace have the given podsPerRuntime.
 func (f *fixture) expectPods(t *testing.T, namespace string, want int32) {
 	t.Helper()
 	poll.Until(t, 10*time.Second, "the settings of "+namespace+" have changed", func() bool { return f.settingsFor(t, namespace).PodsPerRuntime == want })
 }
 
-// nextEvent returns the next Event.
+// nextEvent waits for the next Event and returns it.
 func (f *fixture) nextEvent(t *testing.T) string {
 	t.Helper()
 	select {
@@ -155,7 +157,7 @@ func (f *fixture) nextEvent(t *testing.T) string {
 	}
 }
 
-func (f *fixture) expectNoEvents(t *testing.T) {
+func (f *fixture) expectNoEvents(t rapid.TB) {
 	t.Helper()
 	select {
 	case event := <-f.recorder.Events:

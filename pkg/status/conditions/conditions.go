@@ -3,7 +3,6 @@ package conditions
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +22,7 @@ func Set(ref *[]metav1.Condition, conditionType string, status metav1.ConditionS
 		Type:               conditionType,
 		Status:             status,
 		Reason:             reason,
-		Message:            Clip(redact.Text(message), MaxMessage),
+		Message:            redact.Clip(message, MaxMessage),
 		ObservedGeneration: generation,
 	})
 }
@@ -98,22 +97,6 @@ func isFailure(reason string) bool {
 	})
 }
 
-// Clip limits a text to the given number of bytes, at a character boundary, and marks clipped texts with "...".
-func Clip(text string, limit int) string {
-	const mark = "..."
-	if len(text) <= limit {
-		return text
-	}
-	if limit <= len(mark) {
-		return mark[:max(limit, 0)]
-	}
-	end := limit - len(mark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
-}
-
 // Condition types that kstatus evaluates (Flux, helm --wait). They are derived from the other conditions and repeat their reasons and
 // messages.
 const (
@@ -126,7 +109,7 @@ const (
 )
 
 const (
-	// NotYetKnown is the reason of Ready while the ready condition is absent and no other condition reports a problem.
+	// NotYetKnown is the reason of Ready while the ready condition is absent and no other condition reports a problem or progress.
 	NotYetKnown = "NotYetKnown"
 	// progressing is set by some components while they, or Kubernetes, roll out the current generation.
 	progressing = "Progressing"

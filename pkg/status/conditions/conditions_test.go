@@ -4,10 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 )
 
 func TestSetAndGet(t *testing.T) {
@@ -81,19 +79,4 @@ func TestSeverity(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestClip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text, limit := rapid.String().Draw(t, "text"), rapid.IntRange(-2, 40).Draw(t, "limit")
-		got := Clip(text, limit)
-		switch {
-		case len(text) <= limit && got != text:
-			t.Fatalf("got %q, want the text within the limit unchanged: %q", got, text)
-		case len(got) > max(limit, 0):
-			t.Fatalf("got %q, want at most %d bytes", got, limit)
-		case utf8.ValidString(text) && !utf8.ValidString(got):
-			t.Fatalf("got %q, which is clipped within a character", got)
-		}
-	})
 }

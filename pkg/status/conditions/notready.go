@@ -20,7 +20,7 @@ const deletingResources = "DeletingResources"
 // notReady has a series only for objects that are neither ready nor suspended, to limit the cardinality.
 var notReady = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_resource_not_ready",
-	Help: "1 for each custom resource whose condition Ready is not True, by the reason of the condition, or of DeletingResources while that is True.",
+	Help: "1 for each custom resource that is not suspended and whose condition Ready is not True, by the reason of the condition, or of DeletingResources while that is True.",
 }, []string{"component", "kind", "namespace", "name", "reason"})
 
 // NotReadySeries maintains the metric for the objects of one kind. It is safe for concurrent use.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // maxDiagnosisBytes limits the length of a diagnosis.
@@ -44,7 +46,7 @@ func Diagnose(pods []corev1.Pod) string {
 	worst := slices.MinFunc(all, func(a, b podProblem) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text))
 	})
-	return Clip(worst.text, maxDiagnosisBytes)
+	return redact.Clip(worst.text, maxDiagnosisBytes)
 }
 
 func diagnosePod(pod *corev1.Pod) []podProblem {

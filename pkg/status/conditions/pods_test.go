@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pod returns a pending pod with a generated name.
+// pod returns a pending pod with a name as a ReplicaSet generates it, changed by the given functions.
 func pod(changes ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "mlflow-6d5f9c7b8-x2x4z"},
@@ -24,7 +24,7 @@ func pod(changes ...func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
-func unschedulablePod(message string) func(*corev1.Pod) {
+func withUnschedulable(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message,
@@ -101,15 +101,15 @@ func TestDiagnose(t *testing.T) {
 			`image "quay.io/x/mlflow:1" of container mlflow is not a valid image name; correct it`,
 		},
 		"insufficient resources": {
-			[]corev1.Pod{pod(unschedulablePod("0/6 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint {gpu: true}, 3 Insufficient memory. preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling."))},
+			[]corev1.Pod{pod(withUnschedulable("0/6 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint {gpu: true}, 3 Insufficient memory. preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling."))},
 			"the pod cannot be scheduled (Insufficient cpu, Insufficient memory, nodes had untolerated taint {gpu: true}); free capacity, or change resources, nodeSelector, affinity or tolerations",
 		},
 		"unbound PersistentVolumeClaim": {
-			[]corev1.Pod{pod(unschedulablePod("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available."))},
+			[]corev1.Pod{pod(withUnschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available."))},
 			"the pod cannot be scheduled (pod has unbound immediate PersistentVolumeClaims); check the PersistentVolumeClaim and its storage class",
 		},
 		"no nodes": {
-			[]corev1.Pod{pod(unschedulablePod("no nodes available to schedule pods"))},
+			[]corev1.Pod{pod(withUnschedulable("no nodes available to schedule pods"))},
 			"the pod cannot be scheduled because no node is available; add nodes",
 		},
 		"missing Secret": {
@@ -179,7 +179,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// drawPod draws a pod with any combination of problems and messages.
+// drawPod draws a pod with a random combination of problems, which share one message.
 func drawPod(t *rapid.T) corev1.Pod {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		`secret "db" not found`, "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.", strings.Repeat("long ", 500),
@@ -194,7 +194,7 @@ func drawPod(t *rapid.T) corev1.Pod {
 		container(fmt.Sprintf("c%d", i), state.Draw(t, "state"), state.Draw(t, "state"))(&p)
 	}
 	if rapid.Bool().Draw(t, "unscheduled") {
-		unschedulablePod(text)(&p)
+		withUnschedulable(text)(&p)
 	}
 	return p
 }

@@ -80,7 +80,7 @@ func TestSummarize(t *testing.T) {
 			}
 			again := slices.Clone(list)
 			if Summarize(&again, 7, tc.options); !slices.Equal(again, list) {
-				t.Errorf("a repeated call returned %+v, want %+v", again, list)
+				t.Errorf("a repeated call changed the conditions to %+v, want %+v", again, list)
 			}
 			list = append(list[:0], up)
 			Summarize(&list, 8, SummaryOptions{ReadyCondition: "Available"})
@@ -91,7 +91,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// A Stalled condition that is already True is kept, and is the reason of Ready while an earlier version serves.
+// A Stalled condition that is already True is kept. While the ready condition is True, Ready has the reason of Stalled.
 func TestStalledConditionIsKept(t *testing.T) {
 	stalled := newCondition(Stalled, metav1.ConditionTrue, "RequestInvalid")
 	for available, want := range map[metav1.ConditionStatus]string{metav1.ConditionTrue: "RequestInvalid", metav1.ConditionFalse: "Down"} {

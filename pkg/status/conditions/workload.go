@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // Reasons of a RolloutState.
@@ -25,7 +27,7 @@ const (
 
 // RolloutState is the state of a Deployment's rollout.
 type RolloutState struct {
-	// Ready is true if `kubectl rollout status` would report success.
+	// Ready is true if `kubectl rollout status` would report success and pods can be created.
 	Ready bool
 	// Failed is true if the rollout cannot continue by itself: pods cannot be created, or the deadline was exceeded.
 	Failed bool
@@ -153,5 +155,5 @@ func StableMessage(text string) string {
 	if text == "" {
 		return "the cause is unknown, see the events of the ReplicaSet"
 	}
-	return Clip(text, maxDiagnosisBytes)
+	return redact.Clip(text, maxDiagnosisBytes)
 }

@@ -83,7 +83,7 @@ func TestRollout(t *testing.T) {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas, s.AvailableReplicas = 0, 0 })),
 			RolloutState{Desired: 1, Reason: ReasonNotAvailable, Message: "replicas are not ready yet"},
 		},
-		"new pods are not available for minReadySeconds": {
+		"new pods have not been ready for minReadySeconds": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 })),
 			RolloutState{Desired: 1, ReadyReplicas: 1, Reason: ReasonNotAvailable, Message: "replicas are ready and must stay ready for minReadySeconds"},
 		},
@@ -119,7 +119,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// Rollout is ready if and only if kubectl rollout status reports success.
+// Without the condition ReplicaFailure, which kubectl ignores, Rollout is ready if and only if kubectl rollout status reports success.
 func TestRolloutMatchesKubectl(t *testing.T) {
 	replicas := rapid.Int32Range(0, 4)
 	rapid.Check(t, func(t *rapid.T) {
@@ -192,15 +192,15 @@ func TestCauseIgnoresReplacedPods(t *testing.T) {
 	current := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "c", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
 	}}}}
-	leaving := *current.DeepCopy()
-	leaving.DeletionTimestamp = new(metav1.Now())
+	terminating := *current.DeepCopy()
+	terminating.DeletionTimestamp = new(metav1.Now())
 	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
-		"replaced":                     {[]corev1.Pod{evicted, current}, "cannot be pulled"},
-		"not replaced":                 {[]corev1.Pod{evicted}, "evicted"},
-		"replacement is being deleted": {[]corev1.Pod{evicted, leaving}, "evicted"},
+		"replaced":                   {[]corev1.Pod{evicted, current}, "cannot be pulled"},
+		"not replaced":               {[]corev1.Pod{evicted}, "evicted"},
+		"replacement is terminating": {[]corev1.Pod{evicted, terminating}, "evicted"},
 	} {
 		if got := Cause(&appsv1.Deployment{}, test.pods); !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
